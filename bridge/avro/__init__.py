@@ -1,0 +1,1 @@
+"""Avro: the schemas of the topics, their evolution, the registry that gives them ids, the wire format."""

@@ -1,0 +1,94 @@
+"""Records in Confluent's wire format: a zero byte, the schema's id in four bytes, the Avro body.
+
+Date-times are integers (microseconds, UTC) on both sides: Python's datetime cannot hold every value
+of the feed, such as 0001-01-01T00:00:00+14:00.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+from bridge.avro.schemas import Schema
+from bridge.errors import SchemaError
+
+_HEADER: Final = struct.Struct(">bI")
+_MAGIC: Final = 0
+READ_ONLY: Final = 0
+"""An id that no registry gives: of a codec that only reads."""
+
+
+class Codec:
+    """Writes and reads records of one schema.
+
+    `schema_by_id` finds the schema with which a record was written when it is not this one; records of
+    other schemas cannot be read without it.
+    """
+
+    def __init__(
+        self, schema: Schema, schema_id: int, schema_by_id: Callable[[int], Schema] | None = None
+    ) -> None:
+        self.schema_id: Final = schema_id
+        self._name = schema["name"]
+        self._schema = parse_schema(_without_logical_types(schema))
+        self._header = _HEADER.pack(_MAGIC, schema_id)
+        self._schema_by_id = schema_by_id
+        self._writers: dict[int, Any] = {schema_id: self._schema}
+
+    def encode(self, datum: Mapping[str, Any]) -> bytes:
+        """The record's bytes. Raises SchemaError when the datum does not fit the schema.
+
+        A field that the schema does not have is left out, so that a newer datum can be compared with a
+        record of an older schema.
+        """
+        out = io.BytesIO(self._header)
+        out.seek(_HEADER.size)
+        try:
+            schemaless_writer(out, self._schema, datum)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            raise SchemaError(f"not a {self._name}: {error}") from error
+        return out.getvalue()
+
+    def decode(self, data: bytes) -> dict[str, Any]:
+        """The datum, as seen through this codec's schema, of a record written with any version of it.
+
+        Raises SchemaError for bytes that are no such record, and what `schema_by_id` raises.
+        """
+        writer = self._writer(schema_id_of(data))
+        body = io.BytesIO(data)
+        body.seek(_HEADER.size)
+        try:
+            datum: Any = schemaless_reader(body, writer, self._schema)
+        except (ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError) as error:
+            raise SchemaError(f"not a {self._name}: {error!r}") from error
+        if body.tell() != len(data):
+            raise SchemaError(f"not a {self._name}: {len(data) - body.tell()} bytes too many")
+        return dict(datum)
+
+    def _writer(self, schema_id: int) -> Any:
+        if schema_id not in self._writers:
+            if self._schema_by_id is None:
+                raise SchemaError(f"not a {self._name} of schema {self.schema_id} but of schema {schema_id}")
+            self._writers[schema_id] = parse_schema(_without_logical_types(self._schema_by_id(schema_id)))
+        return self._writers[schema_id]
+
+
+def schema_id_of(data: bytes) -> int:
+    """The id of the schema that a record was written with. Raises SchemaError for any other bytes."""
+    if len(data) < _HEADER.size or data[0] != _MAGIC:
+        raise SchemaError(
+            "not in the registry's wire format: a record begins with a zero byte and a schema id"
+        )
+    return int(_HEADER.unpack_from(data)[1])
+
+
+def _without_logical_types(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_logical_types(value) for key, value in node.items() if key != "logicalType"}
+    if isinstance(node, list):
+        return [_without_logical_types(item) for item in node]
+    return node

@@ -1,0 +1,122 @@
+"""The schema registry: the one module that talks to it.
+
+The bridge needs it at the start, to learn the ids of its schemas, and later only for a record of a
+schema that it has never seen. An id stands for the same schema for ever, so what was learnt is kept,
+and the registry may be down meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+from urllib.parse import urlsplit
+
+from confluent_kafka.schema_registry import Schema as RegistrySchema
+from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
+
+from bridge.avro.schemas import TOPICS, Schema, load, subject
+from bridge.config import RegistrySettings, env_name
+from bridge.errors import SchemaError, SettingsError, TopologyError
+
+_COMPATIBILITY: Final = "FULL_TRANSITIVE"
+_TIMEOUT_SECONDS: Final = 10
+_RETRY_WAIT_MS: Final = 100
+
+
+class RegistryUnavailable(TopologyError):
+    """The registry cannot be reached, or is in trouble itself: worth trying again later."""
+
+
+class Registry:
+    """A registry that speaks Confluent's API. Its calls block.
+
+    Raises SettingsError when there is no address or a file named in the settings cannot be used.
+    """
+
+    def __init__(self, settings: RegistrySettings) -> None:
+        if not settings.url:
+            raise SettingsError(f"registry.url is not set. Set {env_name('registry', 'url')}.")
+        url = urlsplit(settings.url)
+        self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        properties: dict[str, object] = {
+            "url": settings.url,
+            "timeout": _TIMEOUT_SECONDS,
+            "retries.wait.ms": _RETRY_WAIT_MS,
+        }
+        if settings.user is not None:
+            properties["basic.auth.user.info"] = f"{settings.user}:{settings.secret()}"
+        if settings.ca_file is not None:
+            properties["ssl.ca.location"] = str(settings.ca_file)
+        try:
+            self._client = SchemaRegistryClient(properties)
+        except (OSError, ValueError, TypeError) as error:
+            raise SettingsError(
+                f"registry.url or registry.ca_file cannot be used for {self._address}: {error}"
+            ) from None
+        self._schemas: dict[int, Schema] = {}
+
+    def register(self, topic_prefix: str) -> dict[str, int]:
+        """Register every schema under its topic's subject. Schema (`settled-bet`) → id.
+
+        A schema that is registered already keeps its id. Raises SchemaError when the registry finds one
+        invalid or incompatible, RegistryUnavailable when it does not answer, TopologyError otherwise.
+        """
+        with self._explained("the list of subjects"):
+            known = set(self._client.get_subjects())
+        return {name: self._register(name, subject(topic_prefix, name), known) for name in TOPICS}
+
+    def schema_by_id(self, schema_id: int) -> Schema:
+        """The schema behind an id, kept for ever once read. Raises like `register`."""
+        if schema_id not in self._schemas:
+            with self._explained(f"schema {schema_id}"):
+                self._schemas[schema_id] = json.loads(self._client.get_schema(schema_id).schema_str or "")
+        return self._schemas[schema_id]
+
+    def _register(self, name: str, subject_name: str, known: set[str]) -> int:
+        schema = load(name)
+        with self._explained(f"subject {subject_name}"):
+            if subject_name in known:
+                self._client.set_compatibility(subject_name, _COMPATIBILITY)
+            schema_id = self._client.register_schema(
+                subject_name, RegistrySchema(json.dumps(schema), "AVRO"), normalize_schemas=True
+            )
+            if subject_name not in known:  # not every registry takes a rule for a subject yet to come
+                self._client.set_compatibility(subject_name, _COMPATIBILITY)
+        self._schemas[schema_id] = schema
+        return schema_id
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        """Turn the client's errors into ours."""
+        try:
+            yield
+        except SchemaRegistryError as error:
+            raise self._error(what, error) from error
+        except Exception as error:  # the errors of the client's HTTP library, which differs by version
+            raise RegistryUnavailable(
+                f"the schema registry at {self._address} did not answer for {what}: {error!r}. "
+                "Check registry.url and registry.ca_file, and that it runs."
+            ) from error
+
+    def _error(self, what: str, error: SchemaRegistryError) -> TopologyError:
+        text = f"the schema registry at {self._address} refuses {what}: {error}. "
+        match error.http_status_code:
+            case 401 | 403:
+                return TopologyError(text + "Check registry.user, registry.password and that user's rights.")
+            case 404:
+                return SchemaError(
+                    text + "Check registry.url: is it the registry that the topic was written with?"
+                )
+            case 409:
+                return SchemaError(
+                    text + "It is not compatible with an earlier version there: run `bridge schemas check`, "
+                    "or choose another topics.prefix."
+                )
+            case 422:
+                return SchemaError(text + "Check that it speaks Confluent's API for Avro schemas.")
+            case 408 | 429 | 500 | 502 | 503 | 504:
+                return RegistryUnavailable(text + "Try again when it is well.")
+            case _:
+                return TopologyError(text + "Check registry.url.")

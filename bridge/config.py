@@ -1,0 +1,364 @@
+"""Settings: frozen, validated once at the edge, the only reader of the environment.
+
+Sources, the first that names a setting wins: environment variables (`BRIDGE_…`, `__` between
+levels), then the TOML file given by `--config`, then the default. A secret can be given by the path
+of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from bridge.errors import SettingsError
+
+ENV_PREFIX = "BRIDGE_"
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[int, Field(gt=0)]
+Path_ = Annotated[Path, Field(strict=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class FeedSettings(_Section):
+    """The provider's feed: where it is, how to be let in, how patient to be."""
+
+    base_url: str | None = None
+    """The provider's base address; http(s) or ws(s). The path of the feed is added to it."""
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "settlement-v4"
+    """Key of the checkpoint, and part of the transactional id and of the leadership group."""
+    auth: Literal["none", "bearer", "header", "query"] = "none"
+    auth_name: str | None = None
+    """Name of the header or of the query parameter, where `auth` is one of these."""
+    auth_value: SecretStr | None = None
+    auth_value_file: Path_ | None = None
+    ping_reply: str = "none"
+    """`none`, `echo` (the message as it came), or a template with `{pingId}`."""
+    silence_seconds: Seconds = 60
+    """A socket from which not even a ping came for so long is half-open: it is closed."""
+    quiet_seconds: Seconds = 120
+    """Pings alone must last so long before catching up counts as done."""
+    overlap_seconds: Seconds = 30
+    """How far behind the position the revision stays."""
+    disorder_seconds: Seconds = 60
+    """How far out of order `settlementTime` may be."""
+    start: str = "0"
+    """First start: `0` as the interface says, an age such as `2d`, or an ISO 8601 time."""
+    may_be_missing: frozenset[str] = frozenset()
+    """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
+    max_message_bytes: Positive = 64 * 1024 * 1024
+    """A larger message is dead-lettered by its size, hash and first 64 KiB."""
+    compression: Literal["deflate", "none"] = "deflate"
+    proxy: str = "env"
+    """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""
+    ca_file: Path_ | None = None
+    """Certificate authority of the provider, PEM, where it is not a public one."""
+    connect_timeout_seconds: Annotated[float, Field(gt=0)] = 10
+
+    @field_validator("base_url")
+    @classmethod
+    def _has_scheme(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^(https?|wss?)://[^/?#\s]+[^?#\s]*$", value):
+            raise ValueError("must be an address such as https://provider.example, without a query")
+        return value
+
+    @field_validator("ping_reply")
+    @classmethod
+    def _has_ping_id(cls, value: str) -> str:
+        if value not in ("none", "echo") and "{pingId}" not in value:
+            raise ValueError('must be "none", "echo" or a template that contains {pingId}')
+        return value
+
+    @field_validator("start")
+    @classmethod
+    def _is_start(cls, value: str) -> str:
+        parse_start(value, now=0.0)
+        return value
+
+    @model_validator(mode="after")
+    def _auth_is_whole(self) -> Self:
+        given = self.auth_value is not None, self.auth_value_file is not None
+        if self.auth != "none" and sum(given) != 1:
+            raise ValueError(f"auth = {self.auth} needs one of auth_value and auth_value_file")
+        if self.auth in ("header", "query") and not self.auth_name:
+            raise ValueError(f"auth = {self.auth} needs auth_name")
+        return self
+
+    def auth_secret(self) -> str:
+        """The credential as it is now; the file is read at each call, so that it can be rotated.
+
+        Raises SettingsError when the file cannot be read.
+        """
+        return _secret("BRIDGE_FEED__AUTH_VALUE_FILE", self.auth_value, self.auth_value_file)
+
+
+class LimitsSettings(_Section):
+    """The provider's limits on connections and recovery (interface, "Limits")."""
+
+    initial_connections: Positive = 5
+    initial_window_seconds: Seconds = 1800
+    proper_connections: Positive = 5
+    proper_window_seconds: Seconds = 300
+    large_connections: Positive = 5
+    large_window_seconds: Seconds = 1800
+    large_age_seconds: Seconds = 3600
+    bucket_seconds: Seconds = 3600
+    bucket_drain: Annotated[float, Field(gt=1)] = 4
+    """Seconds of recovery that drain from the bucket in a second."""
+    max_age_seconds: Seconds = 259_200
+    scale: Annotated[float, Field(ge=1)] = 1
+    """Time in every limit runs this many times faster. Only for tests against a provider scaled alike."""
+
+    @property
+    def memory_seconds(self) -> float:
+        """How far back the feed can replay, in seconds of real time."""
+        return self.max_age_seconds / self.scale
+
+
+class KafkaSettings(BaseModel):
+    """The cluster. Every other key is a librdkafka property, with `_` for `.`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
+
+    bootstrap_servers: str | None = None
+
+    @model_validator(mode="after")
+    def _are_scalars(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            if not isinstance(value, str | int | float | bool):
+                raise ValueError(f"{name} must be a string, a number or true/false")
+            if name in _OURS:
+                raise ValueError(f"{name} is set by the bridge itself and cannot be changed")
+        return self
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Everything but the secrets, which librdkafka's names do not mark as such."""
+        for name, value in super().__repr_args__():
+            yield name, "**********" if name and re.search("password|secret|_pem|jaas", name) else value
+
+    def properties(self) -> dict[str, str | int | float | bool]:
+        """librdkafka's names and values; `…_file` of a secret is read now.
+
+        Raises SettingsError when such a file cannot be read.
+        """
+        found: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap_servers or ""}
+        for name, value in (self.model_extra or {}).items():
+            if name in ("sasl_password_file", "ssl_key_password_file"):
+                value = read_secret(f"BRIDGE_KAFKA__{name.upper()}", Path(str(value)))
+                name = name.removesuffix("_file")
+            found[name.replace("_", ".")] = value
+        return found
+
+
+_OURS = frozenset(
+    {
+        "acks",
+        "enable_auto_commit",
+        "enable_auto_offset_store",
+        "enable_idempotence",
+        "group_id",
+        "group_instance_id",
+        "group_protocol",
+        "isolation_level",
+        "max_in_flight_requests_per_connection",
+        "partition_assignment_strategy",
+        "partitioner",
+        "transactional_id",
+    }
+)
+
+
+class RegistrySettings(_Section):
+    """A schema registry that speaks Confluent's API."""
+
+    url: str | None = None
+    user: str | None = None
+    password: SecretStr | None = None
+    password_file: Path_ | None = None
+    ca_file: Path_ | None = None
+
+    def secret(self) -> str:
+        """The registry's password as it is now. Raises SettingsError when its file cannot be read."""
+        return _secret("BRIDGE_REGISTRY__PASSWORD_FILE", self.password, self.password_file)
+
+
+class TopicsSettings(_Section):
+    """Names and shape of the topics."""
+
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
+    partitions: Positive = 6
+    replication_factor: Annotated[int, Field(gt=0, le=32767)] | None = None
+    """What the cluster offers, up to 3, where it is not set."""
+    min_compaction_lag_days: Annotated[float, Field(ge=4)] = 7
+    """Every version of a bet stays readable for so long. The guard needs at least four days."""
+
+
+class BatchSettings(_Section):
+    """The unit of a transaction: it is committed when it is full, or that old."""
+
+    max_records: Positive = 5000
+    max_bytes: Positive = 8 * 1024 * 1024
+    max_age_ms: Positive = 20
+
+
+class Settings(BaseSettings):
+    """All settings of the bridge. Read them with `load`, once."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    feed: FeedSettings = FeedSettings()
+    limits: LimitsSettings = LimitsSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    registry: RegistrySettings = RegistrySettings()
+    topics: TopicsSettings = TopicsSettings()
+    batch: BatchSettings = BatchSettings()
+
+    def need(self, *names: str) -> None:
+        """Raise SettingsError when one of the settings named (`feed.base_url`) has no value."""
+        for name in names:
+            section, _, key = name.partition(".")
+            if not getattr(getattr(self, section), key):
+                raise SettingsError(
+                    f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the "
+                    f"file given by --config."
+                )
+
+
+def env_name(*path: str) -> str:
+    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
+    return ENV_PREFIX + "__".join(part.upper() for part in path)
+
+
+def load(config: Path | None = None) -> Settings:
+    """Read the settings from the environment and, where given, a TOML file.
+
+    Raises SettingsError, with one line for each wrong setting: its name, what is wrong, what to do.
+    """
+    _reject_unknown_variables(os.environ)
+
+    class Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            env = EnvSettingsSource(settings_cls)
+            if config is None:
+                return (env,)
+            return env, TomlConfigSettingsSource(settings_cls, config)
+
+    if config is not None and not config.is_file():
+        raise SettingsError(
+            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
+        )
+    try:
+        return Sourced()
+    except ValidationError as error:
+        lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from None
+    except (ValueError, OSError) as error:  # not TOML, or a list or a table that is not JSON
+        raise SettingsError(f"the settings cannot be read: {error}") from None
+
+
+def age_seconds(text: str) -> int:
+    """`90s`, `30m`, `2h` or `3d` in seconds. Raises SettingsError."""
+    age = re.fullmatch(r"(\d+)([smhd])", text)
+    if age is None:
+        raise SettingsError(f"{text!r} is not an age such as 90s, 30m, 2h or 3d")
+    return int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]]
+
+
+def parse_start(text: str, now: float) -> int | None:
+    """Where a first start begins, in Unix seconds; None for the interface's own `0`.
+
+    `text` is `0`, an age (`90s`, `30m`, `2h`, `3d`) or an ISO 8601 time with its zone. Raises ValueError.
+    """
+    if text == "0":
+        return None
+    with contextlib.suppress(SettingsError):
+        return int(now) - age_seconds(text)
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return int(moment.timestamp())
+    raise ValueError("must be 0, an age such as 2d, or a time with its zone such as 2026-01-31T12:00:00Z")
+
+
+def read_secret(name: str, file: Path) -> str:
+    """The content of a secret's file, as it is now. Raises SettingsError, which says nothing of it."""
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsError(f"{name}: cannot read {file}: {reason}") from None
+
+
+def _secret(name: str, value: SecretStr | None, file: Path | None) -> str:
+    if file is not None:
+        return read_secret(name, file)
+    return value.get_secret_value() if value else ""
+
+
+def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
+    path = path[:2]
+    where = ".".join(path)
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
+        hint = f"; did you mean {'.'.join((*path[:-1], close[0]))}?" if close else "; remove it"
+        return f"{where} ({env_name(*path)}) is not a setting{hint}"
+    return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
+
+
+def _names(section: tuple[str, ...]) -> list[str]:
+    if not section:
+        return list(Settings.model_fields)
+    field = Settings.model_fields.get(section[0])
+    model = field.annotation if field else None
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
+    """pydantic-settings ignores variables whose first level it does not know; a typo must not pass."""
+    known = [env_name(name) for name in Settings.model_fields]
+    for name in environ:
+        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in known:
+            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]}__…?" if close else ""
+            raise SettingsError(f"{name} is not a setting of the bridge.{hint}")

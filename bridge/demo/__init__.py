@@ -1,0 +1,1 @@
+"""`bridge demo`: everything on one machine, and proof that what arrived is what was sent."""

@@ -1,0 +1,104 @@
+"""Every error the bridge raises on purpose, as one tree, and what each asks of whoever catches it.
+
+    BridgeError                 exit 1   something a caller may report and give up on
+    ├── SettingsError           exit 2   a setting is wrong: names the setting and the fix
+    ├── AuthError               exit 3   the provider does not know us: a person has to act
+    ├── GapError                exit 5   the feed can no longer give back what is missing
+    ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is not as it must be
+    │   └── SchemaError         exit 6   a schema does not parse, or breaks compatibility
+    ├── DevError                exit 7   the embedded Kafka or registry did not start
+    ├── ConversionError         —        the provider sent what is not a settled bet: dead letter
+    ├── FeedError               —        the connection is of no more use: ask the limiter, dial again
+    │   ├── FeedRefused         —        the provider answered the handshake with a refusal
+    │   └── FeedLost            —        closed, reset, silent, or the protocol was broken
+    └── SinkError               —        Kafka did not take a batch
+        ├── NotOwner            —        someone else owns the feed now: close the socket, stand by
+        └── SinkBroken          exit 8   Kafka refuses for good (rights, a disabled feature)
+
+Exit 0 is success, exit 1 anything unforeseen or a check that failed. Exit codes are part of what
+people script against; the README lists them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class BridgeError(Exception):
+    """Root of all errors raised on purpose. Its text is meant for an operator to read."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class SettingsError(BridgeError):
+    """A setting is missing, misspelt or out of range. The text names the setting and the fix."""
+
+    exit_code = 2
+
+
+class AuthError(BridgeError):
+    """The provider refuses our credentials. Retrying would only spend the connection limit."""
+
+    exit_code = 3
+
+
+class GapError(BridgeError):
+    """The committed position is older than the feed's memory, so messages are lost for good."""
+
+    exit_code = 5
+
+
+class TopologyError(BridgeError):
+    """A topic is missing or misconfigured, or the bridge lacks a right. The text says how to fix it."""
+
+    exit_code = 6
+
+
+class SchemaError(TopologyError):
+    """A schema does not parse, misses a field, or is not compatible with an earlier version."""
+
+
+class DevError(BridgeError):
+    """The embedded Kafka or registry could not be fetched, started or stopped."""
+
+    exit_code = 7
+
+
+class ConversionError(BridgeError):
+    """A message is not a settled bet. `reason` names the path of the field, for the dead letter."""
+
+    def __init__(self, reason: str, *, ping_id: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.ping_id = ping_id
+        """The ping id that the same message carried, where it could be read: it is still answered."""
+
+
+class FeedError(BridgeError):
+    """The connection to the provider ended or never began."""
+
+
+class FeedRefused(FeedError):
+    """The handshake was answered with an HTTP status other than 101."""
+
+    def __init__(self, status: int, detail: str = "") -> None:
+        super().__init__(f"the provider refused the connection: HTTP {status}{detail and ': ' + detail}")
+        self.status = status
+
+
+class FeedLost(FeedError):
+    """The connection was closed, reset, fell silent, or spoke something that is not WebSocket."""
+
+
+class SinkError(BridgeError):
+    """Kafka did not take a batch, in a way that a retry of the call cannot mend."""
+
+
+class NotOwner(SinkError):
+    """Another process owns the feed: whatever was not committed is its business now."""
+
+
+class SinkBroken(SinkError):
+    """Kafka refuses for good: a missing right, a disabled feature. A person has to act."""
+
+    exit_code = 8

@@ -1,0 +1,207 @@
+"""The socket: websockets' own connection, with frames of any size and one queue for all that comes.
+
+Redirects are not followed, keep-alive pings are not sent: a dial is a dial, and the provider's pings
+say whether it lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Response
+from websockets.protocol import Event, State
+
+from bridge.config import FeedSettings
+from bridge.errors import FeedLost, FeedRefused, SettingsError
+from bridge.feed.events import Oversized, Received
+from bridge.feed.frames import Assembler, Slicer
+from bridge.feed.session import Request
+
+QUEUE_MESSAGES = 2_000
+QUEUE_BYTES = 4 * 1024 * 1024
+"""The socket is not read while more than this waits: the provider is slowed down, nothing is dropped."""
+
+
+class Connection(ClientConnection):
+    """An open connection whose messages are taken in bursts, by `take`.
+
+    `wake` is called when there is something to take, or when the connection is over.
+    """
+
+    def __init__(
+        self, *args: Any, assembler: Assembler, stall_after: float, wake: Callable[[], None], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._slicer = Slicer()
+        self._assembler = assembler
+        self._wake = wake
+        self._queue: deque[Received] = deque()
+        self._queued_bytes = 0
+        self._held = False
+        self._stall_after = stall_after
+        self._stalled = False
+        self._read_at = self.heard_at = time.monotonic()
+        """When something last came, monotonic: a message, a part of one, or a ping of the protocol."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come; what is queued can still be taken."""
+        return self.protocol.state is State.CLOSED
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the event loop with what was read from the socket."""
+        self.heard_at = time.monotonic()
+        self._note_reading(self.heard_at)
+        super().data_received(self._slicer.feed(data))
+        if self._queue:
+            self._wake()
+
+    def process_event(self, event: Event) -> None:
+        """Called by the base class with each frame, and first with the response."""
+        if isinstance(event, Frame) and event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            body = self._assembler.add(bytes(event.data), event.fin)
+            if body is not None:
+                self._queue.append(Received(body, time.time(), self._stalled))
+                self._stalled = False
+                self._queued_bytes += _size(body)
+                self._hold()
+        else:
+            super().process_event(event)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the event loop when the socket is closed, by whomever."""
+        super().connection_lost(exc)
+        self._wake()
+
+    def breathe(self) -> None:
+        """To be called at least every second: while it is, and nothing holds it up, the socket is read."""
+        if not self._held:
+            self._note_reading(time.monotonic())
+
+    def _note_reading(self, now: float) -> None:
+        if now - self._read_at > self._stall_after:
+            self._stalled = True
+        self._read_at = now
+
+    def take(self, most: int) -> list[Received]:
+        """Up to `most` messages, in order."""
+        taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+        self._queued_bytes -= sum(_size(message.body) for message in taken)
+        self._hold()
+        return taken
+
+    @property
+    def waiting(self) -> int:
+        """How many messages can be taken now."""
+        return len(self._queue)
+
+    async def reply(self, text: str) -> None:
+        """Send a message; one that finds the connection closed is no news."""
+        try:
+            await self.send(text)
+        except WebSocketException:
+            return
+
+    def why_over(self) -> FeedLost:
+        """What ended the connection."""
+        return FeedLost(f"the connection ended: {self.protocol.close_exc}")
+
+    def provider_time(self) -> float | None:
+        """The `Date` of the handshake's answer, Unix seconds."""
+        assert self.response is not None
+        return _date(self.response)
+
+    def _hold(self) -> None:
+        full = len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
+        if full == self._held or self.over:
+            return
+        self._held = full
+        if full:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+
+async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None]) -> Connection:
+    """Open a connection; one attempt, whatever comes of it.
+
+    Raises FeedRefused when the provider answers with anything but an acceptance, FeedLost when it does
+    not answer, SettingsError when the proxy or the certificate authority cannot be used.
+    """
+
+    def create(*args: Any, **kwargs: Any) -> Connection:
+        assembler = Assembler(settings.max_message_bytes)
+        stall_after = settings.overlap_seconds / 2
+        return Connection(*args, assembler=assembler, stall_after=stall_after, wake=wake, **kwargs)
+
+    options: dict[str, Any] = {"create_connection": create}
+    if request.url.startswith("wss:"):
+        options["ssl"] = _tls(settings)
+    connecting = _Once(
+        request.url,
+        additional_headers=request.headers,
+        compression="deflate" if settings.compression == "deflate" else None,
+        proxy={"env": True, "none": None}.get(settings.proxy, settings.proxy),
+        open_timeout=settings.connect_timeout_seconds,
+        ping_interval=None,
+        close_timeout=2,
+        max_size=None,
+        user_agent_header="settlement-bridge",
+        **options,
+    )
+    try:
+        connection = await connecting
+    except InvalidStatus as error:
+        body = (error.response.body or b"")[:200].decode("utf-8", "replace").strip()
+        raise FeedRefused(error.response.status_code, body) from None
+    except InvalidHandshake as error:
+        raise FeedLost(f"the handshake failed: {error}") from None
+    except (OSError, EOFError, TimeoutError, WebSocketException) as error:
+        raise FeedLost(f"no connection: {error or type(error).__name__}") from None
+    assert isinstance(connection, Connection)
+    return connection
+
+
+async def hang_up(connection: Connection) -> None:
+    """Close politely, but not for longer than a moment."""
+    try:
+        async with asyncio.timeout(3):
+            await connection.close()
+    except (TimeoutError, OSError, WebSocketException):
+        connection.transport.abort()
+
+
+class _Once(connect):
+    """Follows no redirect: each would be one more attempt that nobody counted."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+def _tls(settings: FeedSettings) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError(
+            f"feed.ca_file (BRIDGE_FEED__CA_FILE): cannot use {settings.ca_file} as certificates: {error}"
+        ) from None
+
+
+def _date(response: Response) -> float | None:
+    try:
+        return parsedate_to_datetime(response.headers["Date"]).timestamp()
+    except (KeyError, ValueError):
+        return None
+
+
+def _size(body: bytes | Oversized) -> int:
+    return len(body) if isinstance(body, bytes) else len(body.head)

@@ -1,0 +1,263 @@
+"""What the bridge knows of librdkafka: properties of each kind of client, and what an error asks for.
+
+This is the only module that names librdkafka's properties and error codes.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from bridge.config import KafkaSettings
+from bridge.errors import BridgeError, TopologyError
+
+Properties = dict[str, Any]
+
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
+LOG = logging.getLogger("librdkafka")
+
+# A client warns about each property that is meant for the other kind; the settings are shared by all.
+_CONSUMER_ONLY = re.compile(
+    r"session\.timeout|heartbeat\.interval|max\.poll\.|fetch\.|queued\.(min|max)\.|auto\.offset\.reset|check\.crcs"
+    r"|partition\.assignment\.strategy|allow\.auto\.create|enable\.partition\.eof|group\."
+)
+_PRODUCER_ONLY = re.compile(
+    r"transaction|queue\.buffering|linger\.ms|batch\.(size|num)|compression|message\.(timeout|send)|delivery\."
+    r"|request\.(timeout|required)|retries|sticky\."
+)
+
+
+class KafkaUnavailable(BridgeError):
+    """No broker answers. Whoever catches it waits and tries again."""
+
+
+class Answer(enum.Enum):
+    """What an error asks for."""
+
+    RETRY = "the same call again"
+    ABORT = "abort the transaction and write the batch again"
+    REOPEN = "a new producer, and a look at what was committed"
+    REFUSED = "a person: rights or limits stand in the way"
+
+
+_RIGHTS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SECURITY_DISABLED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+}
+_NEVER_ACCEPTED = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.INVALID_RECORD,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    KafkaError.UNSUPPORTED_VERSION,
+}
+
+
+def triage(error: KafkaError) -> Answer:
+    """What an error of the transactional producer asks for.
+
+    An error that says nothing of itself is taken for the worst that can be mended: a new producer.
+    """
+    code = error.code()
+    if code in _RIGHTS or code in _NEVER_ACCEPTED:
+        return Answer.REFUSED
+    if error.fatal() or code in (KafkaError._FATAL, KafkaError._FENCED):
+        return Answer.REOPEN
+    if error.txn_requires_abort() or code == KafkaError._STATE:
+        return Answer.ABORT
+    if error.retriable() or code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._QUEUE_FULL):
+        return Answer.RETRY
+    return Answer.REOPEN
+
+
+def producer(settings: KafkaSettings, *, transactional_id: str, max_record_bytes: int) -> Producer:
+    """A transactional producer that is as safe as Kafka can make it, and partitions as Java does."""
+    return Producer(
+        _properties(
+            settings,
+            drop=_CONSUMER_ONLY,
+            defaults={
+                # Shorter than the default: a transaction that a dead owner left open hides later records.
+                "transaction.timeout.ms": 30_000,
+                "linger.ms": 2,
+                "queue.buffering.max.kbytes": max(131_072, 2 * max_record_bytes // 1024),
+                "message.max.bytes": max_record_bytes,
+            },
+            ours={
+                "transactional.id": transactional_id,
+                "enable.idempotence": True,
+                "acks": "all",
+                "partitioner": "murmur2_random",
+            },
+        ),
+        logger=LOG,
+    )
+
+
+def reader(settings: KafkaSettings, *, max_record_bytes: int = 64 * 1024 * 1024) -> Consumer:
+    """A `read_committed` consumer for partitions assigned by hand; it belongs to no group.
+
+    It reports the end of a partition, which counts the transaction markers that it skips.
+    """
+    return Consumer(
+        _properties(
+            settings,
+            drop=_PRODUCER_ONLY,
+            defaults={
+                "fetch.message.max.bytes": 4 * 1024 * 1024,
+                "fetch.max.bytes": max(50 * 1024 * 1024, max_record_bytes),
+                "queued.max.messages.kbytes": 32 * 1024,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+            },
+            ours={
+                "group.id": "settlement-bridge-reader",  # demanded by librdkafka, joined by nobody
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+            },
+        ),
+        logger=LOG,
+    )
+
+
+def member(
+    settings: KafkaSettings,
+    *,
+    group: str,
+    committed: Callable[[KafkaError | None, list[TopicPartition]], None],
+) -> Consumer:
+    """A member of a leadership group: dynamic, and sticky, so that a newcomer takes nothing away.
+
+    `committed` is called by `poll` with the outcome of each asynchronous commit.
+    """
+    return Consumer(
+        _properties(
+            settings,
+            drop=_PRODUCER_ONLY,
+            defaults={
+                "session.timeout.ms": 10_000,
+                "heartbeat.interval.ms": 1_000,
+                "auto.offset.reset": "latest",
+            },
+            ours={
+                "group.id": group,
+                "on_commit": committed,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+            },
+        ),
+        logger=LOG,
+    )
+
+
+def admin(settings: KafkaSettings) -> AdminClient:
+    """An administration client."""
+    return AdminClient(
+        _properties(settings, drop=re.compile(f"{_CONSUMER_ONLY.pattern}|{_PRODUCER_ONLY.pattern}")),
+        logger=LOG,
+    )
+
+
+def _properties(
+    settings: KafkaSettings,
+    *,
+    drop: re.Pattern[str],
+    defaults: Mapping[str, Any] | None = None,
+    ours: Mapping[str, Any] | None = None,
+) -> Properties:
+    given = {name: value for name, value in settings.properties().items() if not drop.match(name)}
+    common = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
+    return {**common, **(defaults or {}), **given, **(ours or {})}
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn librdkafka's errors of an administrative call into ours, which say what was attempted.
+
+    Raises KafkaUnavailable when no broker answered, TopologyError for all else.
+    """
+    try:
+        yield
+    except KafkaException as exception:
+        error: KafkaError = exception.args[0]
+        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+            raise KafkaUnavailable(f"{what}: no broker answered ({error.str()})") from None
+        if error.code() in _RIGHTS:
+            raise TopologyError(f"{what}: {error.str()}. The principal lacks a right; grant it.") from None
+        raise TopologyError(f"{what}: {error.str()}") from None
+    except (ValueError, TypeError) as error:
+        raise TopologyError(f"{what}: {error}") from None
+
+
+def end_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]:
+    """The high watermark of each partition, open transactions included. Raises as `explained`."""
+    with explained(f"reading the end offsets of {topic}"):
+        futures = client.list_offsets(
+            {TopicPartition(topic, p): LATEST for p in range(partitions)},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=3,
+        )
+        return [
+            future.result().offset
+            for _, future in sorted(futures.items(), key=lambda item: item[0].partition)
+        ]
+
+
+def read_to(
+    consumer: Consumer,
+    starts: list[TopicPartition],
+    ends: list[int],
+    take: Callable[[Message], None],
+    give_up: Callable[[], bool],
+) -> bool:
+    """Read partitions from the offsets in `starts` until each has passed its end in `ends`.
+
+    Waits for as long as an open transaction of somebody hides records below an end. Returns False
+    when `give_up` said so first. `starts[i].partition` is `i`.
+    """
+    open_ = {s.partition for s in starts if s.offset < ends[s.partition]}
+    if not open_:
+        return True
+    consumer.assign([s for s in starts if s.partition in open_])
+    try:
+        while open_:
+            if give_up():
+                return False
+            for message in consumer.consume(num_messages=2000, timeout=0.2):
+                error = message.error()
+                if error is None:
+                    take(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    if (message.offset() or 0) >= ends[message.partition() or 0]:
+                        open_.discard(message.partition() or 0)
+                elif error.fatal() or error.code() in _RIGHTS:
+                    raise TopologyError(f"reading {message.topic()}: {error.str()}")
+        return True
+    finally:
+        consumer.unassign()

@@ -1,0 +1,153 @@
+"""feed → decode → guard → encode → batch: what becomes of each message.
+
+No IO: messages with their time of receipt in, records in a batch out. Every message moves the position
+and ends in exactly one counter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from bridge.avro.codec import Codec
+from bridge.config import Settings
+from bridge.convert import Converter
+from bridge.errors import ConversionError, SchemaError
+from bridge.feed.events import Oversized, Received
+from bridge.feed.position import Position
+from bridge.model import SettledBet
+from bridge.sink.batch import Batch, Record
+from bridge.sink.checkpoint import MICROS, Counters
+from bridge.sink.deadletter import Kind, dead_letter, identity
+from bridge.sink.guard import Guard, Verdict, fingerprint
+from bridge.topics import Topics
+
+WIRE_HEADER_BYTES = 5
+SAMPLES = 3
+"""Originals kept of each field that the interface does not know."""
+EXTRA_PATHS = 1_000
+"""Distinct paths of such fields that are told apart."""
+
+
+class Pipeline:
+    """Turns messages into the batch in hand. One for as long as this process owns the feed.
+
+    `new_extra` is told the path of a field that the interface does not know, once.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        bets: Codec,
+        guard: Guard,
+        position: Position,
+        counters: Counters,
+        new_extra: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._converter = Converter(settings.feed.may_be_missing)
+        self._bets = bets
+        self._guard = guard
+        self._new_extra = new_extra
+        self.position = position
+        self.counters = counters
+        self.extras: Counter[str] = Counter()
+        """How often each field that the interface does not know has come."""
+        self.batch = Batch()
+
+    @property
+    def full(self) -> bool:
+        """Whether the batch in hand takes nothing more."""
+        return self.batch.full(self._settings.batch)
+
+    def seal(self) -> Batch:
+        """The batch in hand, to be committed; a new one is begun."""
+        sealed, self.batch = self.batch, Batch()
+        return sealed
+
+    def handle(self, message: Received) -> str | None:
+        """Take a message; returns its ping id, to be answered, if it has one."""
+        self.batch.touch(time.monotonic())
+        self.counters.received += 1
+        if message.stalled:
+            self.position.stalled()
+        body = message.body
+        if isinstance(body, Oversized):
+            limit = self._settings.feed.max_message_bytes
+            self._bury(
+                message, Kind.OVERSIZED, f"{body.size} bytes are more than feed.max_message_bytes = {limit}"
+            )
+            return None
+        try:
+            ping_id, bet, extras = self._converter.decode(body)
+        except ConversionError as error:
+            self._bury(message, Kind.ERROR, error.reason)
+            return error.ping_id
+        if bet is not None:
+            self._settle(message, bet, extras)
+        elif ping_id is not None:
+            self.counters.pings += 1
+            self.position.ping(message.at)
+        else:
+            self.counters.empty += 1
+        return ping_id
+
+    def _settle(self, message: Received, bet: SettledBet, extras: tuple[str, ...]) -> None:
+        key, version = bet["betId"].encode(), bet["settlementVersion"]
+        try:
+            value = self._bets.encode(bet)
+        except SchemaError as error:  # model and schema disagree: our mistake, but the bet must not be lost
+            self._bury(message, Kind.ERROR, str(error))
+            return
+        content = fingerprint(value[WIRE_HEADER_BYTES:])
+        verdict = self._guard.judge(key, version, content, replaying=self.position.replaying(message.at))
+        if verdict is Verdict.DUPLICATE:
+            self.counters.duplicates += 1
+        elif verdict is Verdict.STALE:
+            self.counters.stale += 1
+        else:
+            self._guard.publish(key, version, content, message.at)
+            self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
+            self.counters.published += 1
+            self.counters.corrections += verdict is Verdict.CORRECTION
+            if extras:
+                self._sample(message, extras)
+        self.position.data(message.at, bet["settlementTime"] / MICROS)
+
+    def _bury(self, message: Received, kind: Kind, reason: str) -> None:
+        content = identity(message.body)
+        if self._guard.is_buried(content):
+            self.counters.duplicates += 1
+        else:
+            self._guard.bury(content, message.at)
+            self._write_dead_letter(message, kind, reason)
+            self.counters.dead_lettered += 1
+        self.position.data(message.at, None)
+
+    def _sample(self, message: Received, extras: tuple[str, ...]) -> None:
+        """Keep the first few originals with a field that nobody expected, so that somebody finds out."""
+        fresh = []
+        for path in extras:
+            if path in self.extras or len(self.extras) < EXTRA_PATHS:
+                self.extras[path] += 1
+                if self.extras[path] <= SAMPLES:
+                    fresh.append(path)
+                if self.extras[path] == 1:
+                    self._new_extra(path)
+        if fresh:
+            self._write_dead_letter(message, Kind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
+
+    def _write_dead_letter(self, message: Received, kind: Kind, reason: str) -> None:
+        self.batch.add(
+            dead_letter(
+                self._topics.deadletters.name,
+                message,
+                kind,
+                reason,
+                feed=self._settings.feed.name,
+                revision=self.position.revision,
+            )
+        )

@@ -1,0 +1,166 @@
+"""What people look at from outside: the committed checkpoint, and the bets as they arrive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, TopicPartition
+
+from bridge import kafka, topics
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.config import Settings
+from bridge.errors import TopologyError
+from bridge.sink.batch import Record
+from bridge.sink.checkpoint import MICROS, Checkpoint
+from bridge.sink.store import Store
+
+ANSWER_SECONDS = 15.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Bet(NamedTuple):
+    """A settled bet as a reader of the topic sees it."""
+
+    record: Record
+    offset: int
+    datum: dict[str, Any] | None
+    """None for a tombstone."""
+
+
+def read_checkpoint(settings: Settings) -> Checkpoint | None:
+    """The last committed checkpoint of the feed, None before the first.
+
+    Raises KafkaUnavailable when no broker answers within `ANSWER_SECONDS`, TopologyError otherwise.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    registry = Registry(settings.registry)
+    store = Store(settings, topics.declare(settings), registry.schema_by_id)
+    deadline = time.monotonic() + ANSWER_SECONDS
+    value = store.checkpoint(lambda: time.monotonic() > deadline)
+    if value is None:
+        if time.monotonic() > deadline:
+            raise kafka.KafkaUnavailable(f"no broker of {settings.kafka.bootstrap_servers} answered")
+        return None
+    codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
+    return Checkpoint.from_avro(codec.decode(value))
+
+
+def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) -> Iterator[Bet | None]:
+    """Bets from the topic, `read_committed`; None whenever nothing came for a moment.
+
+    Goes on for ever, or `until_end` of every partition as it is met. Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    topic = topics.declare(settings).bets.name
+    registry = Registry(settings.registry)
+    codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
+    admin = kafka.admin(settings.kafka)
+    with kafka.explained(f"looking for {topic}"):
+        partitions = admin.list_topics(timeout=ANSWER_SECONDS).topics
+    if topic not in partitions:
+        raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
+    count = len(partitions[topic].partitions)
+    starts = [0] * count if from_beginning else kafka.end_offsets(admin, topic, count)
+    consumer = kafka.reader(settings.kafka)
+    open_ = set(range(count))
+    try:
+        consumer.assign([TopicPartition(topic, p, offset) for p, offset in enumerate(starts)])
+        while open_ or not until_end:
+            messages = consumer.consume(num_messages=500, timeout=0.2)
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    yield _bet(codec, topic, message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    open_.discard(message.partition() or 0)
+                else:
+                    raise TopologyError(f"reading {topic}: {error.str()}")
+            if not messages:
+                yield None
+    finally:
+        consumer.close()
+
+
+def _bet(codec: Codec, topic: str, message: Any) -> Bet:
+    value = message.value()
+    record = Record(topic, message.key(), value or b"", message.timestamp()[1], partition=message.partition())
+    return Bet(record, message.offset(), None if value is None else codec.decode(value))
+
+
+def utc(micros: int) -> str:
+    """Microseconds since 1970 as an ISO 8601 time in UTC."""
+    try:
+        return (EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
+    except OverflowError:  # before year 1 or after year 9999
+        return f"{micros / MICROS:+.6f}s"
+
+
+def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The checkpoint with its date-times in words."""
+    datum = checkpoint.to_avro()
+    datum["updatedAt"] = utc(datum["updatedAt"])
+    datum["revisionTime"] = utc(checkpoint.revision * MICROS)
+    for attempt in datum["connections"]:
+        attempt["at"] = utc(attempt["at"])
+        attempt["answeredAt"] = None if attempt["answeredAt"] is None else utc(attempt["answeredAt"])
+    return datum
+
+
+def checkpoint_as_lines(checkpoint: Checkpoint) -> str:
+    """The checkpoint for a person."""
+    counters = checkpoint.counters
+    lines = [
+        f"feed        {checkpoint.feed}",
+        f"state       {checkpoint.state.value} at {utc(round(checkpoint.updated_at * MICROS))}",
+        f"revision    {checkpoint.revision} ({utc(checkpoint.revision * MICROS)})",
+        f"owner       {checkpoint.owner}",
+        f"received    {counters.received:,}",
+        f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
+        f"  duplicates    {counters.duplicates:,}",
+        f"  stale         {counters.stale:,}",
+        f"  dead letters  {counters.dead_lettered:,}",
+        f"  pings         {counters.pings:,}",
+        f"  empty         {counters.empty:,}",
+        "connections",
+    ]
+    for attempt in checkpoint.ledger:
+        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
+        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
+        lines.append(f"  {utc(round(attempt.at * MICROS))}  {asked}, {answer}")
+    return "\n".join(lines)
+
+
+def bet_as_json(bet: Bet) -> dict[str, Any]:
+    """A whole record, date-times as integers of microseconds, as they are in Avro."""
+    record = bet.record
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": bet.offset,
+        "timestamp": record.timestamp,
+        "key": (record.key or b"").decode("utf-8", "replace"),
+        "value": bet.datum,
+    }
+
+
+def bet_as_line(bet: Bet) -> str:
+    """A bet for a person."""
+    key = (bet.record.key or b"").decode("utf-8", "replace")
+    if bet.datum is None:
+        return f"{key}  removed"
+    datum = bet.datum
+    amount = datum["amount"]
+    stake = (
+        ""
+        if amount is None
+        else f"  {amount['value'] / 10 ** amount['precision']:g} {amount['currency'] or ''}"
+    )
+    return (
+        f"{utc(datum['settlementTime'])}  {key}  v{datum['settlementVersion']}  {datum['betSettlement']:<9}"
+        f"  payout {datum['payout']:g}{stake}  {len(datum['selections'] or [])} selections"
+    )

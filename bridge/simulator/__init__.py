@@ -1,0 +1,11 @@
+"""The provider, simulated: the settlement feed as the interface describes it, for tests and demos.
+
+It shares no code with the bridge, so that each checks the other. From the inside out:
+
+    names, world, bets   who plays what, and what came of the bets on it: pure functions of a seed
+    stream               what is published when: a pure function of the slot number
+    log                  the stream and what was injected into it; readers of it
+    limits               every limit of the interface, with the provider's own book-keeping
+    provider             sans-IO: who is let in, and what is sent to whom at what moment
+    server               the only module with a socket and a clock
+"""

@@ -1,0 +1,113 @@
+"""The provider's limits on connections and recovery, and its own book of who asked for what.
+
+Where the interface leaves room, the strictest reading is taken, so that a client which is let in here
+is let in by any provider that keeps to it (interface, "Limits"):
+
+- attempts without a revision and with one that is too small share one window;
+- a large recovery also counts as a connection with a proper revision;
+- a small recovery is blocked when the bucket would overflow, not only when it is full already;
+- a refused attempt counts like any other, and what it asked for fills the bucket.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["initial", "small", "large"]
+"""How an attempt is classed: without a (large enough) revision, or by the recovery it asks for."""
+Rule = Literal["active", "initial", "proper", "large", "bucket"]
+"""Which limit was broken."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A limit that an attempt broke."""
+
+    at: float
+    """Unix seconds, the provider's clock."""
+    revision: int | None
+    rule: Rule
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the book says of an attempt. It is refused when `breach` is not None."""
+
+    kind: Kind
+    breach: Breach | None
+
+
+class _Window:
+    """At most `limit` attempts in any `seconds`."""
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._attempts: deque[float] = deque()
+
+    def add(self, now: float) -> str | None:
+        while self._attempts and now - self._attempts[0] >= self._seconds:
+            self._attempts.popleft()
+        self._attempts.append(now)
+        if len(self._attempts) <= self._limit:
+            return None
+        return f"{len(self._attempts)} within {self._seconds:g} s, {self._limit} are allowed"
+
+
+class _Bucket:
+    """A leaking bucket of recovered seconds."""
+
+    def __init__(self, capacity: float, drain: float) -> None:
+        self._capacity = capacity
+        self._drain = drain
+        self._level = 0.0
+        self._at = 0.0
+
+    def add(self, now: float, seconds: float) -> str | None:
+        level = max(0.0, self._level - (now - self._at) * self._drain) + seconds
+        self._at = now
+        self._level = min(level, self._capacity)
+        if level <= self._capacity:
+            return None
+        return f"{seconds:g} s more would fill it to {level:g} of {self._capacity:g} s"
+
+
+class Limits:
+    """Judges attempts to connect. Times are Unix seconds of the provider's clock, which never goes back.
+
+    `scale` makes every duration (windows, ages, the bucket) that many times shorter. The drain, which is
+    seconds a second, stays as it is.
+    """
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.max_age = 259_200 / scale
+        self.large_age = 3600 / scale
+        self.breaches: list[Breach] = []
+        self._initial = _Window(5, 1800 / scale)
+        self._proper = _Window(5, 300 / scale)
+        self._large = _Window(5, 1800 / scale)
+        self._bucket = _Bucket(3600 / scale, 4)
+
+    def attempt(self, now: float, revision: int | None, *, connected: bool = False) -> Verdict:
+        """Enter an attempt in the book and judge it; `connected` says that another connection is active."""
+        age = now - (revision or 0)
+        found: list[tuple[Rule, str | None]] = []
+        if connected:
+            found.append(("active", "another connection is active"))
+        if revision is None or age > self.max_age:
+            kind: Kind = "initial"
+            found.append(("initial", self._initial.add(now)))
+        else:
+            found.append(("proper", self._proper.add(now)))
+            if age > self.large_age:
+                kind = "large"
+                found.append(("large", self._large.add(now)))
+            else:
+                kind = "small"
+                found.append(("bucket", self._bucket.add(now, max(0.0, age))))
+        breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
+        self.breaches += breaches
+        return Verdict(kind, breaches[0] if breaches else None)

@@ -1,0 +1,284 @@
+"""The simulated provider on a socket: a thin driver of `provider`, and the only module with a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hmac
+import re
+import signal
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from email.utils import formatdate
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from bridge.simulator.limits import Breach, Limits
+from bridge.simulator.log import Reader
+from bridge.simulator.provider import Attempt, Connection, Provider, Refusal
+from bridge.simulator.settings import SimulatorSettings
+from bridge.simulator.stream import Published, Stream
+from bridge.simulator.world import World
+
+PATH = "/feed/settlement/v4"
+
+_BATCH = 100
+"""Messages made in one go, before the event loop has its turn."""
+_TICK = 0.002
+"""Seconds that live messages wait for each other, so that a high rate does not mean a timer for each."""
+_REPLIES = 10_000
+
+
+class Simulator:
+    """A provider that listens from `async with` until its end. Other methods are for in between."""
+
+    def __init__(
+        self,
+        settings: SimulatorSettings | None = None,
+        on_attempt: Callable[[Attempt], None] = lambda _: None,
+    ) -> None:
+        self.settings = settings or SimulatorSettings()
+        self.replies: deque[str | bytes] = deque(maxlen=_REPLIES)
+        """What clients sent, the newest of it."""
+        self._on_attempt = on_attempt
+        self._kicked = asyncio.Event()
+        self._accepted: dict[ServerConnection, Connection] = {}
+        self._releases: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        settings = self.settings
+        # A wall clock may be set back in mid-run; the times of what was published must not be.
+        self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
+        origin = self.now() - settings.history_seconds
+        stream = Stream(
+            World(settings.seed, origin),
+            origin=origin,
+            rate=settings.rate,
+            resettle=settings.resettle,
+            disorder=settings.disorder_seconds,
+        )
+        self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
+        self._server = await self._listen()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+        await asyncio.gather(*self._releases)
+
+    @property
+    def url(self) -> str:
+        """The base address that clients are given."""
+        host, port, *_ = next(iter(self._server.sockets)).getsockname()
+        scheme = "https" if self.settings.certificate else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def connections(self) -> list[Attempt]:
+        """The log of connections: every attempt, when, with what revision, and how it was answered."""
+        return self._provider.attempts
+
+    @property
+    def breaches(self) -> list[Breach]:
+        """Every breach of a limit so far."""
+        return self._provider.breaches
+
+    def now(self) -> float:
+        """The provider's clock, Unix seconds. It never goes back."""
+        return time.monotonic() + self._clock_offset
+
+    def published(self, until: float | None = None) -> Iterator[Published]:
+        """The truth: all that was published, in order, until now or until a time of the provider's clock.
+
+        It begins with the history. It is made again from the seed, at about 0.1 ms a message.
+        """
+        return self._provider.published(self.now() if until is None else min(until, self.now()))
+
+    def truth(self) -> Reader:
+        """The truth as a place that moves on: `take` while `due` is not after `now()`."""
+        log = self._provider.log
+        return Reader(log, log.stream.origin)
+
+    def stop_publishing(self) -> float:
+        """End the stream here; pings go on. Returns the moment, Unix seconds."""
+        self._provider.log.end = min(self._provider.log.end, self.now())
+        self._kick()
+        return self._provider.log.end
+
+    def inject(self, body: bytes) -> Published:
+        """Publish a raw message now. It is part of the truth and of later replays.
+
+        It goes out as a text frame when it is UTF-8, as a binary one otherwise.
+        """
+        message = self._provider.log.inject(body, self.now())
+        self._kick()
+        return message
+
+    async def drop(self, *, abort: bool = False) -> None:
+        """Close the active connection now; with `abort` without a closing handshake."""
+        for socket, connection in list(self._accepted.items()):
+            if connection.is_active:
+                if abort:
+                    socket.transport.abort()
+                await socket.close(1001)
+
+    def stall(self) -> None:
+        """Send nothing any more, not even pings, but keep the connection: a half-open socket."""
+        self._provider.stalled = True
+
+    def resume(self) -> None:
+        """End `stall`; what was published meanwhile goes out."""
+        self._provider.stalled = False
+        self._kick()
+
+    async def _listen(self) -> Server:
+        try:
+            return await self._serve(self.settings.port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        return await self._serve(0)
+
+    async def _serve(self, port: int) -> Server:
+        context = None
+        if self.settings.certificate:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(self.settings.certificate)
+        return await serve(
+            self._serve_connection,
+            self.settings.host,
+            port,
+            ssl=context,
+            process_request=self._answer,
+            process_response=self._stamp,
+            compression="deflate" if self.settings.compression == "deflate" else None,
+            # The interface's pings are messages. A client that does not read for long must not be cut off.
+            ping_interval=None,
+        )
+
+    def _answer(self, socket: ServerConnection, request: Request) -> Response | None:
+        """None to accept the handshake, or the response that refuses it."""
+        address = urlsplit(request.path)
+        query = parse_qs(address.query, keep_blank_values=True)
+        if address.path != PATH:
+            return socket.respond(404, f"there is only {PATH} here\n")
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            return None  # the library refuses it; no attempt is spent
+        if not self._is_known(request, query):
+            return socket.respond(401, "the credentials are missing or wrong\n")
+        revision = query.get("revision", [None])[-1]
+        if revision is not None and not re.fullmatch(r"[0-9]{1,15}", revision):
+            return socket.respond(400, "revision must be a Unix timestamp in seconds\n")
+        answer = self._provider.connect(self.now(), None if revision is None else int(revision))
+        if isinstance(answer, Refusal):
+            return socket.respond(answer.status, f"{answer.reason}\n")
+        self._accepted[socket] = answer
+        # Not left to the handler, which never runs when the client goes away during the handshake.
+        release = asyncio.create_task(self._release(socket, answer))
+        self._releases.add(release)
+        release.add_done_callback(self._releases.discard)
+        self._kick()  # so that a connection that was replaced ends now
+        return None
+
+    def _is_known(self, request: Request, query: dict[str, list[str]]) -> bool:
+        settings = self.settings
+        if settings.auth == "none" or settings.auth_value is None:
+            return True
+        secret, name = settings.auth_value.get_secret_value(), settings.auth_name or ""
+        if settings.auth == "query":
+            given = query.get(name, [""])[-1]
+        elif settings.auth == "header":
+            given = request.headers.get(name, "")
+        else:
+            secret, given = f"Bearer {secret}", request.headers.get("Authorization", "")
+        return hmac.compare_digest(given.encode(), secret.encode())
+
+    def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
+        """Any answer to a handshake carries the time of the provider's clock, not of this machine's."""
+        del response.headers["Date"]
+        response.headers["Date"] = formatdate(self.now(), usegmt=True)
+
+    async def _release(self, socket: ServerConnection, connection: Connection) -> None:
+        await socket.wait_closed()
+        self._provider.disconnect(connection)
+        del self._accepted[socket]
+        self._kick()
+
+    async def _serve_connection(self, socket: ServerConnection) -> None:
+        connection = self._accepted.get(socket)
+        if connection is None:  # the client was gone as soon as it was let in
+            return
+        reader = asyncio.create_task(self._read(socket))
+        try:
+            with suppress(ConnectionClosed):
+                await self._send(socket, connection)
+        finally:
+            reader.cancel()
+
+    async def _read(self, socket: ServerConnection) -> None:
+        with suppress(ConnectionClosed):
+            async for reply in socket:
+                self.replies.append(reply)
+
+    async def _send(self, socket: ServerConnection, connection: Connection) -> None:
+        """Send what is due until the connection ends. A client that does not read holds this up."""
+        while connection.is_active:
+            for frame in connection.frames(self.now(), _BATCH):
+                await socket.send(frame, text=_is_text(frame))
+            await self._sleep(connection.due)
+        await socket.close(1001, "another connection took over")
+
+    async def _sleep(self, until: float) -> None:
+        """Until a time of the provider's clock, or until something changed."""
+        delay = until - self.now()
+        if delay <= 0:
+            await asyncio.sleep(0)
+            return
+        self._kicked.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(delay, _TICK)):
+                await self._kicked.wait()
+
+    def _kick(self) -> None:
+        self._kicked.set()
+
+
+def _is_text(frame: bytes) -> bool:
+    try:
+        frame.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+async def run(
+    settings: SimulatorSettings,
+    on_start: Callable[[Simulator], None] = lambda _: None,
+    on_attempt: Callable[[Attempt], None] = lambda _: None,
+) -> Simulator:
+    """Serve until SIGINT, SIGTERM or cancellation. Prints nothing: `on_start` and `on_attempt` may.
+
+    Returns the simulator, closed, whose logs can still be read. Raises OSError when it cannot listen.
+    """
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        async with Simulator(settings, on_attempt) as simulator:
+            on_start(simulator)
+            await stopped.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return simulator

@@ -1,0 +1,82 @@
+"""Settings of the simulator: how the world looks, and what the interface leaves open."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from bridge.simulator.provider import Policy
+
+Status = Annotated[int, Field(ge=300, le=599)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SimulatorSettings(BaseModel):
+    """Everything about a simulated provider. Raises pydantic's ValidationError when something is wrong."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8900
+    """When it is taken, or 0, any free port is used instead."""
+    certificate: Path | None = None
+    """PEM file with the certificate chain and the private key; TLS when set."""
+    compression: Literal["deflate", "none"] = "deflate"
+    """Whether permessage-deflate is agreed to when a client offers it."""
+
+    seed: int = 1
+    rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
+    """Messages a second."""
+    history_seconds: Seconds = 0
+    """How long the stream already ran when the simulator starts."""
+    resettle: Share = 0.05
+    """Share of messages that settle an earlier bet again."""
+    disorder_seconds: Seconds = 2
+    """How long before its publication a message's settlementTime may lie."""
+
+    ping_seconds: Annotated[float, Field(gt=0)] = 5
+    limits_scale: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1
+    """Every duration in the limits is this many times shorter."""
+    replay_rate: Annotated[float, Field(gt=0)] = inf
+    """Messages a second while a connection catches up; as fast as the client reads by default."""
+    second: Literal["refuse", "replace"] = "refuse"
+    """A second connection is refused, or closes the first."""
+    zero: Literal["nothing", "everything"] = "nothing"
+    """What is replayed without a revision, or with 0."""
+    too_old: Literal["edge", "refuse"] = "edge"
+    """A revision older than the memory: replay from the edge of memory, or refuse."""
+    refusal_status: Status = 429
+    """HTTP status of a refusal for a limit."""
+    second_status: Status = 409
+    """HTTP status of a refusal because another connection is active."""
+    clock_skew_seconds: Annotated[float, Field(allow_inf_nan=False)] = 0
+    """How far the provider's clock is ahead of this machine's."""
+
+    auth: Literal["none", "bearer", "header", "query"] = "none"
+    auth_name: str | None = None
+    """Name of the header or of the query parameter."""
+    auth_value: SecretStr | None = None
+
+    @model_validator(mode="after")
+    def _auth_is_whole(self) -> Self:
+        if self.auth != "none" and not (self.auth_value and self.auth_value.get_secret_value()):
+            raise ValueError(f"auth = {self.auth} needs auth_value")
+        if self.auth in ("header", "query") and not self.auth_name:
+            raise ValueError(f"auth = {self.auth} needs auth_name")
+        return self
+
+    def policy(self) -> Policy:
+        """The part that decides about connections."""
+        return Policy(
+            second=self.second,
+            zero=self.zero,
+            too_old=self.too_old,
+            refusal_status=self.refusal_status,
+            second_status=self.second_status,
+            ping_seconds=self.ping_seconds,
+            replay_rate=self.replay_rate,
+        )

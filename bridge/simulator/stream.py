@@ -1,0 +1,102 @@
+"""What the provider publishes, as a pure function of the slot number.
+
+Slot n is published at origin + n / rate and holds one message: the first settlement of a bet, or a
+resettlement of an earlier one. Which one a slot resettles is not remembered but worked out: slots come
+in blocks, blocks in lanes, and a lane of one block is a permutation of the same lane some blocks before.
+A permutation has each message resettled at most once by its successor, so versions rise by one along the
+chain, and any slot can be made without the others. Days of messages cost no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from bridge.simulator.bets import message
+from bridge.simulator.world import World, mix
+
+_LANE = 64
+_BLOCKS_BACK = (1, 3, 16, 1024)
+"""How many blocks back each lane looks: at 200 messages/s from about a second to some twenty minutes."""
+_BLOCK = _LANE * len(_BLOCKS_BACK)
+
+_AGAIN, _SHUFFLE, _DELAY = 21, 22, 23
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One message as it was published."""
+
+    at: float
+    """When, in Unix seconds of the provider's clock."""
+    seq: int
+    """Number of its slot, from 0; negative for what was injected."""
+    bet_id: str | None
+    """None for what was injected: it need not be a bet."""
+    body: bytes
+
+
+class Stream:
+    """The endless stream of one seed.
+
+    `origin` is the time of slot 0 (Unix seconds), `rate` in messages a second, `resettle` the share of
+    messages that settle an earlier bet again (less until there are earlier ones), `disorder` how long, in
+    seconds, a message's `settlementTime` may lie before its publication.
+    """
+
+    def __init__(
+        self, world: World, *, origin: float, rate: float, resettle: float = 0.05, disorder: float = 2.0
+    ) -> None:
+        self.world = world
+        self.origin = origin
+        self._rate = rate
+        self._resettle = int(resettle * 2**64)
+        self._disorder = disorder
+
+    def at(self, slot: int) -> float:
+        """When the slot is published, Unix seconds. Never falls as the slot rises."""
+        return self.origin + slot / self._rate
+
+    def first_slot(self, time: float) -> int:
+        """The first slot published at `time` or later."""
+        # One slot early, as rounding may be off, and nothing published at `time` may be missed.
+        slot = max(0, int((time - self.origin) * self._rate) - 1)
+        while self.at(slot) < time:
+            slot += 1
+        return slot
+
+    def message(self, slot: int) -> Published:
+        """The message of a slot, as the bytes that go out (interface, "SettlementFeedMessageDto")."""
+        number, version = self._settles(slot)
+        at = self.at(slot)
+        delay = self._disorder * (mix(self.world.seed, _DELAY, slot) / 2**64)
+        # One microsecond earlier, for the seventh digit that `timestamp` adds.
+        content = message(self.world, number, version, int((at - delay) * 1e6) - 1)
+        return Published(at, slot, content["data"]["betId"], orjson.dumps(content))
+
+    def messages(self, since: float, until: float) -> Iterator[Published]:
+        """Everything published from `since` on and before `until`, in order."""
+        for slot in range(self.first_slot(since), self.first_slot(until)):
+            yield self.message(slot)
+
+    def _settles(self, slot: int) -> tuple[int, int]:
+        """Which bet a slot settles, by the slot of its first settlement, and for the how many-th time."""
+        version = 1
+        while (earlier := self._earlier(slot)) is not None:
+            slot = earlier
+            version += 1
+        return slot, version
+
+    def _earlier(self, slot: int) -> int | None:
+        seed = self.world.seed
+        block, place = divmod(slot, _BLOCK)
+        lane, index = divmod(place, _LANE)
+        back = _BLOCKS_BACK[lane]
+        if block < back or mix(seed, _AGAIN, slot) >= self._resettle:
+            return None
+        shuffle = mix(seed, _SHUFFLE, block)
+        # An odd factor has an inverse modulo a power of two: this is a permutation of the lane.
+        index = (index * (shuffle | 1) + (shuffle >> 32)) % _LANE
+        return (block - back) * _BLOCK + lane * _LANE + index

@@ -1,0 +1,1 @@
+"""Into Kafka: the batch, the guard, the checkpoint, leadership and the one transactional producer."""

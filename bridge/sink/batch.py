@@ -1,0 +1,55 @@
+"""The unit of atomicity: what becomes visible together, and when it is time to commit it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bridge.config import BatchSettings
+
+Header = tuple[str, str | bytes | None]
+
+OVERHEAD_BYTES = 100
+"""What a record weighs beyond its key and value, roughly: so that many small ones count too."""
+
+
+class Record(NamedTuple):
+    """A record as it goes to Kafka. `timestamp` is the time of receipt, in milliseconds."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    timestamp: int
+    headers: list[Header] | None = None
+    partition: int = -1
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records in the order in which they are written. Kept until they are committed, for a second try."""
+
+    records: list[Record] = field(default_factory=list)
+    bytes: int = 0
+    messages: int = 0
+    """Messages of the feed that this batch settles, pings and duplicates included."""
+    opened_at: float | None = None
+    """Monotonic time of the first message."""
+
+    def add(self, record: Record) -> None:
+        """Append a record."""
+        self.records.append(record)
+        self.bytes += len(record.value) + OVERHEAD_BYTES
+
+    def touch(self, now: float) -> None:
+        """Count a message, whatever became of it. `now` is monotonic."""
+        self.messages += 1
+        if self.opened_at is None:
+            self.opened_at = now
+
+    def full(self, limits: BatchSettings) -> bool:
+        """Whether nothing more may be added."""
+        return len(self.records) >= limits.max_records or self.bytes >= limits.max_bytes
+
+    def due_at(self, limits: BatchSettings) -> float | None:
+        """The monotonic moment at which it is old enough to commit; None while it is empty."""
+        return None if self.opened_at is None else self.opened_at + limits.max_age_ms / 1000

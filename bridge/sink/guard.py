@@ -1,0 +1,111 @@
+"""The guard: tells what is new from what a replay brings back.
+
+A replay overlaps what is already published, so for each bet the guard knows the last version and the
+contents published at it, in order. A connection replays the provider's own sequence; the guard walks
+along what it knew when the connection began and drops what matches. So A, B, A is published as A, B, A
+live as well as in a replay, whatever part of it had been committed before.
+
+Memory: about 450 bytes a bet (a key of 36 characters, an entry and one hash), measured by
+`tests/unit/sink/test_guard.py`. What is younger than `keep_from` is never evicted, the rest is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from hashlib import blake2b
+from itertools import takewhile
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Verdict(Enum):
+    """What to do with a message."""
+
+    NEW = "publish"
+    CORRECTION = "publish: another content for a version that is published already"
+    DUPLICATE = "drop: published already"
+    STALE = "drop: a later version is published already"
+
+
+class _Entry:
+    """The last version of a bet."""
+
+    __slots__ = ("at", "connection", "contents", "cursor", "known", "version")
+
+    def __init__(self, version: int, content: bytes, at: float, connection: int) -> None:
+        self.version = version
+        self.contents = [content]
+        self.at = at
+        self.connection = connection
+        self.known = 0
+        """How many of `contents` were published before this connection: only these can come back."""
+        self.cursor = 0
+        """How far the replay on this connection has walked along them."""
+
+
+def fingerprint(value: bytes) -> bytes:
+    """The 16 bytes by which a content is known. Maps must be encoded in sorted order."""
+    return blake2b(value, digest_size=16).digest()
+
+
+class Guard:
+    """The last version of each bet, and the dead letters, of the time that a replay can reach."""
+
+    def __init__(self) -> None:
+        self._bets: dict[bytes, _Entry] = {}  # oldest publication first
+        self._dead: dict[bytes, float] = {}  # likewise
+        self._connection = 0
+
+    def __len__(self) -> int:
+        return len(self._bets) + len(self._dead)
+
+    def connected(self) -> None:
+        """A new connection begins: what is known up to now may come again."""
+        self._connection += 1
+
+    def judge(self, key: bytes, version: int, content: bytes, *, replaying: bool) -> Verdict:
+        """What to do with this content of this bet. Changes nothing but the place in the replay."""
+        entry = self._bets.get(key)
+        if entry is None or version > entry.version:
+            return Verdict.NEW
+        if version < entry.version:
+            return Verdict.STALE
+        if entry.connection != self._connection:
+            entry.connection, entry.known, entry.cursor = self._connection, len(entry.contents), 0
+        if replaying:
+            for place in range(entry.cursor, entry.known):
+                if entry.contents[place] == content:
+                    entry.cursor = place + 1
+                    return Verdict.DUPLICATE
+        return Verdict.DUPLICATE if entry.contents[-1] == content else Verdict.CORRECTION
+
+    def publish(self, key: bytes, version: int, content: bytes, at: float) -> None:
+        """A record is published, or was: in the order of its partition. `at`: receipt, Unix seconds."""
+        entry = self._bets.pop(key, None)
+        if entry is None or version > entry.version:
+            entry = _Entry(version, content, at, self._connection)
+        elif version == entry.version:
+            entry.contents.append(content)
+            entry.at = at
+        self._bets[key] = entry  # at the young end
+
+    def is_buried(self, content: bytes) -> bool:
+        """Whether this dead letter is published already. `content` is the fingerprint of its bytes."""
+        return content in self._dead
+
+    def bury(self, content: bytes, at: float) -> None:
+        """A dead letter is published, or was. `at` is its time of receipt, Unix seconds."""
+        self._dead.pop(content, None)
+        self._dead[content] = at
+
+    def evict(self, keep_from: float) -> None:
+        """Forget what was published before `keep_from`, Unix seconds: no replay reaches that far."""
+        _drop_while(self._bets, lambda entry: entry.at < keep_from)
+        _drop_while(self._dead, lambda at: at < keep_from)
+
+
+def _drop_while(entries: dict[bytes, T], old: Callable[[T], bool]) -> None:
+    for key in [key for key, _ in takewhile(lambda item: old(item[1]), entries.items())]:
+        del entries[key]

@@ -1,0 +1,155 @@
+"""One owner, many standbys: leadership is the assignment of the checkpoint partition.
+
+All bridges of a feed are members of one consumer group that subscribes to the checkpoint topic, which
+has one partition: whoever is assigned it owns the feed. Membership is dynamic, because a static member
+keeps its place for a whole session time-out even after a clean close, and cooperative, so that a
+standby that joins takes nothing away from the owner.
+
+The consumer is used on its own thread alone: while it polls, the client makes other threads wait, and
+may keep them waiting for ever.
+
+The assignment as this process knows it may be stale (it was paused, Kafka was away). `confirm` asks
+the coordinator itself, by a commit that only a current member can make.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from bridge import kafka
+from bridge.config import Settings
+from bridge.log import get
+
+POLL_SECONDS = 0.1
+HANDOVER_SECONDS = 5.0
+"""How long giving up leadership may hold the group's rebalance, while the socket is closed."""
+
+_NOT_A_MEMBER = {
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError._ASSIGNMENT_LOST,
+}
+
+
+class Leadership:
+    """Membership in the group of a feed, kept up by a thread of its own.
+
+    `changed` is called on that thread whenever `owner` changes. After a loss the thread waits, for
+    `HANDOVER_SECONDS` at most, until `released` is called: first the socket is closed, then the next
+    owner may dial.
+    """
+
+    def __init__(self, settings: Settings, topic: str, changed: Callable[[], object]) -> None:
+        self.group = f"{settings.topics.prefix}.{settings.feed.name}.owner"
+        self._partition = TopicPartition(topic, 0)
+        self._changed = changed
+        self._owner = threading.Event()
+        self._released = threading.Event()
+        self._closing = threading.Event()
+        self._question = threading.Event()
+        self._answers: SimpleQueue[int | None] = SimpleQueue()
+        self._term = 0
+        self._metadata: Any = None
+        """Of the group, as of the last poll; one that a rebalance has made stale aborts the transaction."""
+        self._consumer = kafka.member(settings.kafka, group=self.group, committed=self._committed)
+        self._thread = threading.Thread(target=self._run, args=(topic,), name="leadership", daemon=True)
+        self._thread.start()
+
+    @property
+    def owner(self) -> bool:
+        """Whether the partition is assigned to this process, as far as it knows."""
+        return self._owner.is_set()
+
+    @property
+    def term(self) -> int:
+        """Counts the assignments: what began in an earlier term must not write in this one."""
+        return self._term
+
+    def holds(self, term: int) -> bool:
+        """Whether this process has been the owner without a break since that term began."""
+        return self.owner and self._term == term
+
+    def offsets(self) -> tuple[list[TopicPartition], Any]:
+        """What `send_offsets_to_transaction` takes, so that a stale owner cannot commit."""
+        return [TopicPartition(self._partition.topic, 0, 0)], self._metadata
+
+    def confirm(self, give_up: Callable[[], bool]) -> bool:
+        """Ask the coordinator whether this process still is the owner; waits while it is away."""
+        while self.owner and not give_up():
+            self._answers = SimpleQueue()
+            self._question.set()
+            error = self._answer(give_up)
+            if error is None:
+                return self.owner
+            if error in _NOT_A_MEMBER:
+                return False
+            time.sleep(POLL_SECONDS)  # a rebalance is under way, or the coordinator moves
+        return False
+
+    def _answer(self, give_up: Callable[[], bool]) -> int | None:
+        """The error code of the commit that was asked for, None for success."""
+        while self.owner and not give_up():
+            try:
+                return self._answers.get(timeout=POLL_SECONDS)
+            except Empty:
+                continue
+        return KafkaError._ASSIGNMENT_LOST
+
+    def released(self) -> None:
+        """The former owner has closed its socket."""
+        self._released.set()
+
+    def close(self) -> None:
+        """Leave the group, so that a standby is assigned at once. Waits for the thread."""
+        self._released.set()
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self, topic: str) -> None:
+        self._consumer.subscribe(
+            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+        while not self._closing.is_set():
+            # Nothing is ever read: the partition is paused. Polling keeps the membership.
+            self._consumer.poll(POLL_SECONDS)
+            self._metadata = self._consumer.consumer_group_metadata()
+            if self._question.is_set():
+                self._question.clear()
+                self._ask()
+        self._owner.clear()
+        self._consumer.close()
+
+    def _ask(self) -> None:
+        """Commit an offset that means nothing."""
+        try:
+            self._consumer.commit(offsets=[TopicPartition(self._partition.topic, 0, 0)], asynchronous=True)
+        except KafkaException as exception:
+            self._answers.put(exception.args[0].code())
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        errors = [error, *(partition.error for partition in partitions)]
+        self._answers.put(next((e.code() for e in errors if e is not None), None))
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions)
+        consumer.pause(partitions)
+        if self._partition in partitions:
+            self._released.clear()
+            self._term += 1
+            self._metadata = consumer.consumer_group_metadata()
+            self._owner.set()
+            self._changed()
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._partition in partitions and self.owner:
+            self._owner.clear()
+            self._changed()
+            self._released.wait(HANDOVER_SECONDS)
+        consumer.incremental_unassign(partitions)

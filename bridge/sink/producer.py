@@ -1,0 +1,257 @@
+"""The one wrapper of the transactional producer, on one worker thread.
+
+Records go to the broker as they come, into the open transaction; `commit` adds the checkpoint and the
+leadership group's offset and commits. While it does, nothing can be produced: what comes meanwhile
+waits in the queue of the worker. A batch is kept until it is committed, so whatever goes wrong, it is
+written again or found to have been committed, never guessed at:
+
+    retry      the same call again, for as long as Kafka is away
+    abort      abort, then write the batch again
+    reopen     ask whether we still own the feed, then a new producer with the same transactional id
+               (which ends whatever the old one left), then read the checkpoint back: is it ours?
+    refused    stop: a right is missing, or a record is one that the topic will never take
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from bridge import kafka
+from bridge.config import Settings
+from bridge.errors import NotOwner, SinkBroken
+from bridge.log import get
+from bridge.sink.batch import Batch, Record
+from bridge.sink.leadership import Leadership
+from bridge.topics import max_record_bytes
+
+T = TypeVar("T")
+
+CALL_SECONDS = 2.0
+"""No call into librdkafka blocks longer, so that a loss of leadership is seen in time."""
+TROUBLE_SECONDS = 2.0
+"""A commit that takes longer is told: the bridge is waiting for Kafka."""
+
+
+class TransactionalWriter:
+    """Writes batches one after the other, each in a transaction of its own.
+
+    `trouble` is called on the worker thread with a reason when Kafka keeps a batch waiting, and with
+    None when it goes on. `committed` reads back the value of the feed's checkpoint, `read_committed`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        leadership: Leadership,
+        committed: Callable[[Callable[[], bool]], bytes | None],
+        trouble: Callable[[str | None], None],
+    ) -> None:
+        self.transactional_id = f"{settings.topics.prefix}.{settings.feed.name}"
+        self._settings = settings
+        self._leadership = leadership
+        self._committed = committed
+        self._trouble = trouble
+        self._term = leadership.term
+        self._abandoned = threading.Event()
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kafka")
+        self._producer: Producer | None = None
+        self._last: bytes | None = None
+        """The checkpoint that this writer knows to be the committed one."""
+        self._begun = False
+        self._written = 0
+        """How many records of the batch in hand are in the open transaction."""
+        self._sealed = False
+        """Whether the leadership group's offset is in it too: nothing is left but to commit."""
+
+    # Called by the event loop.
+
+    def run(self, job: Callable[[], T]) -> Future[T]:
+        """Queue a job for the worker thread, behind everything queued before."""
+        return self._worker.submit(job)
+
+    def open(self) -> bytes | None:
+        """Fence every earlier owner; returns the committed checkpoint. A job for `run`.
+
+        Raises NotOwner and SinkBroken.
+        """
+        attempt = 0
+        while True:
+            try:
+                self._reopen()
+                return self._last
+            except KafkaException as exception:
+                self._face(exception.args[0])
+                self._rest(attempt)
+                attempt += 1
+
+    def write(self, batch: Batch) -> None:
+        """Hand to the broker what the batch has gained. A job for `run`; `commit` faces what fails."""
+        if self._producer is None:
+            return
+        try:
+            self._write(batch)
+        except KafkaException as exception:
+            get().debug("the transaction is in trouble", error=str(exception.args[0]))
+
+    def commit(self, batch: Batch, checkpoint: Record) -> None:
+        """Commit the batch with the checkpoint that covers it. A job for `run`.
+
+        Returns when a `read_committed` reader can see it, however long Kafka is away. Raises NotOwner
+        when the feed belongs to another process now, and SinkBroken when a person has to act.
+        """
+        batch.add(checkpoint)
+        troubled_at = time.monotonic() + TROUBLE_SECONDS
+        told = False
+        attempt = 0
+        while True:
+            try:
+                if self._producer is None and self._reopen(awaited=checkpoint.value):
+                    break
+                self._commit(batch)
+                break
+            except KafkaException as exception:
+                answer = self._face(exception.args[0])
+                if not told and time.monotonic() > troubled_at:
+                    told = True
+                    self._trouble(exception.args[0].str())
+                self._rest(attempt)
+                attempt += 1
+                if answer is kafka.Answer.ABORT:
+                    self._abort()
+                elif answer is kafka.Answer.REOPEN:
+                    self._producer = None
+        self._last = checkpoint.value
+        self._forget()
+        if told:
+            self._trouble(None)
+
+    def close(self, *, abandon: bool = False) -> None:
+        """End the worker. `abandon` gives up what is not committed; a replay brings it back."""
+        if abandon:
+            self._abandoned.set()
+        self._worker.submit(self._close)
+        self._worker.shutdown(wait=not abandon)
+
+    # On the worker thread.
+
+    def _gone(self) -> bool:
+        return self._abandoned.is_set() or not self._leadership.holds(self._term)
+
+    def _face(self, error: KafkaError) -> kafka.Answer:
+        """What the error asks for; raises SinkBroken when that is a person."""
+        answer = kafka.triage(error)
+        get().debug("a transaction failed", error=error.str(), code=error.name(), answer=answer.name)
+        if answer is kafka.Answer.REFUSED:
+            raise SinkBroken(f"Kafka refuses to take what {self.transactional_id} writes: {error.str()}")
+        return answer
+
+    def _forget(self) -> None:
+        """There is no open transaction."""
+        self._begun, self._written, self._sealed = False, 0, False
+
+    def _rest(self, attempt: int) -> None:
+        """Back off, with jitter; raises NotOwner when there is nothing left to wait for."""
+        self._abandoned.wait(min(2.0, 0.05 * 2 ** min(attempt, 6)) * random.uniform(0.5, 1.0))
+        if self._gone():
+            raise NotOwner("another process owns the feed, or this one is ending")
+
+    def _write(self, batch: Batch) -> None:
+        producer = self._need()
+        if not self._begun:
+            producer.begin_transaction()
+            self._begun = True
+        records = batch.records
+        while self._written < len(records):
+            record = records[self._written]
+            try:
+                producer.produce(
+                    record.topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    timestamp=record.timestamp,
+                    headers=record.headers,
+                )
+            except BufferError:
+                producer.poll(0.05)
+                if self._gone():
+                    raise NotOwner("another process owns the feed, or this one is ending") from None
+            else:
+                self._written += 1
+        producer.poll(0)
+
+    def _commit(self, batch: Batch) -> None:
+        producer = self._need()
+        if not self._sealed:
+            self._write(batch)
+            producer.send_offsets_to_transaction(*self._leadership.offsets(), CALL_SECONDS)
+            self._sealed = True
+        producer.commit_transaction(CALL_SECONDS)
+
+    def _abort(self) -> None:
+        """Abort the open transaction, or give the producer up where even that is refused."""
+        attempt = 0
+        while self._producer is not None:
+            try:
+                self._producer.abort_transaction(CALL_SECONDS)
+                self._forget()
+                return
+            except KafkaException as exception:
+                if kafka.triage(exception.args[0]) is not kafka.Answer.RETRY:
+                    self._producer = None
+                    return
+                self._rest(attempt)
+                attempt += 1
+
+    def _reopen(self, awaited: bytes | None = None) -> bool:
+        """A new producer; returns whether the checkpoint `awaited` had been committed after all.
+
+        An owner that was paused must not fence the rightful one, so the coordinator is asked first.
+        """
+        if not self._leadership.confirm(self._gone) or self._gone():
+            raise NotOwner("another process owns the feed")
+        producer = kafka.producer(
+            self._settings.kafka,
+            transactional_id=self.transactional_id,
+            max_record_bytes=max_record_bytes(self._settings),
+        )
+        attempt = 0
+        while True:
+            try:
+                producer.init_transactions(CALL_SECONDS)
+                break
+            except KafkaException as exception:
+                if self._face(exception.args[0]) is not kafka.Answer.RETRY:
+                    raise
+                self._rest(attempt)
+                attempt += 1
+        found = self._committed(self._gone)
+        if self._gone():
+            raise NotOwner("another process owns the feed")
+        if awaited is None:
+            self._last = found
+        elif found not in (self._last, awaited):
+            raise NotOwner("another process has written a checkpoint of this feed")
+        self._producer = producer
+        self._forget()
+        return awaited is not None and found == awaited
+
+    def _need(self) -> Producer:
+        assert self._producer is not None, "the writer is not open"
+        return self._producer
+
+    def _close(self) -> None:
+        if self._producer is not None and self._begun:
+            try:
+                self._producer.purge()
+                self._producer.abort_transaction(1.0)
+            except KafkaException as exception:
+                get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
+        self._producer = None

@@ -1,0 +1,266 @@
+"""The simulated provider on a loopback socket, read by a plain websockets client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from bridge.simulator.server import PATH, Simulator, run
+from bridge.simulator.settings import SimulatorSettings
+
+
+def settings(**changes: Any) -> SimulatorSettings:
+    return SimulatorSettings(**{"port": 0, "rate": 2000, "compression": "none", **changes})
+
+
+def dial(simulator: Simulator, query: str = "", **options: Any) -> connect:
+    address = simulator.url.replace("http", "ws", 1)
+    # A client that leaves with its queue full would wait long for the provider's half of the close.
+    return connect(f"{address}{PATH}{query}", proxy=None, **{"close_timeout": 0.2, **options})
+
+
+async def read(socket: ClientConnection, count: int) -> list[bytes]:
+    """The next messages that are not pings."""
+    got: list[bytes] = []
+    async with asyncio.timeout(10):
+        while len(got) < count:
+            frame = await socket.recv(decode=False)
+            if b'"pingId":"' not in frame:
+                got.append(frame)
+    return got
+
+
+async def drain(socket: ClientConnection, into: list[bytes]) -> None:
+    """Read until the connection ends."""
+    while True:
+        into.append(await socket.recv(decode=False))
+
+
+async def refusal(simulator: Simulator, query: str = "", **options: Any) -> int:
+    with pytest.raises(InvalidStatus) as caught:
+        await dial(simulator, query, **options)
+    return caught.value.response.status_code
+
+
+async def test_a_client_gets_the_whole_truth() -> None:
+    """History by replay, then the live stream, then what was injected: every byte of the truth, in order."""
+    async with (
+        Simulator(settings(history_seconds=1)) as simulator,
+        dial(simulator, f"?revision={int(simulator.now()) - 10}") as socket,
+    ):
+        got = await read(socket, 2400)
+        simulator.inject(b'{"data":{"betId":7}}')
+        simulator.inject(b"\xff\x00")
+        simulator.stop_publishing()
+        truth = [message.body for message in simulator.published()]
+        got += await read(socket, len(truth) - len(got))
+    assert got == truth
+    assert len(truth) > 2400
+
+
+async def test_only_text_goes_out_as_text() -> None:
+    """What is not UTF-8 comes as a binary frame, so that it reaches the client at all."""
+    async with Simulator(settings(rate=0.001)) as simulator, dial(simulator) as socket, asyncio.timeout(5):
+        simulator.inject('"å"'.encode())
+        simulator.inject(b"\xff")
+        assert [await socket.recv(), await socket.recv()] == ['"å"', b"\xff"]
+
+
+async def test_two_clients_one_after_the_other_miss_nothing() -> None:
+    """What was published while nobody was connected comes by replay, from the revision on."""
+    async with Simulator(settings()) as simulator:
+        async with dial(simulator, "?revision=0") as socket:
+            first = await read(socket, 50)
+        await asyncio.sleep(0.05)
+        async with dial(simulator, f"?revision={int(simulator.connections[0].at) - 1}") as socket:
+            second = await read(socket, 300)
+        truth = [message.body for message in simulator.published()]
+    assert second == truth[:300]
+    start = truth.index(first[0])
+    assert first == truth[start : start + 50]
+
+
+async def test_only_one_connection_at_a_time() -> None:
+    """The second is refused while the first lives, and let in at once when the first is gone."""
+    async with Simulator(settings()) as simulator:
+        async with dial(simulator):
+            assert await refusal(simulator) == 409
+        async with dial(simulator) as socket:
+            assert len(await read(socket, 1)) == 1
+        assert [attempt.status for attempt in simulator.connections] == [101, 409, 101]
+
+
+async def test_a_client_that_is_killed_frees_its_place() -> None:
+    """No closing handshake is needed for the next connection to be let in."""
+    async with Simulator(settings()) as simulator:
+        socket = await dial(simulator)
+        await read(socket, 1)
+        socket.transport.abort()
+        await socket.wait_closed()
+        async with dial(simulator) as again:
+            await read(again, 1)
+
+
+async def test_the_second_can_replace_the_first() -> None:
+    """With second = replace the first is closed, even while the provider is stalled."""
+    async with Simulator(settings(second="replace")) as simulator, dial(simulator) as first:
+        simulator.stall()
+        await asyncio.sleep(0.05)
+        async with dial(simulator) as second, asyncio.timeout(5):
+            with pytest.raises(ConnectionClosed):
+                await drain(first, [])
+            simulator.resume()
+            assert len(await read(second, 1)) == 1
+
+
+async def test_limits_refuse_the_handshake() -> None:
+    """The sixth initial connection is answered with 429 and is in the list of breaches."""
+    async with Simulator(settings()) as simulator:
+        for _ in range(5):
+            async with dial(simulator):
+                pass
+        assert await refusal(simulator) == 429
+        assert [breach.rule for breach in simulator.breaches] == ["initial"]
+
+
+async def test_a_drop_closes_the_connection() -> None:
+    """A dropped client sees a close with a handshake, an aborted one without."""
+    async with Simulator(settings()) as simulator:
+        for abort, code in ((False, 1001), (True, None)):
+            async with dial(simulator) as socket:
+                await read(socket, 1)
+                await simulator.drop(abort=abort)
+                with pytest.raises(ConnectionClosed) as caught:
+                    await read(socket, 10**6)
+                assert (caught.value.rcvd.code if caught.value.rcvd else None) == code
+
+
+async def test_stalling_and_resuming_loses_nothing() -> None:
+    """A stalled provider sends nothing; resumed, it goes on where it stopped."""
+    async with Simulator(settings()) as simulator, dial(simulator) as socket:
+        got = await read(socket, 10)
+        simulator.stall()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(drain(socket, got), 0.2)
+        simulator.resume()
+        got += await read(socket, 300)
+        truth = [message.body for message in simulator.published()]
+    start = truth.index(got[0])
+    assert got == truth[start : start + len(got)]
+
+
+async def test_a_stalled_provider_can_be_closed() -> None:
+    """A connection that ended while nothing was sent holds up nobody."""
+    async with asyncio.timeout(5), Simulator(settings(rate=1)) as simulator:
+        async with dial(simulator):
+            simulator.stall()
+            await asyncio.sleep(0.05)
+        async with dial(simulator):
+            pass
+
+
+async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
+    """A slow client loses nothing: the rest waits at the provider, not in its memory."""
+    async with Simulator(settings(rate=20_000, history_seconds=0.5)) as simulator:
+        async with dial(simulator, f"?revision={int(simulator.now()) - 10}", max_queue=4) as socket:
+            await asyncio.sleep(0.3)
+            got = await read(socket, 4000)
+        truth = simulator.published()
+        assert got == [next(truth).body for _ in got]
+
+
+async def test_pings_and_replies() -> None:
+    """Pings are messages with a pingId, and what the client answers can be looked up."""
+    async with (
+        Simulator(settings(ping_seconds=0.05)) as simulator,
+        dial(simulator, max_queue=None) as socket,
+        asyncio.timeout(5),
+    ):
+        while b'"pingId":"' not in (ping := await socket.recv(decode=False)):
+            pass
+        await socket.send(ping, text=True)
+    assert list(simulator.replies) == [ping.decode()]
+
+
+@pytest.mark.parametrize(
+    ("auth", "query", "headers"),
+    [
+        ({"auth": "bearer"}, "", {"Authorization": "Bearer s3cret"}),
+        ({"auth": "header", "auth_name": "X-Key"}, "", {"X-Key": "s3cret"}),
+        ({"auth": "query", "auth_name": "key"}, "?key=s3cret", {}),
+    ],
+)
+async def test_wrong_credentials_are_refused(auth: Any, query: str, headers: Any) -> None:
+    """Without the right secret the answer is 401 and no attempt is spent; with it the client is let in."""
+    async with Simulator(settings(**auth, auth_value=SecretStr("s3cret"))) as simulator:
+        assert await refusal(simulator) == 401
+        wrong = {name: value + "x" for name, value in headers.items()}
+        assert await refusal(simulator, query and query + "x", additional_headers=wrong) == 401
+        assert simulator.connections == []
+        async with dial(simulator, query, additional_headers=headers):
+            assert [attempt.status for attempt in simulator.connections] == [101]
+
+
+@pytest.mark.parametrize("revision", ["", "now", "-5", "1.5"])
+async def test_a_revision_that_is_no_timestamp_is_refused(revision: str) -> None:
+    """Anything but a whole number of seconds is answered with 400 and spends no attempt."""
+    async with Simulator(settings()) as simulator:
+        assert await refusal(simulator, f"?revision={revision}") == 400
+        assert simulator.connections == []
+
+
+async def test_the_date_header_is_the_providers_clock() -> None:
+    """Accepted or refused, a handshake is dated by the provider's clock, skew included."""
+    async with Simulator(settings(clock_skew_seconds=7200)) as simulator, dial(simulator) as socket:
+        assert socket.response is not None
+        with pytest.raises(InvalidStatus) as caught:
+            await dial(simulator)
+        for response in (socket.response, caught.value.response):
+            assert len(response.headers.get_all("Date")) == 1
+            moment = parsedate_to_datetime(response.headers["Date"]).timestamp()
+            assert moment == pytest.approx(time.time() + 7200, abs=3)
+
+
+async def test_a_taken_port_is_replaced_by_a_free_one() -> None:
+    """Two simulators asked for one port both run."""
+    async with Simulator(settings()) as first:
+        port = int(first.url.rsplit(":", 1)[1])
+        async with Simulator(settings(port=port)) as second, dial(second) as socket:
+            assert second.url != first.url
+            assert len(await read(socket, 1)) == 1
+
+
+async def test_run_serves_until_a_signal() -> None:
+    """SIGTERM ends the simulator, whose log can be read afterwards."""
+    attempts: list[int] = []
+
+    def started(simulator: Simulator) -> None:
+        async def visit() -> None:
+            async with dial(simulator) as socket:
+                await read(socket, 1)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        visits.append(asyncio.create_task(visit()))
+
+    visits: list[asyncio.Task[None]] = []
+    async with asyncio.timeout(10):
+        simulator = await run(settings(), started, lambda attempt: attempts.append(attempt.status))
+    await visits[0]
+    assert attempts == [attempt.status for attempt in simulator.connections] == [101]
+
+
+def test_half_an_authentication_is_no_setting() -> None:
+    """An authentication without its name or its value is refused before anything starts."""
+    with pytest.raises(ValidationError, match="needs auth_value"):
+        SimulatorSettings(auth="bearer")
+    with pytest.raises(ValidationError, match="needs auth_name"):
+        SimulatorSettings(auth="header", auth_value=SecretStr("s3cret"))

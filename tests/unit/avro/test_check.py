@@ -1,0 +1,175 @@
+"""`bridge schemas check` on schemas that are wrong, one mistake at a time."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.avro.check import check
+
+GOOD: dict[str, Any] = {
+    "type": "record",
+    "name": "SettledBet",
+    "namespace": "settlement",
+    "doc": "A bet.",
+    "fields": [
+        {"name": "betId", "type": "string", "doc": "Its id."},
+        {"name": "price", "type": ["null", "double"], "default": None, "doc": "Its price."},
+        {
+            "name": "result",
+            "type": {
+                "type": "enum",
+                "name": "Result",
+                "doc": "R.",
+                "symbols": ["Win", "Unknown"],
+                "default": "Unknown",
+            },
+            "doc": "Its result.",
+        },
+    ],
+}
+
+
+def write(root: Path, current: Any, *history: Any) -> None:
+    folder = root / "history" / "settled-bet"
+    folder.mkdir(parents=True)
+    (root / "settled-bet.avsc").write_text(json.dumps(current))
+    for number, version in enumerate(history, 1):
+        (folder / f"v{number}.avsc").write_text(json.dumps(version))
+
+
+def problems(root: Path) -> list[str]:
+    return [str(problem) for problem in check(root, ["settled-bet"])]
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    """The good schema with a part of the field named changed, or the field added."""
+    schema = copy.deepcopy(GOOD)
+    for name, change in fields.items():
+        for field in schema["fields"]:
+            if field["name"] == name:
+                field.update(change)
+                break
+        else:
+            schema["fields"].append({"name": name, **change})
+    return schema
+
+
+def test_what_ships_is_good() -> None:
+    """The schemas in this package, and their history, have no problem."""
+    assert check() == []
+
+
+def test_good_schemas_pass(tmp_path: Path) -> None:
+    """A new nullable field and a new symbol are compatible with all that was."""
+    enum = GOOD["fields"][2]["type"] | {"symbols": ["Win", "Lose", "Unknown"]}
+    second = changed(result={"type": enum}, extra={"type": ["null", "long"], "default": None, "doc": "New."})
+    write(tmp_path, second, GOOD, second)
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (GOOD | {"doc": ""}, "settled-bet.avsc: SettledBet: SettledBet has no doc"),
+        (
+            GOOD | {"name": "Bet"},
+            "settled-bet.avsc: must be the record SettledBet in the namespace settlement",
+        ),
+        (GOOD | {"namespace": "other"}, "must be the record SettledBet in the namespace settlement"),
+        (changed(betId={"doc": ""}), "SettledBet.betId: has no doc"),
+        (changed(betId={"type": ["string", "null"], "default": ""}), 'the only union in use is ["null", X]'),
+        (changed(price={"default": 1.0}), "SettledBet.price: may be null, so its default must be null"),
+        (changed(x={"doc": "X", "type": ["null", "long"]}), "SettledBet.x: may be null, so its default"),
+        (
+            changed(x={"doc": "X", "type": {"type": "array", "items": ["long", "null"]}}),
+            "SettledBet.x[]: the only",
+        ),
+        (
+            changed(x={"doc": "X", "type": {"type": "map", "values": ["long", "null"]}}),
+            "SettledBet.x{}: the only",
+        ),
+        (changed(**{"a-b": {"doc": "X", "type": "long"}}), "'a-b' is no Avro name"),
+        (changed(x={"doc": "X", "type": "lng"}), "SettledBet is no Avro schema: settlement.lng"),
+        (
+            changed(result={"type": {"type": "enum", "name": "Result", "doc": "R.", "symbols": ["Win"]}}),
+            "Result needs the default Unknown",
+        ),
+        (
+            changed(result={"type": {**GOOD["fields"][2]["type"], "doc": ""}}),
+            "SettledBet.result: Result has no doc",
+        ),
+        (GOOD | {"fields": GOOD["fields"] + GOOD["fields"][:1]}, "betId occurs twice"),
+        ([], "settled-bet.avsc holds no record schema but list"),
+        ({}, "is no Avro schema"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, schema: Any, text: str) -> None:
+    """Each rule for names, docs, nullability and enums has its message."""
+    write(tmp_path, schema, schema)
+    found = problems(tmp_path)
+    assert any(text in problem for problem in found), found
+
+
+def test_a_change_must_be_added_to_the_history(tmp_path: Path) -> None:
+    """A current schema that is not the latest version says which version to add it as."""
+    write(tmp_path, changed(betId={"doc": "Other words."}), GOOD)
+    assert problems(tmp_path) == [
+        "settled-bet.avsc: is not the latest version in the history: add it as v2.avsc"
+    ]
+
+
+def test_going_back_is_a_change_too(tmp_path: Path) -> None:
+    """A current schema that equals an older version, but not the latest, is no released one."""
+    write(tmp_path, GOOD, GOOD, changed(betId={"doc": "Other words."}))
+    assert problems(tmp_path) == [
+        "settled-bet.avsc: is not the latest version in the history: add it as v3.avsc"
+    ]
+
+
+def test_no_history_at_all(tmp_path: Path) -> None:
+    """A first version has to be added too."""
+    write(tmp_path, GOOD)
+    assert problems(tmp_path) == [
+        "settled-bet.avsc: is not the latest version in the history: add it as v1.avsc"
+    ]
+
+
+def test_a_hole_in_the_history(tmp_path: Path) -> None:
+    """Versions are numbered without a hole, so that none is forgotten."""
+    write(tmp_path, GOOD, GOOD, GOOD)
+    (tmp_path / "history/settled-bet/v1.avsc").unlink()
+    assert problems(tmp_path) == ["history/settled-bet: versions must run from v1 without a hole, not [2]"]
+
+
+def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
+    """The current schema is compared with older versions too, as reader and as writer."""
+    second = changed(x={"type": "long", "default": 0, "doc": "X."})
+    third = changed(x={"type": "string", "default": "", "doc": "X."})
+    write(tmp_path, third, GOOD, second, third)
+    file, version = "settled-bet.avsc", "history/settled-bet/v2.avsc"
+    assert problems(tmp_path) == [
+        f"{file}: cannot read records of {version}: SettledBet.x: long cannot be read as string",
+        f"{file}: its records cannot be read with {version}: SettledBet.x: string cannot be read as long",
+    ]
+
+
+def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
+    """A new field without a default cannot be read from what was written before it."""
+    second = changed(x={"type": "long", "doc": "X."})
+    write(tmp_path, second, GOOD, second)
+    assert problems(tmp_path) == [
+        "settled-bet.avsc: cannot read records of history/settled-bet/v1.avsc: SettledBet.x: missing where "
+        "it was written, and the reader has no default"
+    ]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    """A missing file and one that is not JSON are problems, not crashes."""
+    assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]
+    (tmp_path / "settled-bet.avsc").write_text("{")
+    assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]

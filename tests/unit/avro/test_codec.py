@@ -1,0 +1,152 @@
+"""Records in the wire format."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from bridge.avro.codec import Codec, schema_id_of
+from bridge.avro.schemas import load
+from bridge.errors import SchemaError
+
+RECORD: dict[str, Any] = json.loads(
+    (Path(__file__).parents[3] / "examples/settled-bet.record.json").read_text("utf-8")
+)
+
+V1 = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {
+            "name": "kind",
+            "type": {"type": "enum", "name": "K", "symbols": ["A", "Unknown"], "default": "Unknown"},
+        },
+    ],
+}
+V2 = {
+    "type": "record",
+    "name": "R",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {
+            "name": "kind",
+            "type": {"type": "enum", "name": "K", "symbols": ["A", "B", "Unknown"], "default": "Unknown"},
+        },
+        {"name": "new", "type": ["null", "long"], "default": None},
+    ],
+}
+
+
+def test_a_bet_survives() -> None:
+    """The example's record is the same after encoding and decoding, its times still integers."""
+    codec = Codec(load("settled-bet"), 7)
+    assert codec.decode(codec.encode(RECORD)) == RECORD
+
+
+def test_the_bytes_are_the_header_and_plain_avro() -> None:
+    """Magic zero, the id in four bytes, then what any Avro library reads with the published schema."""
+    data = Codec(load("settled-bet"), 0x01020304).encode(RECORD)
+    assert data[:5] == b"\x00\x01\x02\x03\x04"
+    assert schema_id_of(data) == 0x01020304
+    read: Any = fastavro.schemaless_reader(
+        io.BytesIO(data[5:]), fastavro.parse_schema(load("settled-bet")), None
+    )
+    assert read["betId"] == RECORD["betId"]
+    assert read["settlementTime"].isoformat() == "2026-01-31T15:52:11+00:00"
+
+
+@pytest.mark.parametrize("micros", [-62_135_647_200_000_000, 253_402_351_199_999_999])
+def test_times_outside_the_calendar_survive(micros: int) -> None:
+    """A time before year 1 or after 9999, which an offset can make, is written and read."""
+    codec = Codec(load("settled-bet"), 1)
+    assert codec.decode(codec.encode(RECORD | {"settlementTime": micros}))["settlementTime"] == micros
+
+
+def test_other_versions_are_read_through_this_one() -> None:
+    """Old records get the new fields' defaults; new ones lose them, and unknown symbols are Unknown."""
+    old, new = Codec(V1, 1, {2: V2}.__getitem__), Codec(V2, 2, {1: V1}.__getitem__)
+    assert new.decode(old.encode({"id": "x", "kind": "A"})) == {"id": "x", "kind": "A", "new": None}
+    assert old.decode(new.encode({"id": "x", "kind": "B", "new": 5})) == {"id": "x", "kind": "Unknown"}
+
+
+def test_a_newer_datum_is_written_with_an_older_schema() -> None:
+    """Fields that the older schema lacks are left out, so that the bytes can be compared."""
+    old = Codec(V1, 1)
+    assert old.encode({"id": "x", "kind": "A", "new": 5}) == old.encode({"id": "x", "kind": "A"})
+
+
+def test_another_version_without_a_registry() -> None:
+    """A record of a schema that cannot be found is refused with both ids."""
+    with pytest.raises(SchemaError, match="not a R of schema 1 but of schema 2"):
+        Codec(V1, 1).decode(Codec(V2, 2).encode({"id": "x", "kind": "A", "new": None}))
+
+
+@pytest.mark.parametrize(
+    "datum",
+    [
+        {},
+        {"id": None, "kind": "A"},
+        {"id": "x", "kind": "C"},
+        {"id": "x", "kind": "A", "new": "5"},
+        None,
+        {"id": 5},
+    ],
+)
+def test_a_datum_that_does_not_fit(datum: Any) -> None:
+    """What the schema has no place for is an error of ours, whatever fastavro raises."""
+    with pytest.raises(SchemaError, match="not a R"):
+        Codec(V2, 2).encode(datum)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x01", b'{"a": 1}'])
+def test_bytes_in_another_format(data: bytes) -> None:
+    """What does not begin with a zero byte and an id is refused."""
+    with pytest.raises(SchemaError, match="wire format"):
+        Codec(V1, 1).decode(data)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda data: data[:-1], lambda data: data + b"\x00", lambda data: data[:5] + b"\xff" * 12]
+)
+def test_broken_bodies(change: Any) -> None:
+    """A body that ends too soon, too late or makes no sense is refused."""
+    codec = Codec(V1, 1)
+    with pytest.raises(SchemaError, match="not a R"):
+        codec.decode(change(codec.encode({"id": "x", "kind": "A"})))
+
+
+def test_the_other_schemas_take_their_records() -> None:
+    """A checkpoint and a gap survive too; counters may be left out and are 0 then."""
+    checkpoint = {
+        "feed": "f",
+        "revision": 1_769_860_800,
+        "state": "CatchingUp",
+        "connections": [
+            {"at": 5, "class": "Initial", "recoverySeconds": 0, "answeredAt": None, "refused": False},
+            {"at": 6, "class": "Proper", "recoverySeconds": 90, "answeredAt": 7, "refused": True},
+        ],
+        "counters": {"received": 3, "published": 2, "deadLettered": 1},
+        "updatedAt": 8,
+        "owner": "host:1",
+    }
+    gap = {"feed": "f", "from": 1, "to": 2, "cause": "TooOld", "detectedAt": 3}
+    checkpoints, gaps = Codec(load("feed-checkpoint"), 2), Codec(load("feed-gap"), 3)
+    read = checkpoints.decode(checkpoints.encode(checkpoint))
+    assert read["counters"] == {
+        "received": 3,
+        "published": 2,
+        "duplicates": 0,
+        "stale": 0,
+        "corrections": 0,
+        "deadLettered": 1,
+        "pings": 0,
+        "empty": 0,
+    }
+    assert read | {"counters": checkpoint["counters"]} == checkpoint
+    assert gaps.decode(gaps.encode(gap)) == gap

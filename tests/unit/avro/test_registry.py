@@ -1,0 +1,211 @@
+"""The registry's wrapper, against an HTTP server on this machine that answers as told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from bridge.avro.registry import Registry, RegistryUnavailable
+from bridge.avro.schemas import load
+from bridge.config import RegistrySettings
+from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
+
+Answer = Callable[[str, str, Any], tuple[int, Any]]
+
+
+class FakeRegistry:
+    """Subjects with at most one version each. `refusal`, where set, decides before that."""
+
+    def __init__(self) -> None:
+        self.subjects: dict[str, str] = {}
+        self.compatibility: dict[str, str] = {}
+        self.users: set[str | None] = set()
+        self.refusal: Callable[[str, str], tuple[int, Any] | None] = lambda method, path: None
+        self.requests = 0
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        self.requests += 1
+        if refused := self.refusal(method, path):
+            return refused
+        match method, path.partition("?")[0].strip("/").split("/"):
+            case "GET", ["subjects"]:
+                return 200, list(self.subjects)
+            case "POST", ["subjects", name, "versions"]:
+                self.subjects[name] = body["schema"]
+                return 200, {"id": 100 + list(self.subjects).index(name)}
+            case "PUT", ["config", name] if name in self.subjects:
+                self.compatibility[name] = body["compatibility"]
+                return 200, {"compatibility": body["compatibility"]}
+            case "GET", ["schemas", "ids", number] if 0 <= int(number) - 100 < len(self.subjects):
+                return 200, {"schema": list(self.subjects.values())[int(number) - 100]}
+        return 404, {"error_code": 40403, "message": "Schema not found"}
+
+
+@pytest.fixture
+def fake() -> FakeRegistry:
+    return FakeRegistry()
+
+
+@pytest.fixture
+def url(fake: FakeRegistry) -> Iterator[str]:
+    """The fake behind real HTTP."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_any(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            user = self.headers.get("Authorization")
+            fake.users.add(base64.b64decode(user.removeprefix("Basic ")).decode() if user else None)
+            status, answer = fake.answer(self.command, self.path, body)
+            content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = handle_any  # noqa: N815 - the names that http.server looks for
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as inherited
+            """Requests are not worth a line on stderr."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
+    """Each topic's subject gets its schema and full-transitive compatibility; the ids come back."""
+    ids = Registry(RegistrySettings(url=url)).register("p")
+    assert ids == {"settled-bet": 100, "feed-checkpoint": 101, "feed-gap": 102}
+    assert {name: json.loads(schema) for name, schema in fake.subjects.items()} == {
+        "p.bets-value": load("settled-bet"),
+        "p.checkpoints-value": load("feed-checkpoint"),
+        "p.gaps-value": load("feed-gap"),
+    }
+    assert fake.compatibility == dict.fromkeys(fake.subjects, "FULL_TRANSITIVE")
+
+
+def test_registering_again_keeps_the_ids(fake: FakeRegistry, url: str) -> None:
+    """A second start finds what the first registered."""
+    first = Registry(RegistrySettings(url=url)).register("p")
+    assert Registry(RegistrySettings(url=url)).register("p") == first
+
+
+def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str) -> None:
+    """A subject that exists is protected before a schema is sent, so that a bad one is refused."""
+    fake.subjects["p.bets-value"] = "{}"
+    fake.refusal = lambda method, path: (
+        (409, {"error_code": 409, "message": "incompatible"})
+        if method == "POST" and fake.compatibility.get("p.bets-value") == "FULL_TRANSITIVE"
+        else None
+    )
+    with pytest.raises(SchemaError, match=r"subject p\.bets-value.*bridge schemas check"):
+        Registry(RegistrySettings(url=url)).register("p")
+
+
+def test_ids_are_kept_for_ever(fake: FakeRegistry, url: str) -> None:
+    """Once known, a schema needs no registry any more."""
+    registry = Registry(RegistrySettings(url=url))
+    ids = registry.register("p")
+    other = Registry(RegistrySettings(url=url))
+    assert other.schema_by_id(ids["feed-gap"]) == load("feed-gap")
+    fake.refusal = lambda method, path: (404, {"error_code": 40403, "message": "gone"})
+    before = fake.requests
+    assert other.schema_by_id(ids["feed-gap"]) == load("feed-gap")
+    assert registry.schema_by_id(ids["settled-bet"]) == load("settled-bet")
+    assert fake.requests == before
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "hint"),
+    [
+        (401, TopologyError, "registry.password"),
+        (403, TopologyError, "registry.user"),
+        (404, SchemaError, "registry.url"),
+        (409, SchemaError, "bridge schemas check"),
+        (422, SchemaError, "Confluent"),
+        (405, TopologyError, "registry.url"),
+    ],
+)
+def test_refusals_are_explained(
+    fake: FakeRegistry, url: str, status: int, kind: type[BridgeError], hint: str
+) -> None:
+    """Each refusal is the right error, names the subject and the fix, and is not worth a retry."""
+    fake.refusal = lambda method, path: (
+        (status, {"error_code": status, "message": "because"}) if method == "POST" else None
+    )
+    with pytest.raises(kind, match=r"p\.bets-value") as caught:
+        Registry(RegistrySettings(url=url)).register("p")
+    assert type(caught.value) is kind
+    assert hint in str(caught.value)
+    assert "because" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", [(200, b"<html>hello</html>"), (400, b"<html>bad</html>"), (200, [])])
+def test_answers_of_something_else(fake: FakeRegistry, url: str, answer: tuple[int, Any]) -> None:
+    """A server that is no registry is an error of ours too, with its address."""
+    fake.refusal = lambda method, path: answer
+    with pytest.raises(TopologyError, match=r"127\.0\.0\.1"):
+        Registry(RegistrySettings(url=url)).schema_by_id(1)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_registry_in_trouble(fake: FakeRegistry, url: str, status: int) -> None:
+    """What may pass by itself is told apart from what needs a person."""
+    fake.refusal = lambda method, path: (status, {"error_code": 50001, "message": "tired"})
+    with pytest.raises(RegistryUnavailable, match="tired"):
+        Registry(RegistrySettings(url=url)).schema_by_id(1)
+
+
+def test_a_registry_that_is_not_there() -> None:
+    """A closed port is worth trying again, and the error names the address and the setting."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(RegistryUnavailable, match=rf"{address}.*registry\.url"):
+            Registry(RegistrySettings(url=address)).register("p")
+
+
+def test_an_unknown_id(url: str) -> None:
+    """An id that the registry does not know is named."""
+    with pytest.raises(SchemaError, match="schema 7"):
+        Registry(RegistrySettings(url=url)).schema_by_id(7)
+
+
+def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str, tmp_path: Path) -> None:
+    """Basic authentication, from the settings, a file or the address; no error repeats the password."""
+    secret = tmp_path / "password"
+    secret.write_text("geheim\n")
+    plain = RegistrySettings(url=url, user="u", password=SecretStr("geheim"))
+    for settings in (plain, RegistrySettings(url=url, user="u", password_file=secret)):
+        Registry(settings).register("p")
+    in_address = Registry(RegistrySettings(url=url.replace("http://", "http://u:geheim@")))
+    fake.refusal = lambda method, path: (401, {"error_code": 401, "message": "no"})
+    for registry in (Registry(plain), in_address):
+        with pytest.raises(TopologyError) as caught:
+            registry.register("p")
+        assert "geheim" not in str(caught.value)
+    assert fake.users == {"u:geheim"}
+
+
+def test_wrong_settings(tmp_path: Path) -> None:
+    """No address, one of another kind, and a CA file that is none are told by the setting's name."""
+    with pytest.raises(SettingsError, match="BRIDGE_REGISTRY__URL"):
+        Registry(RegistrySettings())
+    with pytest.raises(SettingsError, match=r"registry\.url"):
+        Registry(RegistrySettings(url="nonsense"))
+    with pytest.raises(SettingsError, match=r"registry\.ca_file"):
+        Registry(RegistrySettings(url="https://localhost", ca_file=tmp_path / "none.pem"))

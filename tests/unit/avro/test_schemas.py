@@ -1,0 +1,44 @@
+"""The schemas that ship with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.avro.schemas import ROOT, SUFFIX, TOPICS, load, read, subject
+from bridge.errors import SchemaError
+
+
+def test_every_schema_file_has_its_topic() -> None:
+    """No schema is shipped without a topic, and no topic without a schema."""
+    assert {file.name for file in ROOT.iterdir() if file.name.endswith(SUFFIX)} == {
+        name + SUFFIX for name in TOPICS
+    }
+
+
+def test_a_schema_is_loaded_by_its_name() -> None:
+    """`load` gives the JSON of the file, with the namespace of all."""
+    assert [(load(name)["namespace"], load(name)["name"]) for name in TOPICS] == [
+        ("settlement", "SettledBet"),
+        ("settlement", "FeedCheckpoint"),
+        ("settlement", "FeedGap"),
+    ]
+
+
+def test_subjects_follow_the_topics_names() -> None:
+    """TopicNameStrategy, with the prefix of the settings."""
+    assert [subject("x.y", name) for name in TOPICS] == [
+        "x.y.bets-value",
+        "x.y.checkpoints-value",
+        "x.y.gaps-value",
+    ]
+
+
+def test_a_file_that_is_no_schema(tmp_path: Path) -> None:
+    """A missing file, bad JSON and JSON that is no object are errors that name the file."""
+    for text in (None, "{", "[]", b"\xff"):
+        if text is not None:
+            (tmp_path / "a.avsc").write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(SchemaError, match=r"a\.avsc"):
+            read(tmp_path / "a.avsc")
