@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.read import SchemaResolutionError
 
 from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
@@ -63,7 +64,15 @@ class Codec:
         body.seek(_HEADER.size)
         try:
             datum: Any = schemaless_reader(body, writer, self._schema)
-        except (ValueError, TypeError, LookupError, EOFError, OverflowError, MemoryError) as error:
+        except (
+            SchemaResolutionError,
+            ValueError,
+            TypeError,
+            LookupError,
+            EOFError,
+            ArithmeticError,
+            MemoryError,
+        ) as error:
             raise SchemaError(f"not a {self._name}: {error!r}") from error
         if body.tell() != len(data):
             raise SchemaError(f"not a {self._name}: {len(data) - body.tell()} bytes too many")

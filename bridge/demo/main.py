@@ -25,7 +25,7 @@ from fastavro import schemaless_reader
 from bridge import dev
 from bridge.demo.show import Board, Display
 from bridge.demo.tally import Tally
-from bridge.demo.verify import parse_schema
+from bridge.demo.verify import WriterSchema
 from bridge.dev.process import Server
 from bridge.errors import BridgeError
 from bridge.simulator.server import Simulator
@@ -181,7 +181,7 @@ class Reader:
         self.received = 0
         self._tally = tally
         self._registry = SchemaRegistryClient({"url": cluster.registry_url})
-        self._schemas: dict[int, Any] = {}
+        self._schemas: dict[int, WriterSchema] = {}
         self._consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
@@ -238,11 +238,11 @@ class Reader:
             at = self._tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schema)
             self.board.arrived(datum, None if at is None else time.time() - at)
 
-    def _decode(self, value: bytes) -> tuple[Any, dict[str, Any]]:
+    def _decode(self, value: bytes) -> tuple[WriterSchema, dict[str, Any]]:
         schema_id = int.from_bytes(value[1:5], "big")
         if schema_id not in self._schemas:
             text = self._registry.get_schema(schema_id).schema_str or ""
-            self._schemas[schema_id] = parse_schema(text)
+            self._schemas[schema_id] = WriterSchema(text)
         schema = self._schemas[schema_id]
-        datum: Any = schemaless_reader(BytesIO(value[5:]), schema, None)
+        datum: Any = schemaless_reader(BytesIO(value[5:]), schema.parsed, None)
         return schema, datum

@@ -42,7 +42,7 @@ class Board:
         self.lag = lag
         self.bets.append(
             (
-                datum["betId"],
+                f"{datum['betId'][:8]}…{datum['betId'][-4:]}",
                 str(datum["settlementVersion"]),
                 datum["betSettlement"],
                 f"{amount['value'] / 10 ** amount['precision']:,.2f} {amount['currency'] or ''}",
@@ -95,7 +95,7 @@ class Board:
 _COLUMNS: list[tuple[str, dict[str, Any]]] = [
     ("betId", {"no_wrap": True}),
     ("v", {"justify": "right"}),
-    ("result", {"style": "cyan"}),
+    ("result", {"style": "cyan", "no_wrap": True}),
     ("stake", {"justify": "right", "no_wrap": True}),
     ("payout", {"justify": "right", "no_wrap": True}),
     ("events", {"no_wrap": True, "overflow": "ellipsis", "ratio": 1}),

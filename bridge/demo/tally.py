@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bridge.demo.verify import differences, identity
+from bridge.demo.verify import WriterSchema, differences, identity
 from bridge.simulator.stream import Published
 
 
@@ -37,7 +37,7 @@ class Tally:
             self.sent += 1
             self._awaited[identity(message.body)] = message
 
-    def arrived(self, key: tuple[str, int], record: dict[str, Any], schema: Any) -> float | None:
+    def arrived(self, key: tuple[str, int], record: dict[str, Any], schema: WriterSchema) -> float | None:
         """Take a record of the topic; returns when its message was published, Unix seconds."""
         self.published += 1
         if hash(key) in self._seen:

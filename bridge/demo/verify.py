@@ -33,24 +33,42 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
-def differences(sent: bytes, record: dict[str, Any], schema: Any) -> Iterator[str]:
-    """Every place where a record is not what the provider's message said.
+class WriterSchema:
+    """A schema as the registry gives it; date-times are read as integers of microseconds."""
 
-    `schema` is a fastavro-parsed schema whose date-times are plain integers, see `parse_schema`.
-    """
-    yield from _compare("data", json.loads(sent)["data"], record, schema, {})
+    def __init__(self, text: str) -> None:
+        self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)))
+        self.named: dict[str, Any] = {}
+        self._collect(self.parsed)
 
+    def resolve(self, schema: Any) -> Any:
+        """The schema in full: the one branch that is not null, and what a name stands for."""
+        if isinstance(schema, list):
+            schema = next(branch for branch in schema if branch != "null")
+        return self.named.get(schema, {"type": schema}) if isinstance(schema, str) else schema
 
-def parse_schema(text: str) -> Any:
-    """A schema as the registry gives it, prepared to read date-times as integers of microseconds."""
-
-    def plain(node: Any) -> Any:
+    def _collect(self, node: Any) -> None:
         if isinstance(node, dict):
-            kept = {key: plain(value) for key, value in node.items() if key != "logicalType"}
-            return {**kept, "micros": True} if "logicalType" in node else kept
-        return [plain(item) for item in node] if isinstance(node, list) else node
+            if "name" in node and node["type"] in ("record", "enum"):
+                self.named[node["name"]] = node
+            for value in node.values():
+                self._collect(value)
+        elif isinstance(node, list):
+            for item in node:
+                self._collect(item)
 
-    return fastavro.parse_schema(plain(json.loads(text)))
+
+def differences(sent: bytes, record: dict[str, Any], schema: WriterSchema) -> Iterator[str]:
+    """Every place where a record is not what the provider's message said."""
+    yield from _compare("data", json.loads(sent)["data"], record, schema.parsed, schema)
+
+
+def _plain(node: Any) -> Any:
+    """The schema with a mark of our own in place of each logical type, which fastavro would convert."""
+    if isinstance(node, dict):
+        kept = {key: _plain(value) for key, value in node.items() if key != "logicalType"}
+        return {**kept, "micros": True} if "logicalType" in node else kept
+    return [_plain(item) for item in node] if isinstance(node, list) else node
 
 
 def identity(sent: bytes) -> tuple[str, int]:
@@ -59,38 +77,27 @@ def identity(sent: bytes) -> tuple[str, int]:
     return data["betId"], data["settlementVersion"]
 
 
-def _compare(path: str, sent: Any, got: Any, schema: Any, named: dict[str, Any]) -> Iterator[str]:
+def _compare(path: str, sent: Any, got: Any, schema: Any, names: WriterSchema) -> Iterator[str]:
     if isinstance(schema, list) and (sent is None or got is None):
         if sent is not got:
             yield f"{path}: {sent!r} became {got!r}"
         return
-    schema = _resolve(schema, named)
+    schema = names.resolve(schema)
     match schema["type"]:
         case "record":
             for field in schema["fields"]:
                 name = field["name"]
-                yield from _compare(f"{path}.{name}", sent.get(name), got[name], field["type"], named)
+                yield from _compare(f"{path}.{name}", sent.get(name), got[name], field["type"], names)
         case "array":
             if len(sent) != len(got):
                 yield f"{path}: {len(sent)} elements became {len(got)}"
             for index, (one, other) in enumerate(zip(sent, got, strict=False)):
-                yield from _compare(f"{path}[{index}]", one, other, schema["items"], named)
+                yield from _compare(f"{path}[{index}]", one, other, schema["items"], names)
         case _:
             wanted = _wanted(sent, schema)
             # True is not 1, and 1 is not 1.0.
             if type(wanted) is not type(got) or wanted != got:
                 yield f"{path}: {sent!r} became {got!r}"
-
-
-def _resolve(schema: Any, named: dict[str, Any]) -> Any:
-    """The schema in full: the one branch that is not null, and what a name stands for."""
-    if isinstance(schema, list):
-        schema = next(branch for branch in schema if branch != "null")
-    if isinstance(schema, str):
-        return named.get(schema, {"type": schema})
-    if "name" in schema:
-        named[schema["name"]] = schema
-    return schema
 
 
 def _wanted(sent: Any, schema: Any) -> Any:

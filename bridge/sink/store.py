@@ -25,7 +25,7 @@ VERSION_ONLY: Schema = {
     "type": "record",
     "name": "SettledBet",
     "namespace": "settlement",
-    "fields": [{"name": "settlementVersion", "type": "int"}],
+    "fields": [{"name": "settlementVersion", "type": "long"}],
 }
 """All that the guard needs of a bet beyond its bytes."""
 

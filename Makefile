@@ -1,0 +1,51 @@
+# The vocabulary of this project; CI uses the same verbs. `make` prints it.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.set-up
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit check lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
+
+$(STAMP): pyproject.toml requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV), about 350 MB, a minute or less"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
+	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
+
+test: setup ## all tests, on a real Kafka and a real registry
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-unit: setup ## only those that need no Kafka
+	@$(BIN)/python -m pytest tests/unit tests/property tests/repo $(ARGS)
+
+check: setup ## lint, format, types, schemas
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/bridge schemas check
+
+lock: setup ## write the requirement files anew, with hashes and without addresses
+	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --extra dev --group test -o requirements/dev.txt $(UPGRADE)
+	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/runtime.txt $(UPGRADE)
+
+clean: ## stop the embedded Kafka and remove everything that make has made here
+	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
+	@rm -rf $(VENV) .bridge-dev build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
