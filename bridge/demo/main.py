@@ -14,13 +14,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from fastavro import schemaless_reader
 
 from bridge import dev
 from bridge.demo.show import Board, Display
@@ -223,6 +221,7 @@ class Reader:
     def close(self) -> None:
         """Stop reading."""
         self._consumer.close()
+        self._registry.close()
 
     def _take(self, message: Message) -> None:
         topic, value = message.topic() or "", message.value() or b""
@@ -244,5 +243,4 @@ class Reader:
             text = self._registry.get_schema(schema_id).schema_str or ""
             self._schemas[schema_id] = WriterSchema(text)
         schema = self._schemas[schema_id]
-        datum: Any = schemaless_reader(BytesIO(value[5:]), schema.parsed, None)
-        return schema, datum
+        return schema, schema.read(value[5:])

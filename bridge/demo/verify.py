@@ -10,6 +10,7 @@ import datetime
 import json
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any, Final
 
 import fastavro
@@ -40,6 +41,11 @@ class WriterSchema:
         self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)))
         self.named: dict[str, Any] = {}
         self._collect(self.parsed)
+
+    def read(self, body: bytes) -> dict[str, Any]:
+        """The record in the bytes behind the wire format's header."""
+        datum: Any = fastavro.schemaless_reader(BytesIO(body), self.parsed, None)
+        return dict(datum)
 
     def resolve(self, schema: Any) -> Any:
         """The schema in full: the one branch that is not null, and what a name stands for."""

@@ -10,6 +10,7 @@ cannot spend the budget. All times are Unix seconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -26,7 +27,7 @@ class Attempt:
     at: float
     """When it was decided; written before the dial."""
     recovery_seconds: int
-    """How far back it asked; 0 for the interface's `revision=0`."""
+    """How far back it asked, rounded up; 0 for the interface's `revision=0`."""
     initial: bool
     """Whether it went without a proper revision."""
     answered_at: float | None = None
@@ -64,31 +65,38 @@ class Limiter:
         self._bucket = settings.bucket_seconds / scale
         self._drain = settings.bucket_drain
         self._margin = MARGIN_SECONDS / scale
+        self._large = settings.large_age_seconds / scale + self._margin
+        """From this length on, seconds, a recovery is a large one by the provider's clock as well."""
         self._timeout = connect_timeout
         self.ledger: tuple[Attempt, ...] = tuple(ledger)
 
     def decide(self, now: float, revision: int | None) -> Decision:
-        """When an attempt with this revision is let in; None is the interface's `revision=0`."""
-        seen = sorted(self._seen_at(attempt) for attempt in self.ledger)
+        """When an attempt with this revision is let in; None is the interface's `revision=0`.
+
+        The answer is the earliest such moment, for a recovery as long as it will be by then.
+        """
         decision = Decision(now, "")
+        seen = sorted(map(self._seen_at, self.ledger))
         if len(seen) >= self._connections:
-            free = seen[-self._connections] + self._window + self._margin
-            if free > decision.until:
+            free = seen[-self._connections] + self._window
+            if free > now:
                 decision = Decision(free, f"{self._connections} connections in {self._window:g} s")
-        room = self._room_at(now, 0 if revision is None else max(0.0, now - revision))
-        if room > decision.until:
-            decision = Decision(room, f"recovery of {self._bucket:g} s in the leaking bucket")
+        if revision is not None:
+            room = self._room_at(decision.until, revision)
+            if room > decision.until:
+                decision = Decision(room, f"recovery of {self._bucket:g} s in the leaking bucket")
         return decision
 
     def attempt(self, now: float, revision: int | None) -> Attempt:
         """Enter an attempt into the ledger; to be committed before the dial."""
         entry = Attempt(
             at=now,
-            recovery_seconds=0 if revision is None else max(0, int(now - revision)),
+            recovery_seconds=0 if revision is None else max(0, math.ceil(now - revision)),
             initial=revision is None,
         )
-        horizon = now - max(self._window + self._margin, self._bucket / self._drain) - self._timeout
-        self.ledger = (*(old for old in self.ledger if self._seen_at(old) > horizon), entry)
+        _, filled_since = self._level_at(now)
+        oldest = min(filled_since, now - self._window)
+        self.ledger = (*(old for old in self.ledger if self._seen_at(old) >= oldest), entry)
         return entry
 
     def answered(self, at: float, *, refused: bool) -> None:
@@ -98,18 +106,35 @@ class Limiter:
 
     def _seen_at(self, attempt: Attempt) -> float:
         """The last moment at which the provider may have counted it."""
-        return attempt.at + self._timeout if attempt.answered_at is None else attempt.answered_at
+        answer = attempt.at + self._timeout if attempt.answered_at is None else attempt.answered_at
+        return answer + self._margin
 
-    def _room_at(self, now: float, length: float) -> float:
-        """When the bucket has room for a recovery of this length, in seconds, asked at that moment."""
-        if length >= self._bucket:
-            return now  # a large recovery: it does not go into the bucket, it counts by the window
-        level, at = 0.0, 0.0
+    def _level_at(self, now: float) -> tuple[float, float]:
+        """What is in the bucket, seconds, and since when it has not been empty; never: infinity."""
+        level, at, since = 0.0, 0.0, math.inf
         for attempt in sorted(self.ledger, key=self._seen_at):
             seen = self._seen_at(attempt)
-            level = max(0.0, level - (seen - at) * self._drain) + min(attempt.recovery_seconds, self._bucket)
+            level = max(0.0, level - (seen - at) * self._drain)
+            if not level:
+                since = seen
+            if not attempt.initial:
+                # Its revision was older by the time at which the provider looked at it.
+                level += min(self._bucket, attempt.recovery_seconds + seen - attempt.at)
             at = seen
         level = max(0.0, level - (now - at) * self._drain)
-        # While we wait, the recovery grows by one second a second and the bucket drains by `drain`.
+        return level, since if level else math.inf
+
+    def _room_at(self, now: float, revision: int) -> float:
+        """When the bucket has room for a recovery from `revision`, or does not matter to it any more."""
+        length = max(0.0, now - revision)
+        if length >= self._large:
+            return now  # it counts by the window
+        level, _ = self._level_at(now)
         excess = level + length - self._bucket
-        return now + max(0.0, excess / (self._drain - 1)) + (self._margin if excess > 0 else 0)
+        if excess <= 0:
+            return now
+        # While we wait, the recovery grows by one second a second and the bucket drains by `drain`. Where
+        # it runs empty before there is room, there is none until the recovery is a large one.
+        wait = excess / (self._drain - 1)
+        becomes_large = self._large - length
+        return now + (min(wait, becomes_large) if wait * self._drain <= level else becomes_large)

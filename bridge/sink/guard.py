@@ -74,8 +74,10 @@ class Guard:
             return Verdict.STALE
         if entry.connection != self._connection:
             entry.connection, entry.known, entry.cursor = self._connection, len(entry.contents), 0
-        if replaying:
-            for place in range(entry.cursor, entry.known):
+        # Once something new has come, all that was known has come before it: the walk is over.
+        if replaying and len(entry.contents) == entry.known:
+            # From where the walk stands, not behind it: a content may come twice in a row.
+            for place in range(max(0, entry.cursor - 1), entry.known):
                 if entry.contents[place] == content:
                     entry.cursor = place + 1
                     return Verdict.DUPLICATE

@@ -1,0 +1,30 @@
+"""One embedded Kafka and registry for the whole run, started by the first test that needs it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge import dev
+from tests.harness import Bridge, Place
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
+    """A broker and a registry of this run's own; they die with it."""
+    with dev.start(tmp_path_factory.mktemp("cluster"), kafka_port=0, registry_port=0) as running:
+        yield running
+
+
+@pytest.fixture
+def place(cluster: dev.Cluster, tmp_path: Path) -> Iterator[Place]:
+    """Topics of the test's own on the shared cluster, and the bridges that it starts there."""
+    bridges: list[Bridge] = []
+    yield Place(cluster, f"t{next(_numbers)}", tmp_path, bridges)
+    for bridge in bridges:
+        bridge.kill()

@@ -1,0 +1,178 @@
+"""What breaks around the bridge, and the bridge itself: nothing is lost, nothing doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Bridge, Place, assert_exact, until
+
+
+def provider(**settings: object) -> Simulator:
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 200, **settings}))
+
+
+async def live(bridge: Bridge, times: int = 1) -> None:
+    await until(
+        lambda: bridge.states().count("Live") >= times, f"live for the {times}. time:\n{bridge.text()}"
+    )
+
+
+async def test_killed_at_any_moment(place: Place) -> None:
+    """A bridge that is killed five times, in replay and live, leaves no trace in the topic."""
+    async with provider(limits_scale=100, history_seconds=20, rate=300) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="100")
+        for number in range(5):
+            await until(lambda n=number: len(feed.connections) > n, f"connection {number + 1}")  # type: ignore[misc]
+            await asyncio.sleep(0.2 * number)
+            bridge.kill()
+            bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="100")
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        assert not feed.breaches
+    counters = place.checkpoint()["counters"]
+    ends = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
+    assert counters["received"] == sum(counters[name] for name in ends)
+
+
+async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
+    """The second bridge does not dial while the first lives, and goes on where that one ended."""
+    async with provider() as feed:
+        first = place.bridge(FEED__BASE_URL=feed.url)
+        await live(first)
+        second = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: second.states() == ["Standby"], "the second stands by")
+        await asyncio.sleep(4)
+        assert second.states() == ["Standby"]
+        assert len(feed.connections) == 1
+        assert first.states().count("Standby") == 1, "a newcomer takes nothing away"
+        first.kill()
+        await live(second)
+        assert_exact(await place.settled(feed, second))
+        assert await second.end() == 0
+
+
+async def test_a_clean_end_hands_over_at_once(place: Place) -> None:
+    """On SIGTERM the batch in hand is committed and the group left: exit 0, and the standby goes on."""
+    async with provider() as feed:
+        first = place.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
+        second = place.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
+        await until(lambda: "Live" in first.states() + second.states(), "one of them is live")
+        owner, standby = (first, second) if "Live" in first.states() else (second, first)
+        assert await owner.end() == 0
+        assert owner.states()[-1] == "Stopped"
+        # A session lasts 45 s: had the group not been left, the standby would wait that long.
+        await until(lambda: "Live" in standby.states(), "the standby is live", 30)
+        assert_exact(await place.settled(feed, standby))
+        assert await standby.end() == 0
+
+
+async def test_an_owner_that_was_paused_writes_nothing(place: Place) -> None:
+    """Woken from SIGSTOP after another has taken over, it writes nothing that a reader sees."""
+    async with provider(second="replace") as feed:
+        first = place.bridge(FEED__BASE_URL=feed.url)
+        await live(first)
+        second = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: second.states() == ["Standby"], "the second stands by")
+        first.signal(signal.SIGSTOP)
+        await live(second)
+        first.signal(signal.SIGCONT)
+        await until(lambda: first.states().count("Standby") >= 2, "the first stands by")
+        await asyncio.sleep(2)
+        assert_exact(await place.settled(feed, second))
+        assert len(feed.connections) == 2
+        assert await second.end() == 0
+        await first.end()
+    owners = {line["owner"] for line in second.lines() if "owner" in line}
+    assert place.checkpoint()["owner"] in owners | {
+        line["owner"] for line in first.lines() if "owner" in line
+    }
+
+
+async def test_a_broker_that_is_away_for_longer_than_a_transaction_may_last(place: Place) -> None:
+    """Still the owner after the outage, the bridge finds its producer fenced, and goes on by itself."""
+    settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
+    async with provider() as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await live(bridge)
+        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.sleep(14)
+        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await live(bridge, 2)
+        assert_exact(await place.settled(feed, bridge))
+        assert "WaitingForKafka" in bridge.states()
+        assert await bridge.end() == 0
+        assert not feed.breaches
+
+
+async def test_a_paused_broker(place: Place) -> None:
+    """A broker that keeps its connections and does not answer: indefinite errors, one outcome."""
+    settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
+    async with provider() as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await live(bridge)
+        place.cluster.pause_broker(1)
+        await asyncio.sleep(13)
+        place.cluster.resume_broker(1)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+
+
+async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
+    """With everything but the provider away for 30 s, nothing is lost and nobody has to help."""
+    async with provider(rate=50) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await live(bridge)
+        await asyncio.to_thread(place.cluster.stop_registry)
+        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.sleep(30)
+        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await live(bridge, 2)
+        await asyncio.sleep(1)
+        await asyncio.to_thread(place.cluster.start_registry)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        assert not feed.breaches
+
+
+async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
+    """SIGTERM does not wait for a broker that does not come: exit 0, and the next start loses nothing."""
+    async with provider(rate=50) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await live(bridge)
+        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.sleep(1)
+        bridge.signal(signal.SIGTERM)
+        assert await bridge.wait(10) == 0
+        await asyncio.to_thread(place.cluster.start_broker, 1)
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+
+
+async def test_starts_before_kafka_does(place: Place) -> None:
+    """A bridge that comes up before its broker waits for it, and says so."""
+    async with provider(rate=50) as feed:
+        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "WaitingForKafka" in bridge.states(), "it waits")
+        await asyncio.to_thread(place.cluster.start_broker, 1)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+
+
+async def test_a_half_open_socket_is_given_up(place: Place) -> None:
+    """A provider that falls silent, without even a ping, is dialled anew, and nothing is missing."""
+    async with provider(ping_seconds=0.3, limits_scale=100, second="replace") as feed:
+        settings = {"FEED__SILENCE_SECONDS": "2", "LIMITS__SCALE": "100"}
+        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await live(bridge)
+        feed.stall()
+        await until(lambda: "HalfOpen" in bridge.states(), "found half-open")
+        feed.resume()
+        await live(bridge, 2)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        assert not feed.breaches

@@ -1,0 +1,220 @@
+"""What tests on the real thing share: a bridge as a process, and a reader of the topics."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
+from bridge import dev
+from bridge.demo.tally import Tally
+from bridge.demo.verify import WriterSchema
+from bridge.simulator.server import Simulator
+
+PATIENCE = 90.0
+"""Seconds after which something that should come about is taken not to."""
+_PR_SET_PDEATHSIG = 1
+
+
+class Bridge:
+    """A bridge command as a process of its own, which dies with the test run."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
+        self._log = log
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "bridge", *arguments],
+                env={**inherited, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it has logged."""
+        return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
+
+    def states(self) -> list[str]:
+        """The states it has been in, in order."""
+        return [line["state"] for line in self.lines() if "state" in line]
+
+    def text(self) -> str:
+        """Everything on its stderr."""
+        return self._log.read_text()
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, even while it is stopped."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    async def wait(self, seconds: float = PATIENCE) -> int:
+        """Its exit code. Raises TimeoutExpired."""
+        return await asyncio.to_thread(self.process.wait, seconds)
+
+    async def end(self) -> int:
+        """SIGTERM; returns its exit code."""
+        self.signal(signal.SIGTERM)
+        return await self.wait(30)
+
+
+@dataclass
+class Place:
+    """Topics under a prefix of their own on a shared cluster."""
+
+    cluster: dev.Cluster
+    prefix: str
+    directory: Path
+    bridges: list[Bridge] = field(default_factory=list)
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """Settings as variables: `FEED__START="5m"`."""
+        given = {f"BRIDGE_{name}": value for name, value in settings.items()}
+        return {
+            "BRIDGE_KAFKA__BOOTSTRAP_SERVERS": self.cluster.bootstrap_servers,
+            "BRIDGE_REGISTRY__URL": self.cluster.registry_url,
+            "BRIDGE_TOPICS__PREFIX": self.prefix,
+            "BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS": "500",
+            "BRIDGE_KAFKA__SESSION_TIMEOUT_MS": "3000",
+            "BRIDGE_FEED__START": "10m",
+            **given,
+        }
+
+    def bridge(self, *arguments: str, **settings: str) -> Bridge:
+        """Start a bridge; `bridge run` where no arguments are given."""
+        log = self.directory / f"bridge-{len(self.bridges)}.log"
+        started = Bridge(list(arguments or ("run",)), self.environment(**settings), log)
+        self.bridges.append(started)
+        return started
+
+    def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
+        return subprocess.run(
+            [sys.executable, "-m", "bridge", *arguments],
+            env={**inherited, **self.environment(**settings)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def admin(self) -> AdminClient:
+        """An administration client of the cluster."""
+        return AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
+
+    def read(self, topic: str, *, isolation: str = "read_committed") -> list[Message]:
+        """All records of a topic, partition by partition; none when it is not there."""
+        name = f"{self.prefix}.{topic}"
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap_servers,
+                "group.id": "test",
+                "isolation.level": isolation,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 0,
+            }
+        )
+        try:
+            topics = consumer.list_topics(timeout=10).topics
+            if name not in topics:
+                return []
+            open_ = set(topics[name].partitions)
+            consumer.assign([TopicPartition(name, p, 0) for p in open_])
+            found = []
+            while open_:
+                for message in consumer.consume(1000, timeout=1):
+                    error = message.error()
+                    if error is None:
+                        found.append(message)
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        open_.discard(message.partition() or 0)
+            return found
+        finally:
+            consumer.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """What `bridge checkpoint show --json` says."""
+        shown = self.run("checkpoint", "show", "--json")
+        assert shown.returncode == 0, shown.stderr
+        found: dict[str, Any] = json.loads(shown.stdout)
+        return found
+
+    def audit(self, provider: Simulator) -> Tally:
+        """Hold what a reader of the topic sees against what the provider has published, field by field."""
+        truth = provider.truth()
+
+        def fresh() -> Any:
+            while truth.due <= provider.now():
+                message = truth.take()
+                if message.bet_id is not None:
+                    yield message
+
+        tally = Tally(fresh)
+        schemas: dict[int, WriterSchema] = {}
+        with SchemaRegistryClient({"url": self.cluster.registry_url}) as registry:
+            for message in self.read("bets"):
+                value = message.value()
+                assert value is not None
+                schema_id = int.from_bytes(value[1:5], "big")
+                if schema_id not in schemas:
+                    schemas[schema_id] = WriterSchema(registry.get_schema(schema_id).schema_str or "")
+                datum = schemas[schema_id].read(value[5:])
+                assert message.key() == datum["betId"].encode()
+                tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schemas[schema_id])
+        tally.catch_up()
+        return tally
+
+    async def settled(self, provider: Simulator, bridge: Bridge) -> Tally:
+        """End the stream, wait until all of it is published, then hold it against the truth."""
+        provider.stop_publishing()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            tally = await asyncio.to_thread(self.audit, provider)
+            if not tally.missing or time.monotonic() > deadline:
+                break
+            assert bridge.process.poll() is None, bridge.text()
+        # What is doubled may still be on its way.
+        await asyncio.sleep(0.5)
+        return await asyncio.to_thread(self.audit, provider)
+
+
+async def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    """Wait for something to come about; fails the test when it does not."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        await asyncio.sleep(0.05)
+
+
+def assert_exact(tally: Tally) -> None:
+    """Nothing lost, nothing doubled, nothing changed."""
+    assert tally.sent > 0
+    assert (tally.missing, tally.duplicates, tally.wrong) == (0, 0, [])
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

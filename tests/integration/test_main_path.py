@@ -1,0 +1,212 @@
+"""The bridge as a process, from a provider on a socket to a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from confluent_kafka.admin import ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Place, assert_exact, until
+from tests.malformed import MALFORMED
+
+
+def provider(**settings: object) -> Simulator:
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 300, **settings}))
+
+
+async def test_replay_and_live_arrive_whole(place: Place) -> None:
+    """What was published before and while the bridge runs is in the topic once, field by field."""
+    async with provider(history_seconds=10, ping_seconds=0.5) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        await asyncio.sleep(2)
+        tally = await place.settled(feed, bridge)
+        assert_exact(tally)
+        assert tally.sent > 3_000
+        assert await bridge.end() == 0
+        assert not feed.breaches
+    counters = place.checkpoint()["counters"]
+    ends = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
+    assert counters["received"] == sum(counters[name] for name in ends)
+    assert counters["published"] == tally.sent
+    assert counters["pings"] > 0
+
+
+async def test_any_avro_consumer_reads_every_record(place: Place) -> None:
+    """confluent-kafka's own deserializer, with the registry, reads bets and checkpoints."""
+    async with provider(history_seconds=5) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        tally = await place.settled(feed, bridge)
+        await bridge.end()
+    with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
+        deserialize = AvroDeserializer(registry)
+        for topic in ("bets", "checkpoints"):
+            context = SerializationContext(f"{place.prefix}.{topic}", MessageField.VALUE)
+            records = [deserialize(message.value(), context) for message in place.read(topic)]
+            assert records
+            assert all(record is not None for record in records)
+            if topic == "bets":
+                assert len(records) == tally.sent
+
+
+async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
+    """200 malformed messages among 10,000 good ones: each kept byte for byte, with a reason."""
+    kinds = list(MALFORMED)
+    spoilt: dict[bytes, str] = {}
+    async with provider(history_seconds=5, rate=2_000) as feed:
+        samples = [json.loads(message.body) for message, _ in zip(feed.published(), range(50), strict=False)]
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        number = 0
+        while len(spoilt) < 200:
+            body, reason = MALFORMED[kinds[number % len(kinds)]](samples[number // len(kinds)], 0)
+            if body not in spoilt:
+                spoilt[body] = reason
+                feed.inject(body)
+            number += 1
+            if number % 20 == 0:
+                await asyncio.sleep(0.02)
+            assert number < 2_000, "the kinds do not give 200 different messages"
+        tally = await place.settled(feed, bridge)
+        await until(lambda: len(place.read("deadletters")) >= 200, "all dead letters")
+        assert await bridge.end() == 0
+    assert_exact(tally)
+    assert tally.sent >= 10_000
+    letters = place.read("deadletters")
+    assert sorted(letter.value() or b"" for letter in letters) == sorted(spoilt)
+    assert len(set(kinds)) >= 20
+    for letter in letters:
+        reason = dict(letter.headers() or [])["reason"]
+        assert isinstance(reason, bytes)
+        assert spoilt[letter.value() or b""] in reason.decode()
+    assert place.checkpoint()["counters"]["deadLettered"] == 200
+
+
+async def test_large_and_oversized_messages(place: Place) -> None:
+    """A record above Kafka's 1 MB arrives; a message above the limit is kept by size, hash and head."""
+    async with provider(rate=20, compression="none") as feed:
+        [sample] = [json.loads(message.body) for message, _ in zip(feed.published(), range(1), strict=False)]
+        sample["data"]["betId"] = "a-large-one"
+        sample["data"]["selections"] = [sample["data"]["selections"][0]] * 6_000
+        large = json.dumps(sample).encode()
+        assert 2_000_000 < len(large) < 6_000_000
+        sample["data"]["betId"] = "x" * 6_000_000
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__MAX_MESSAGE_BYTES="6000000")
+        await until(lambda: "Live" in bridge.states(), "live")
+        feed.inject(large)
+        feed.inject(json.dumps(sample).encode())
+        feed.inject(b"{}")
+        await until(lambda: len(place.read("deadletters")) == 1, "the dead letter")
+        await until(lambda: b"a-large-one" in [m.key() for m in place.read("bets")], "the large bet")
+        await bridge.end()
+        assert [attempt.status for attempt in feed.connections] == [101]
+    [letter] = place.read("deadletters")
+    facts = dict(letter.headers() or [])
+    assert facts["kind"] == b"oversized"
+    assert int(facts["size"] or 0) == len(json.dumps(sample))
+    assert letter.value() == json.dumps(sample).encode()[: 64 * 1024]
+    assert place.checkpoint()["counters"]["empty"] == 1
+
+
+async def test_pings_are_answered_as_set(place: Place) -> None:
+    """With a template, the provider gets an answer that carries the ping's id."""
+    async with provider(ping_seconds=0.2) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__PING_REPLY='{"pong":"{pingId}"}')
+        await until(lambda: len(feed.replies) >= 3, "answers to pings")
+        await bridge.end()
+        assert all(json.loads(reply)["pong"] for reply in feed.replies)
+
+
+async def test_wrong_credentials_end_with_3(place: Place) -> None:
+    """A provider that answers 401 is not asked again: exit 3, and the log does not hold the secret."""
+    async with provider(auth="bearer", auth_value="right") as feed:
+        settings = {"FEED__AUTH": "bearer", "FEED__AUTH_VALUE": "wr0ng-secret"}
+        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        assert await bridge.wait() == 3
+        assert "BRIDGE_FEED__AUTH" in bridge.text()
+        assert "wr0ng-secret" not in bridge.text()
+
+
+async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
+    """A provider that drops every connection is never asked more often than it allows."""
+    async with provider(limits_scale=600, rate=50) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="600", FEED__START="2m")
+        for number in range(1, 10):
+            await until(lambda n=number: len(feed.connections) >= n, f"connection {number}")  # type: ignore[misc]
+            await feed.drop(abort=number % 2 == 0)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        assert not feed.breaches
+
+
+async def test_a_position_older_than_the_feeds_memory_stops_with_5(place: Place) -> None:
+    """The bridge does not skip what it can no longer have: exit 5, and it says from when to when."""
+    async with provider(rate=20, limits_scale=86_400) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="86400", FEED__START="10s")
+        assert await bridge.wait() == 5
+        assert "can no longer be had" in bridge.text()
+        assert not feed.connections
+
+
+async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
+    """A wrong topic is named with its fix; `topics plan` shows it, `topics apply` mends it."""
+    name = f"{place.prefix}.bets"
+    admin = place.admin()
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    refused = place.run("run", FEED__BASE_URL="http://127.0.0.1:1")
+    assert refused.returncode == 6
+    assert "cleanup.policy is delete, must be compact" in refused.stderr
+    assert "bridge topics apply" in refused.stderr
+    planned = place.run("topics", "plan", "--json")
+    assert planned.returncode == 1
+    assert {change["action"] for change in json.loads(planned.stdout)} == {
+        "create",
+        "alter",
+        "leave as it is",
+    }
+    assert place.run("topics", "apply").returncode == 0
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    config: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(20)
+    assert config["cleanup.policy"].value == "compact"
+    assert int(config["min.compaction.lag.ms"].value or 0) == 7 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"FEED__BASE_URL": "provider.example"}, "BRIDGE_FEED__BASE_URL"),
+        ({"FEED__BASE_URL": "http://127.0.0.1:1", "BATCH__MAX_RECORDS": "0"}, "BRIDGE_BATCH__MAX_RECORDS"),
+        ({"FEED__BASE_URI": "http://127.0.0.1:1"}, "did you mean feed.base_url"),
+        ({}, "BRIDGE_FEED__BASE_URL"),
+    ],
+)
+async def test_wrong_settings_are_named(place: Place, settings: dict[str, str], named: str) -> None:
+    """Exit 2 with the setting and the fix, before anything is dialled."""
+    refused = place.run("run", **settings)
+    assert refused.returncode == 2
+    assert named in refused.stderr
+
+
+async def test_the_commands_that_show_print_json(place: Place) -> None:
+    """`schemas register`, `tail` and `checkpoint show` give data for scripts."""
+    assert place.run("checkpoint", "show").returncode != 0
+    registered = place.run("schemas", "register", "--json")
+    assert set(json.loads(registered.stdout)) == {
+        f"{place.prefix}.{topic}-value" for topic in ("bets", "checkpoints", "gaps")
+    }
+    async with provider(history_seconds=2) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        tally = await place.settled(feed, bridge)
+        await bridge.end()
+    tailed = place.run("tail", "--from-beginning", "--until-end", "--json")
+    lines = [json.loads(line) for line in tailed.stdout.splitlines()]
+    assert len(lines) == tally.sent
+    assert all(line["key"] == line["value"]["betId"] for line in lines)
