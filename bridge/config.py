@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -84,7 +85,9 @@ class FeedSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _has_scheme(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"^(https?|wss?)://[^/?#\s]+[^?#\s]*$", value):
+        if value is not None and not (
+            re.match(r"^(https?|wss?)://[^/?#\s]+[^?#\s]*$", value) and _has_host(value)
+        ):
             raise ValueError("must be an address such as https://provider.example, without a query")
         return value
 
@@ -328,6 +331,16 @@ def read_secret(name: str, file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"{name}: cannot read {file}: {reason}") from None
+
+
+def _has_host(address: str) -> bool:
+    """Whether host, port and, where there are any, user and password of an address can be told apart."""
+    try:
+        parts = urlsplit(address)
+        is_port = parts.port != 0
+    except ValueError:
+        return False
+    return is_port and bool(parts.hostname) and (parts.username is None) == (parts.password is None)
 
 
 def _secret(name: str, value: SecretStr | None, file: Path | None) -> str:

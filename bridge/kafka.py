@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -25,9 +25,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from bridge.config import KafkaSettings
-from bridge.errors import BridgeError, TopologyError
+from bridge.errors import BridgeError, SettingsError, TopologyError
+from bridge.log import get
 
 Properties = dict[str, Any]
+T = TypeVar("T")
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 LOG = logging.getLogger("librdkafka")
@@ -64,6 +66,28 @@ _RIGHTS = {
     KafkaError.SECURITY_DISABLED,
     KafkaError.UNSUPPORTED_SASL_MECHANISM,
 }
+_PASSING = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._WAIT_COORD,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+}
+"""What a cluster says while brokers come, go and elect leaders."""
 _NEVER_ACCEPTED = {
     KafkaError.MSG_SIZE_TOO_LARGE,
     KafkaError.INVALID_MSG,
@@ -95,7 +119,8 @@ def triage(error: KafkaError) -> Answer:
 
 def producer(settings: KafkaSettings, *, transactional_id: str, max_record_bytes: int) -> Producer:
     """A transactional producer that is as safe as Kafka can make it, and partitions as Java does."""
-    return Producer(
+    return _create(
+        Producer,
         _properties(
             settings,
             drop=_CONSUMER_ONLY,
@@ -113,7 +138,6 @@ def producer(settings: KafkaSettings, *, transactional_id: str, max_record_bytes
                 "partitioner": "murmur2_random",
             },
         ),
-        logger=LOG,
     )
 
 
@@ -122,7 +146,8 @@ def reader(settings: KafkaSettings, *, max_record_bytes: int = 64 * 1024 * 1024)
 
     It reports the end of a partition, which counts the transaction markers that it skips.
     """
-    return Consumer(
+    return _create(
+        Consumer,
         _properties(
             settings,
             drop=_PRODUCER_ONLY,
@@ -140,7 +165,6 @@ def reader(settings: KafkaSettings, *, max_record_bytes: int = 64 * 1024 * 1024)
                 "enable.auto.offset.store": False,
             },
         ),
-        logger=LOG,
     )
 
 
@@ -154,7 +178,8 @@ def member(
 
     `committed` is called by `poll` with the outcome of each asynchronous commit.
     """
-    return Consumer(
+    return _create(
+        Consumer,
         _properties(
             settings,
             drop=_PRODUCER_ONLY,
@@ -172,16 +197,32 @@ def member(
                 "enable.auto.offset.store": False,
             },
         ),
-        logger=LOG,
     )
 
 
 def admin(settings: KafkaSettings) -> AdminClient:
     """An administration client."""
-    return AdminClient(
-        _properties(settings, drop=re.compile(f"{_CONSUMER_ONLY.pattern}|{_PRODUCER_ONLY.pattern}")),
-        logger=LOG,
-    )
+    both = re.compile(f"{_CONSUMER_ONLY.pattern}|{_PRODUCER_ONLY.pattern}")
+    return _create(AdminClient, _properties(settings, drop=both))
+
+
+def _create(kind: Callable[..., T], properties: Properties) -> T:
+    try:
+        return kind({**properties, "error_cb": _report}, logger=LOG)
+    except (KafkaException, TypeError, ValueError) as error:
+        detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise SettingsError(f"kafka: librdkafka does not accept the settings: {detail}") from None
+
+
+def _report(error: KafkaError) -> None:
+    """Tell once what keeps every broker away and will not mend itself."""
+    if error.code() in _OPERATORS and error.code() not in _reported:
+        _reported.add(error.code())
+        get().warning("Kafka cannot be used", reason=error.str())
+
+
+_reported: set[int] = set()
+_OPERATORS = {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE}
 
 
 def _properties(
@@ -206,7 +247,7 @@ def explained(what: str) -> Iterator[None]:
         yield
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
-        if error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+        if error.retriable() or error.code() in _PASSING:
             raise KafkaUnavailable(f"{what}: no broker answered ({error.str()})") from None
         if error.code() in _RIGHTS:
             raise TopologyError(f"{what}: {error.str()}. The principal lacks a right; grant it.") from None

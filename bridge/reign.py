@@ -39,6 +39,8 @@ BREATH_SECONDS = 1.0
 LAST_COMMIT_SECONDS = 3.0
 """How long the end of the process waits for the batch in hand."""
 DIAL_LOOK_SECONDS = 0.2
+TROUBLE_SECONDS = 2.0
+"""A commit that takes longer is told: the bridge is waiting for Kafka."""
 EVICT_SECONDS = 60.0
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 300.0
@@ -72,7 +74,9 @@ class Reign:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._committing: asyncio.Future[None] | None = None
-        self._kafka_trouble: str | None = None
+        self._kafka_trouble = ""
+        self._waiting_since: float | None = None
+        """Since when the worker has been at the job that is awaited, monotonic."""
         self._evict_at = 0.0
         self._failures = 0
         self._first = False
@@ -226,7 +230,7 @@ class Reign:
                 if ping_id is not None and isinstance(message.body, bytes):
                     reply = session.reply(ping_id, message.body)
                     if reply is not None:
-                        await connection.reply(reply)
+                        connection.reply(reply)
             if pipeline.batch.records:
                 self._writer.run(partial(self._writer.write, pipeline.batch))
             self._commit_if_due()
@@ -252,7 +256,7 @@ class Reign:
 
     def _tell_state(self) -> None:
         position = self._pipeline.position
-        if self._kafka_trouble is not None:
+        if self._kafka_keeps_us_waiting():
             self._status.become(State.WAITING_FOR_KAFKA, self._kafka_trouble)
         elif not position.live:
             self._status.become(State.CATCHING_UP, revision=position.revision)
@@ -268,6 +272,7 @@ class Reign:
             if not self._committing.done():
                 return
             committing, self._committing = self._committing, None
+            self._waiting_since, self._kafka_trouble = None, ""
             committing.result()
         batch = self._pipeline.batch
         due = batch.due_at(self._settings.batch)
@@ -295,6 +300,7 @@ class Reign:
         batch: Batch = self._pipeline.seal()
         self._committing = self._on_worker(partial(self._writer.commit, batch, record))
         self._committing.add_done_callback(lambda _: self._wake.set())
+        self._waiting_since = time.monotonic()
         if now >= self._evict_at:
             self._evict_at = now + EVICT_SECONDS
             self._guard.evict(self._guarded_from(checkpoint.revision))
@@ -339,21 +345,27 @@ class Reign:
     async def _patiently(self, job: asyncio.Future[T]) -> T:
         """Wait for the worker as long as it takes, but at the end of the process only for a moment."""
         job.add_done_callback(lambda _: self._wake.set())
+        self._waiting_since = self._waiting_since or time.monotonic()
         while not job.done() and not self._stop.is_set():
             await self._sleep(BREATH_SECONDS)
+            if self._kafka_keeps_us_waiting():
+                self._status.become(State.WAITING_FOR_KAFKA, self._kafka_trouble)
         await asyncio.wait({job}, timeout=LAST_COMMIT_SECONDS)
         if not job.done():
             raise NotOwner("Kafka does not answer in time for the end; a replay brings back what is missing")
+        self._waiting_since, self._kafka_trouble = None, ""
         return job.result()
 
-    def _from_thread(self, function: Callable[[str | None], None], reason: str | None) -> None:
+    def _from_thread(self, function: Callable[[str], None], reason: str) -> None:
         self._loop.call_soon_threadsafe(function, reason)
 
-    def _on_trouble(self, reason: str | None) -> None:
+    def _on_trouble(self, reason: str) -> None:
         self._kafka_trouble = reason
-        if reason is not None:
-            self._status.become(State.WAITING_FOR_KAFKA, reason)
         self._wake.set()
+
+    def _kafka_keeps_us_waiting(self) -> bool:
+        since = self._waiting_since
+        return since is not None and time.monotonic() - since > TROUBLE_SECONDS
 
     def _on_new_extra(self, path: str) -> None:
         get().warning("a field that the interface does not know", path=path)

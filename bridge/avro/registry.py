@@ -8,9 +8,10 @@ and the registry may be down meanwhile.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from confluent_kafka.schema_registry import Schema as RegistrySchema
@@ -22,6 +23,8 @@ from bridge.errors import SchemaError, SettingsError, TopologyError
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10
+_CONFLICT_SECONDS: Final = 0.5
+T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
 
 
@@ -78,14 +81,25 @@ class Registry:
         schema = load(name)
         with self._explained(f"subject {subject_name}"):
             if subject_name in known:
-                self._client.set_compatibility(subject_name, _COMPATIBILITY)
-            schema_id = self._client.register_schema(
-                subject_name, RegistrySchema(json.dumps(schema), "AVRO"), normalize_schemas=True
+                self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
+            written = RegistrySchema(json.dumps(schema), "AVRO")
+            schema_id = self._agree(
+                lambda: self._client.register_schema(subject_name, written, normalize_schemas=True)
             )
             if subject_name not in known:  # not every registry takes a rule for a subject yet to come
-                self._client.set_compatibility(subject_name, _COMPATIBILITY)
+                self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
         self._schemas[schema_id] = schema
         return schema_id
+
+    def _agree(self, call: Callable[[], T]) -> T:
+        """Two bridges that start together get into each other's way; what stays a conflict is one."""
+        try:
+            return call()
+        except SchemaRegistryError as error:
+            if error.http_status_code != 409:
+                raise
+        time.sleep(_CONFLICT_SECONDS)
+        return call()
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ say whether it lives.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from collections import deque
@@ -15,7 +16,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
+from websockets.exceptions import (
+    InvalidHandshake,
+    InvalidProxy,
+    InvalidStatus,
+    WebSocketException,
+)
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Response
 from websockets.protocol import Event, State
@@ -104,12 +110,11 @@ class Connection(ClientConnection):
         """How many messages can be taken now."""
         return len(self._queue)
 
-    async def reply(self, text: str) -> None:
-        """Send a message; one that finds the connection closed is no news."""
-        try:
-            await self.send(text)
-        except WebSocketException:
-            return
+    def reply(self, text: str) -> None:
+        """Send a message, and do not wait for the provider to read it: what it sends matters more."""
+        with contextlib.suppress(WebSocketException, OSError):  # closed meanwhile: no news
+            self.protocol.send_text(text.encode())
+            self.send_data()
 
     def why_over(self) -> FeedLost:
         """What ended the connection."""
@@ -146,25 +151,30 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     options: dict[str, Any] = {"create_connection": create}
     if request.url.startswith("wss:"):
         options["ssl"] = _tls(settings)
-    connecting = _Once(
-        request.url,
-        additional_headers=request.headers,
-        compression="deflate" if settings.compression == "deflate" else None,
-        proxy={"env": True, "none": None}.get(settings.proxy, settings.proxy),
-        open_timeout=settings.connect_timeout_seconds,
-        ping_interval=None,
-        close_timeout=2,
-        max_size=None,
-        user_agent_header="settlement-bridge",
-        **options,
-    )
     try:
-        connection = await connecting
+        connection = await _Once(
+            request.url,
+            additional_headers=request.headers,
+            compression="deflate" if settings.compression == "deflate" else None,
+            proxy={"env": True, "none": None}.get(settings.proxy, settings.proxy),
+            open_timeout=settings.connect_timeout_seconds,
+            ping_interval=None,
+            close_timeout=2,
+            max_size=None,
+            user_agent_header="settlement-bridge",
+            **options,
+        )
     except InvalidStatus as error:
-        body = (error.response.body or b"")[:200].decode("utf-8", "replace").strip()
-        raise FeedRefused(error.response.status_code, body) from None
+        # A provider may well repeat what it was asked, the credential included.
+        body = request.without_secret((error.response.body or b"").decode("utf-8", "replace"))
+        raise FeedRefused(error.response.status_code, body[:200].strip()) from None
+    except (InvalidProxy, ImportError):  # neither text is shown: a proxy's address may hold a password
+        raise SettingsError(
+            "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
+            'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package python-socks.'
+        ) from None
     except InvalidHandshake as error:
-        raise FeedLost(f"the handshake failed: {error}") from None
+        raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
     except (OSError, EOFError, TimeoutError, WebSocketException) as error:
         raise FeedLost(f"no connection: {error or type(error).__name__}") from None
     assert isinstance(connection, Connection)

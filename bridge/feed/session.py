@@ -19,10 +19,17 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to dial. Both parts may hold a secret: they are never logged."""
+    """What to dial. Every part may hold a secret: they are never logged."""
 
     url: str
     headers: dict[str, str]
+    secret: str = ""
+
+    def without_secret(self, text: str) -> str:
+        """A text of somebody else's that may be shown, as far as the credential goes."""
+        if not self.secret:
+            return text
+        return text.replace(self.secret, "**********").replace(quote(self.secret, safe=""), "**********")
 
 
 def request(settings: FeedSettings, revision: int | None) -> Request:
@@ -35,18 +42,18 @@ def request(settings: FeedSettings, revision: int | None) -> Request:
     query = {"revision": str(revision or 0)}
     headers: dict[str, str] = {}
     name = settings.auth_name or ""
+    secret = "" if settings.auth == "none" else settings.auth_secret()
     match settings.auth:
         case "bearer":
-            headers["Authorization"] = f"Bearer {settings.auth_secret()}"
+            headers["Authorization"] = f"Bearer {secret}"
         case "header":
-            headers[name] = settings.auth_secret()
+            headers[name] = secret
         case "query":
-            query[name] = settings.auth_secret()
+            query[name] = secret
         case "none":
             pass
-    return Request(
-        f"{_SCHEMES[scheme]}://{rest.rstrip('/')}{PATH}?{urlencode(query, quote_via=quote)}", headers
-    )
+    url = f"{_SCHEMES[scheme]}://{rest.rstrip('/')}{PATH}?{urlencode(query, quote_via=quote)}"
+    return Request(url, headers, secret)
 
 
 class Session:

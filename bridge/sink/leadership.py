@@ -24,7 +24,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from bridge import kafka
 from bridge.config import Settings
-from bridge.log import get
 
 POLL_SECONDS = 0.1
 HANDOVER_SECONDS = 5.0

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -29,21 +28,22 @@ from bridge.errors import NotOwner, SinkBroken
 from bridge.log import get
 from bridge.sink.batch import Batch, Record
 from bridge.sink.leadership import Leadership
+from bridge.sink.worker import Worker
 from bridge.topics import max_record_bytes
 
 T = TypeVar("T")
 
 CALL_SECONDS = 2.0
 """No call into librdkafka blocks longer, so that a loss of leadership is seen in time."""
-TROUBLE_SECONDS = 2.0
-"""A commit that takes longer is told: the bridge is waiting for Kafka."""
+CLOSE_SECONDS = 3.0
+LONGEST_REST_SECONDS = 2.0
 
 
 class TransactionalWriter:
     """Writes batches one after the other, each in a transaction of its own.
 
-    `trouble` is called on the worker thread with a reason when Kafka keeps a batch waiting, and with
-    None when it goes on. `committed` reads back the value of the feed's checkpoint, `read_committed`.
+    `trouble` is called on the worker thread with what Kafka says when something failed and is tried
+    again. `committed` reads back the value of the feed's checkpoint, `read_committed`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TransactionalWriter:
         settings: Settings,
         leadership: Leadership,
         committed: Callable[[Callable[[], bool]], bytes | None],
-        trouble: Callable[[str | None], None],
+        trouble: Callable[[str], None],
     ) -> None:
         self.transactional_id = f"{settings.topics.prefix}.{settings.feed.name}"
         self._settings = settings
@@ -60,7 +60,7 @@ class TransactionalWriter:
         self._trouble = trouble
         self._term = leadership.term
         self._abandoned = threading.Event()
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kafka")
+        self._worker = Worker("kafka")
         self._producer: Producer | None = None
         self._last: bytes | None = None
         """The checkpoint that this writer knows to be the committed one."""
@@ -69,6 +69,7 @@ class TransactionalWriter:
         """How many records of the batch in hand are in the open transaction."""
         self._sealed = False
         """Whether the leadership group's offset is in it too: nothing is left but to commit."""
+        self._failures = 0
 
     # Called by the event loop.
 
@@ -81,15 +82,13 @@ class TransactionalWriter:
 
         Raises NotOwner and SinkBroken.
         """
-        attempt = 0
         while True:
             try:
                 self._reopen()
+                self._failures = 0
                 return self._last
             except KafkaException as exception:
                 self._face(exception.args[0])
-                self._rest(attempt)
-                attempt += 1
 
     def write(self, batch: Batch) -> None:
         """Hand to the broker what the batch has gained. A job for `run`; `commit` faces what fails."""
@@ -107,9 +106,6 @@ class TransactionalWriter:
         when the feed belongs to another process now, and SinkBroken when a person has to act.
         """
         batch.add(checkpoint)
-        troubled_at = time.monotonic() + TROUBLE_SECONDS
-        told = False
-        attempt = 0
         while True:
             try:
                 if self._producer is None and self._reopen(awaited=checkpoint.value):
@@ -118,26 +114,20 @@ class TransactionalWriter:
                 break
             except KafkaException as exception:
                 answer = self._face(exception.args[0])
-                if not told and time.monotonic() > troubled_at:
-                    told = True
-                    self._trouble(exception.args[0].str())
-                self._rest(attempt)
-                attempt += 1
                 if answer is kafka.Answer.ABORT:
                     self._abort()
                 elif answer is kafka.Answer.REOPEN:
                     self._producer = None
         self._last = checkpoint.value
         self._forget()
-        if told:
-            self._trouble(None)
+        self._failures = 0
 
     def close(self, *, abandon: bool = False) -> None:
         """End the worker. `abandon` gives up what is not committed; a replay brings it back."""
         if abandon:
             self._abandoned.set()
         self._worker.submit(self._close)
-        self._worker.shutdown(wait=not abandon)
+        self._worker.close(0 if abandon else CLOSE_SECONDS)
 
     # On the worker thread.
 
@@ -145,22 +135,24 @@ class TransactionalWriter:
         return self._abandoned.is_set() or not self._leadership.holds(self._term)
 
     def _face(self, error: KafkaError) -> kafka.Answer:
-        """What the error asks for; raises SinkBroken when that is a person."""
+        """What the error asks for, after a rest that grows, with jitter.
+
+        Raises SinkBroken when a person has to act, NotOwner when there is nothing left to wait for.
+        """
         answer = kafka.triage(error)
         get().debug("a transaction failed", error=error.str(), code=error.name(), answer=answer.name)
         if answer is kafka.Answer.REFUSED:
             raise SinkBroken(f"Kafka refuses to take what {self.transactional_id} writes: {error.str()}")
+        self._trouble(error.str())
+        self._abandoned.wait(min(LONGEST_REST_SECONDS, 0.05 * 2**self._failures) * random.uniform(0.5, 1.0))
+        self._failures = min(self._failures + 1, 10)
+        if self._gone():
+            raise NotOwner("another process owns the feed, or this one is ending")
         return answer
 
     def _forget(self) -> None:
         """There is no open transaction."""
         self._begun, self._written, self._sealed = False, 0, False
-
-    def _rest(self, attempt: int) -> None:
-        """Back off, with jitter; raises NotOwner when there is nothing left to wait for."""
-        self._abandoned.wait(min(2.0, 0.05 * 2 ** min(attempt, 6)) * random.uniform(0.5, 1.0))
-        if self._gone():
-            raise NotOwner("another process owns the feed, or this one is ending")
 
     def _write(self, batch: Batch) -> None:
         producer = self._need()
@@ -197,18 +189,14 @@ class TransactionalWriter:
 
     def _abort(self) -> None:
         """Abort the open transaction, or give the producer up where even that is refused."""
-        attempt = 0
         while self._producer is not None:
             try:
                 self._producer.abort_transaction(CALL_SECONDS)
                 self._forget()
                 return
             except KafkaException as exception:
-                if kafka.triage(exception.args[0]) is not kafka.Answer.RETRY:
+                if self._face(exception.args[0]) is not kafka.Answer.RETRY:
                     self._producer = None
-                    return
-                self._rest(attempt)
-                attempt += 1
 
     def _reopen(self, awaited: bytes | None = None) -> bool:
         """A new producer; returns whether the checkpoint `awaited` had been committed after all.
@@ -222,7 +210,6 @@ class TransactionalWriter:
             transactional_id=self.transactional_id,
             max_record_bytes=max_record_bytes(self._settings),
         )
-        attempt = 0
         while True:
             try:
                 producer.init_transactions(CALL_SECONDS)
@@ -230,8 +217,6 @@ class TransactionalWriter:
             except KafkaException as exception:
                 if self._face(exception.args[0]) is not kafka.Answer.RETRY:
                     raise
-                self._rest(attempt)
-                attempt += 1
         found = self._committed(self._gone)
         if self._gone():
             raise NotOwner("another process owns the feed")

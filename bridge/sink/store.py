@@ -9,8 +9,10 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from bridge import kafka
 from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.registry import RegistryUnavailable
 from bridge.avro.schemas import Schema
 from bridge.config import Settings
+from bridge.errors import SchemaError, TopologyError
 from bridge.log import get
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
@@ -74,7 +76,7 @@ class Store:
             key, value = message.key(), message.value()
             if isinstance(key, bytes) and value is not None:
                 content = fingerprint(value[WIRE_PREFIX_BYTES:])
-                version = self._versions.decode(value)["settlementVersion"]
+                version = self._version(message, value)
                 guard.publish(key, version, content, _received(message))
 
         def take_dead(message: Message) -> None:
@@ -109,6 +111,13 @@ class Store:
                 start.offset = ends[start.partition]
         kafka.read_to(consumer, starts, ends, take, give_up)
 
+    def _version(self, message: Message, value: bytes) -> int:
+        try:
+            return int(self._versions.decode(value)["settlementVersion"])
+        except SchemaError as error:
+            place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+            raise TopologyError(f"{place} was not written by a bridge: {error}") from None
+
     def _persist(self, read: Callable[[Consumer], None], give_up: Callable[[], bool]) -> None:
         consumer = kafka.reader(self._settings.kafka)
         try:
@@ -116,8 +125,8 @@ class Store:
                 try:
                     read(consumer)
                     return
-                except (kafka.KafkaUnavailable, KafkaException) as error:
-                    get().debug("reading waits for Kafka", error=str(error))
+                except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
+                    get().debug("reading waits for Kafka or the registry", error=str(error))
                     time.sleep(RETRY_SECONDS)
         finally:
             consumer.close()

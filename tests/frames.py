@@ -1,0 +1,73 @@
+"""WebSocket frames as a server sends them, and what a client makes of them (RFC 6455)."""
+
+from __future__ import annotations
+
+from websockets.client import ClientProtocol
+from websockets.frames import Close, Frame, Opcode
+from websockets.uri import parse_uri
+from websockets.utils import accept_key
+
+from bridge.feed.events import Oversized
+from bridge.feed.frames import Assembler
+
+DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
+
+
+def frame(opcode: Opcode, payload: bytes, *, fin: bool = True, masked: bool = False) -> bytes:
+    """The bytes of one frame."""
+    return Frame(opcode, payload, fin).serialize(mask=masked)
+
+
+def message(payload: bytes, cuts: list[int] | None = None, between: bytes = b"") -> bytes:
+    """A text message, fragmented at `cuts`, with the bytes of control frames between its fragments."""
+    edges = [0, *sorted(cut for cut in cuts or [] if cut <= len(payload)), len(payload)]
+    last = len(edges) - 2
+    return between.join(
+        frame(Opcode.TEXT if i == 0 else Opcode.CONT, payload[edges[i] : edges[i + 1]], fin=i == last)
+        for i in range(len(edges) - 1)
+    )
+
+
+def chunks(data: bytes, sizes: list[int]) -> list[bytes]:
+    """The bytes in chunks of these sizes, over and over."""
+    found, at, turn = [], 0, 0
+    while at < len(data):
+        size = sizes[turn % len(sizes)]
+        found.append(data[at : at + size])
+        at, turn = at + size, turn + 1
+    return found
+
+
+class Client:
+    """websockets' own reading of a connection, from the answer to the handshake on."""
+
+    def __init__(self) -> None:
+        self._protocol = ClientProtocol(parse_uri("ws://provider.example/"), max_size=None)
+        request = self._protocol.connect()
+        self._protocol.send_request(request)
+        self.accepted = (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Accept: {accept_key(request.headers['Sec-WebSocket-Key'])}\r\n\r\n"
+        ).encode()
+        """The answer that accepts the handshake."""
+        self.frames: list[Frame] = []
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come from the socket."""
+        self._protocol.receive_data(data)
+        self.frames += [event for event in self._protocol.events_received() if isinstance(event, Frame)]
+
+    @property
+    def error(self) -> Close | None:
+        """What the library tells the other side when it broke the protocol."""
+        return self._protocol.close_sent
+
+    def messages(self, limit: int = 2**40) -> list[bytes | Oversized]:
+        """The messages that the fragments make up."""
+        assembler = Assembler(limit)
+        found = [assembler.add(bytes(f.data), f.fin) for f in self.frames if f.opcode in DATA]
+        return [body for body in found if body is not None]
+
+    def controls(self) -> list[bytes]:
+        """The payloads of the control frames."""
+        return [bytes(f.data) for f in self.frames if f.opcode not in DATA]

@@ -1,0 +1,133 @@
+"""Frames are made small enough for any limit, and messages are put together up to one."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from websockets.frames import Opcode
+
+from bridge.feed.events import Oversized
+from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, Assembler, Slicer
+from tests.frames import Client, frame, message
+
+LIMIT = 100_000
+
+
+def sliced(data: bytes) -> bytes:
+    """What a slicer makes of the bytes that follow an accepted handshake."""
+    slicer, accepted = Slicer(), Client().accepted
+    assert slicer.feed(accepted) == accepted
+    return slicer.feed(data)
+
+
+def read(data: bytes) -> Client:
+    """A client that has read these bytes."""
+    client = Client()
+    client.feed(client.accepted + data)
+    return client
+
+
+def body(size: int) -> bytes:
+    """A payload in which no two places look alike."""
+    return b"".join(n.to_bytes(4, "big") for n in range(size // 4 + 1))[:size]
+
+
+def oversized(payload: bytes) -> Oversized:
+    return Oversized(len(payload), hashlib.sha256(payload).hexdigest(), payload[:HEAD_BYTES])
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, SLICE_BYTES])
+def test_a_frame_that_is_small_enough_passes_untouched(size: int) -> None:
+    """Up to a slice, with each of the three ways of giving its length, nothing is changed."""
+    sent = message(body(size))
+    assert sliced(sent) == sent
+
+
+def test_a_large_frame_becomes_fragments() -> None:
+    """One byte more than a slice makes two fragments, of which the last alone ends the message."""
+    client = read(sliced(message(body(SLICE_BYTES + 1))))
+    assert [(f.opcode, len(f.data), f.fin) for f in client.frames] == [
+        (Opcode.TEXT, SLICE_BYTES, False),
+        (Opcode.CONT, 1, True),
+    ]
+
+
+def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
+    """RSV1 says of a whole message that it is compressed, so no other fragment may carry it."""
+    sent = bytearray(message(body(2 * SLICE_BYTES + 5)))
+    sent[0] |= 0x40
+    out = sliced(bytes(sent))
+    step = SLICE_BYTES + 10
+    assert [out[0], out[step], out[2 * step]] == [0x41, 0x00, 0x80]
+
+
+def test_what_comes_with_the_response_is_sliced_too() -> None:
+    """The first frames may share their packet with the end of the handshake."""
+    client = Client()
+    client.feed(Slicer().feed(client.accepted + message(body(3 * SLICE_BYTES))))
+    assert client.messages() == [body(3 * SLICE_BYTES)]
+    assert len(client.frames) == 3
+
+
+def test_a_refused_handshake_passes_untouched() -> None:
+    """The body of a refusal is no frames, whatever its bytes look like."""
+    refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9\r\n\r\n"
+    page = message(body(SLICE_BYTES + 1))
+    slicer = Slicer()
+    assert slicer.feed(refusal[:20]) + slicer.feed(refusal[20:] + page) == refusal + page
+    assert slicer.feed(page) == page
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        frame(Opcode.TEXT, b"masked", masked=True),
+        frame(Opcode.BINARY, body(SLICE_BYTES + 1), masked=True),
+        bytes([0x80 | Opcode.PING, 126, 0, 200]) + bytes(200),
+    ],
+    ids=["masked", "masked and large", "long ping"],
+)
+def test_a_frame_that_no_server_may_send_is_left_to_the_library(wrong: bytes) -> None:
+    """It passes as it is, with all that follows, and the library reports the protocol error."""
+    before, after = message(b"before"), message(body(SLICE_BYTES + 1))
+    out = sliced(before + wrong + after)
+    assert out == before + wrong + after
+    client = read(out)
+    assert client.messages() == [b"before"]
+    assert client.error is not None
+    assert client.error.code == 1002
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT], [HEAD_BYTES], list(range(0, LIMIT, 999))])
+def test_a_message_of_exactly_the_limit_is_whole(cuts: list[int]) -> None:
+    """The limit itself is allowed, however the message is fragmented."""
+    client = read(message(body(LIMIT), cuts))
+    assert client.messages(LIMIT) == [body(LIMIT)]
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT + 1], [HEAD_BYTES], list(range(0, LIMIT, 999))])
+def test_a_message_above_the_limit_keeps_size_hash_and_head(cuts: list[int]) -> None:
+    """One byte above the limit is too much; what comes before and after it is not touched by that."""
+    large = body(LIMIT + 1)
+    client = read(message(b"before") + message(large, cuts) + message(b"after", [2]) + message(large, cuts))
+    assert client.messages(LIMIT) == [b"before", oversized(large), b"after", oversized(large)]
+
+
+@pytest.mark.parametrize("limit", [1, 10, HEAD_BYTES - 1])
+def test_the_head_is_full_even_where_the_limit_is_smaller(limit: int) -> None:
+    """64 KiB are kept of an oversized message, or all of it where it has less."""
+    for size in (limit + 1, HEAD_BYTES + 7):
+        client = read(message(body(size), [1, size // 2, size - 1]))
+        assert client.messages(limit) == [oversized(body(size))]
+
+
+def test_an_oversized_message_takes_no_more_memory_than_the_limit() -> None:
+    """Of a message without end only the head is held."""
+    assembler = Assembler(LIMIT)
+    for _ in range(200):
+        assert assembler.add(bytes(LIMIT), False) is None
+        assert sum(map(len, assembler._parts)) <= LIMIT
+    last = assembler.add(b"", True)
+    assert isinstance(last, Oversized)
+    assert last.size == 200 * LIMIT
