@@ -200,8 +200,8 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
     found = read_checkpoint(settings)
     if found is None:
         raise BridgeError(
-            f"there is no checkpoint of the feed {settings.feed.name} under the prefix {settings.topics.prefix}: "
-            "no `bridge run` has begun with it yet."
+            f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
+            f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
         )
     if json:
         _print_json(checkpoint_as_json(found))

@@ -337,6 +337,7 @@ def _has_host(address: str) -> bool:
     """Whether host, port and, where there are any, user and password of an address can be told apart."""
     try:
         parts = urlsplit(address)
+        (parts.hostname or "").encode("idna")
         is_port = parts.port != 0
     except ValueError:
         return False

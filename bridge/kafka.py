@@ -256,6 +256,15 @@ def explained(what: str) -> Iterator[None]:
         raise TopologyError(f"{what}: {error}") from None
 
 
+def partition_count(client: AdminClient, topic: str) -> int:
+    """How many partitions a topic has. Raises as `explained`, and KafkaUnavailable while it has no leader."""
+    with explained(f"looking for {topic}"):
+        found = client.list_topics(topic, timeout=3).topics.get(topic)
+    if found is None or found.error is not None or not found.partitions:
+        raise KafkaUnavailable(f"{topic} is not there, or not yet: {found and found.error}")
+    return len(found.partitions)
+
+
 def end_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]:
     """The high watermark of each partition, open transactions included. Raises as `explained`."""
     with explained(f"reading the end offsets of {topic}"):

@@ -53,7 +53,8 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) -> Iterator[Bet | None]:
     """Bets from the topic, `read_committed`; None whenever nothing came for a moment.
 
-    Goes on for ever, or `until_end` of every partition as it is met. Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
+    Goes on for ever, or `until_end` of every partition as it is met. Raises TopologyError when the topic
+    is not there, KafkaUnavailable when no broker answers.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).bets.name
@@ -61,10 +62,10 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
     admin = kafka.admin(settings.kafka)
     with kafka.explained(f"looking for {topic}"):
-        partitions = admin.list_topics(timeout=ANSWER_SECONDS).topics
-    if topic not in partitions:
+        known = admin.list_topics(timeout=ANSWER_SECONDS).topics
+    if topic not in known:
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
-    count = len(partitions[topic].partitions)
+    count = kafka.partition_count(admin, topic)
     starts = [0] * count if from_beginning else kafka.end_offsets(admin, topic, count)
     consumer = kafka.reader(settings.kafka)
     open_ = set(range(count))

@@ -237,7 +237,8 @@ class Reign:
             self._tell_state()
             if connection.over and not connection.waiting:
                 raise connection.why_over()
-            session.heard(connection.heard_at)
+            # What we do not read, we do not hear.
+            session.heard(time.monotonic() if connection.held or pipeline.full else connection.heard_at)
             if time.monotonic() >= session.silent_at:
                 self._status.become(State.HALF_OPEN)
                 raise FeedLost(f"nothing came for {self._settings.feed.silence_seconds:g} s")

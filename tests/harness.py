@@ -104,7 +104,7 @@ class Place:
     def bridge(self, *arguments: str, **settings: str) -> Bridge:
         """Start a bridge; `bridge run` where no arguments are given."""
         log = self.directory / f"bridge-{len(self.bridges)}.log"
-        started = Bridge(list(arguments or ("run", "-v")), self.environment(**settings), log)
+        started = Bridge(list(arguments or ("run",)), self.environment(**settings), log)
         self.bridges.append(started)
         return started
 

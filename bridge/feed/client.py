@@ -52,7 +52,8 @@ class Connection(ClientConnection):
         self._wake = wake
         self._queue: deque[Received] = deque()
         self._queued_bytes = 0
-        self._held = False
+        self.held = False
+        """Whether the socket is not read because too much waits."""
         self._stall_after = stall_after
         self._stalled = False
         self._read_at = self.heard_at = time.monotonic()
@@ -90,7 +91,7 @@ class Connection(ClientConnection):
 
     def breathe(self) -> None:
         """To be called at least every second: while it is, and nothing holds it up, the socket is read."""
-        if not self._held:
+        if not self.held:
             self._note_reading(time.monotonic())
 
     def _note_reading(self, now: float) -> None:
@@ -127,9 +128,9 @@ class Connection(ClientConnection):
 
     def _hold(self) -> None:
         full = len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
-        if full == self._held or self.over:
+        if full == self.held or self.over:
             return
-        self._held = full
+        self.held = full
         if full:
             self.transport.pause_reading()
         else:
@@ -168,15 +169,17 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
         # A provider may well repeat what it was asked, the credential included.
         body = request.without_secret((error.response.body or b"").decode("utf-8", "replace"))
         raise FeedRefused(error.response.status_code, body[:200].strip()) from None
-    except (InvalidProxy, ImportError):  # neither text is shown: a proxy's address may hold a password
+    except InvalidHandshake as error:
+        raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
+    except (OSError, EOFError) as error:  # a time-out, and whatever TLS finds wrong, among them
+        raise FeedLost(f"no connection: {error or type(error).__name__}") from None
+    except (InvalidProxy, ImportError, ValueError):  # not shown: a proxy's address may hold a password
         raise SettingsError(
             "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
             'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package python-socks.'
         ) from None
-    except InvalidHandshake as error:
-        raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
-    except (OSError, EOFError, TimeoutError, WebSocketException) as error:
-        raise FeedLost(f"no connection: {error or type(error).__name__}") from None
+    except WebSocketException as error:
+        raise FeedLost(f"no connection: {error}") from None
     assert isinstance(connection, Connection)
     return connection
 

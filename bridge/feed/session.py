@@ -17,9 +17,9 @@ PATH = "/feed/settlement/v4"
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Request:
-    """What to dial. Every part may hold a secret: they are never logged."""
+    """What to dial. Every part may hold a secret: none is ever shown."""
 
     url: str
     headers: dict[str, str]

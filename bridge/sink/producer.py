@@ -18,6 +18,7 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -34,7 +35,9 @@ from bridge.topics import max_record_bytes
 T = TypeVar("T")
 
 CALL_SECONDS = 2.0
-"""No call into librdkafka blocks longer, so that a loss of leadership is seen in time."""
+"""Asked of each call that may block; some take five times as long."""
+STUCK_SECONDS = 15.0
+"""A call that has not returned by then never will."""
 CLOSE_SECONDS = 3.0
 LONGEST_REST_SECONDS = 2.0
 
@@ -61,6 +64,7 @@ class TransactionalWriter:
         self._term = leadership.term
         self._abandoned = threading.Event()
         self._worker = Worker("kafka")
+        self._calls = Worker("kafka-calls")
         self._producer: Producer | None = None
         self._last: bytes | None = None
         """The checkpoint that this writer knows to be the committed one."""
@@ -117,7 +121,7 @@ class TransactionalWriter:
                 if answer is kafka.Answer.ABORT:
                     self._abort()
                 elif answer is kafka.Answer.REOPEN:
-                    self._producer = None
+                    self._discard()
         self._last = checkpoint.value
         self._forget()
         self._failures = 0
@@ -183,20 +187,43 @@ class TransactionalWriter:
         producer = self._need()
         if not self._sealed:
             self._write(batch)
-            producer.send_offsets_to_transaction(*self._leadership.offsets(), CALL_SECONDS)
+            self._call(
+                partial(producer.send_offsets_to_transaction, *self._leadership.offsets(), CALL_SECONDS)
+            )
             self._sealed = True
-        producer.commit_transaction(CALL_SECONDS)
+        self._call(partial(producer.commit_transaction, CALL_SECONDS))
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """A call of the client that may block. One that never returns counts as a fatal error.
+
+        Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
+        """
+        try:
+            self._calls.submit(call).result(STUCK_SECONDS)
+        except TimeoutError:
+            self._trouble("a call of the Kafka client does not return: going on with a new producer")
+            raise KafkaException(
+                KafkaError(KafkaError._FATAL, "a call does not return", fatal=True)
+            ) from None
+
+    def _discard(self) -> None:
+        """Leave the producer, and the thread that may be stuck in it, to their end."""
+        if self._producer is not None:
+            self._calls.submit(self._producer.purge)  # also keeps it alive: its end may block, too
+            self._calls.close(0)
+            self._calls = Worker("kafka-calls")
+            self._producer = None
 
     def _abort(self) -> None:
         """Abort the open transaction, or give the producer up where even that is refused."""
         while self._producer is not None:
             try:
-                self._producer.abort_transaction(CALL_SECONDS)
+                self._call(partial(self._producer.abort_transaction, CALL_SECONDS))
                 self._forget()
                 return
             except KafkaException as exception:
                 if self._face(exception.args[0]) is not kafka.Answer.RETRY:
-                    self._producer = None
+                    self._discard()
 
     def _reopen(self, awaited: bytes | None = None) -> bool:
         """A new producer; returns whether the checkpoint `awaited` had been committed after all.
@@ -212,7 +239,7 @@ class TransactionalWriter:
         )
         while True:
             try:
-                producer.init_transactions(CALL_SECONDS)
+                self._call(partial(producer.init_transactions, CALL_SECONDS))
                 break
             except KafkaException as exception:
                 if self._face(exception.args[0]) is not kafka.Answer.RETRY:

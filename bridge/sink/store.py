@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from bridge import kafka
 from bridge.avro.codec import READ_ONLY, Codec
@@ -43,7 +44,6 @@ class Store:
         self._settings = settings
         self._versions = Codec(VERSION_ONLY, READ_ONLY, schema_by_id)
         self._topics = topics
-        self._admin = kafka.admin(settings.kafka)
 
     def checkpoint(self, give_up: Callable[[], bool]) -> bytes | None:
         """The value of the feed's last committed checkpoint, in wire format; None before the first."""
@@ -55,8 +55,8 @@ class Store:
             if message.key() == key:
                 found = message.value()
 
-        def search(consumer: Consumer) -> None:
-            [end] = kafka.end_offsets(self._admin, topic.name, 1)
+        def search(admin: AdminClient, consumer: Consumer) -> None:
+            [end] = kafka.end_offsets(admin, topic.name, 1)
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)
@@ -84,26 +84,27 @@ class Store:
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
                 guard.bury(key, _received(message))
 
-        def read(consumer: Consumer) -> None:
+        def read(admin: AdminClient, consumer: Consumer) -> None:
             nonlocal guard
             guard = Guard()  # a second try begins anew: the order of what it learns matters
-            self._replay(consumer, self._topics.bets, since, take_bet, give_up)
-            self._replay(consumer, self._topics.deadletters, since, take_dead, give_up)
+            self._replay(admin, consumer, self._topics.bets, since, take_bet, give_up)
+            self._replay(admin, consumer, self._topics.deadletters, since, take_dead, give_up)
 
         self._persist(read, give_up)
         return guard
 
     def _replay(
         self,
+        admin: AdminClient,
         consumer: Consumer,
         topic: Topic,
         since: float,
         take: Callable[[Message], None],
         give_up: Callable[[], bool],
     ) -> None:
+        count = kafka.partition_count(admin, topic.name)
+        ends = kafka.end_offsets(admin, topic.name, count)
         with kafka.explained(f"finding where to begin in {topic.name}"):
-            count = len(self._admin.list_topics(topic.name, timeout=3).topics[topic.name].partitions)
-            ends = kafka.end_offsets(self._admin, topic.name, count)
             moment = [TopicPartition(topic.name, p, int(since * 1000)) for p in range(count)]
             starts = consumer.offsets_for_times(moment, timeout=3)
         for start in starts:
@@ -118,18 +119,21 @@ class Store:
             place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
             raise TopologyError(f"{place} was not written by a bridge: {error}") from None
 
-    def _persist(self, read: Callable[[Consumer], None], give_up: Callable[[], bool]) -> None:
-        consumer = kafka.reader(self._settings.kafka)
-        try:
-            while not give_up():
-                try:
-                    read(consumer)
-                    return
-                except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
-                    get().debug("reading waits for Kafka or the registry", error=str(error))
-                    time.sleep(RETRY_SECONDS)
-        finally:
-            consumer.close()
+    def _persist(self, read: Callable[[AdminClient, Consumer], None], give_up: Callable[[], bool]) -> None:
+        """Read until it succeeds, each time with clients of its own.
+
+        A client remembers the leader of a partition from before an outage, and does not always unlearn it.
+        """
+        while not give_up():
+            admin, consumer = kafka.admin(self._settings.kafka), kafka.reader(self._settings.kafka)
+            try:
+                read(admin, consumer)
+                return
+            except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
+                get().debug("reading waits for Kafka or the registry", error=str(error))
+                time.sleep(RETRY_SECONDS)
+            finally:
+                consumer.close()
 
 
 def _received(message: Message) -> float:

@@ -74,7 +74,9 @@ _STOPS = st.sampled_from([0.0, 0.0, 14.0, 16.0, 100.0, 600.0])
 
 @settings(deadline=None, max_examples=200)
 @given(data=st.data(), messages=timelines())
-def test_everything_before_the_revision_has_been_received(data: st.DataObject, messages: list[Published]) -> None:
+def test_everything_before_the_revision_has_been_received(
+    data: st.DataObject, messages: list[Published]
+) -> None:
     """After each single message or ping: a crash right then and a replay from the revision lose nothing."""
     reader = Reader(messages, Position(PositionSettings(OVERLAP, DISORDER, QUIET), int(BEGAN) - 100))
     now = BEGAN + data.draw(st.sampled_from([0.0, 50.0, 1000.0, 90_000.0]), "outage before the first dial")

@@ -1,0 +1,69 @@
+"""A certificate authority of a test's own, and certificates of it."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+
+class Authority:
+    """Signs certificates; its own is in the file `certificate`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])
+        own = self._builder(self._name, self._key.public_key())
+        own = own.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        usage = x509.KeyUsage(
+            digital_signature=False,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=True,
+            crl_sign=True,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        own = own.add_extension(usage, critical=True)
+        self.certificate = directory / "authority.pem"
+        self.certificate.write_bytes(own.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
+
+    def server_context(self, address: str) -> ssl.SSLContext:
+        """What a server at this IP address needs to use TLS."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
+        names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
+        builder = self._builder(name, key.public_key()).add_extension(names, critical=False)
+        file = self._directory / f"{address}.pem"
+        file.write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            + builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(issuer, critical=False)
+        )

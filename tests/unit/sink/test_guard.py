@@ -1,0 +1,158 @@
+"""What is new, and what a replay brings back."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from bridge.sink.guard import Guard, Verdict, fingerprint
+
+KEY = b"bet"
+A, B, C = (fingerprint(content) for content in (b"a", b"b", b"c"))
+NEW, CORRECTION, DUPLICATE, STALE = Verdict.NEW, Verdict.CORRECTION, Verdict.DUPLICATE, Verdict.STALE
+
+
+def offer(guard: Guard, *contents: bytes, version: int = 1, replaying: bool = True) -> list[Verdict]:
+    """Judge contents of one bet, and publish them as the pipeline does."""
+    verdicts = []
+    for content in contents:
+        verdicts.append(guard.judge(KEY, version, content, replaying=replaying))
+        if verdicts[-1] in (NEW, CORRECTION):
+            guard.publish(KEY, version, content, at=0.0)
+    return verdicts
+
+
+def restored(*contents: bytes, version: int = 1) -> Guard:
+    """A guard as it is after a crash, on a new connection."""
+    guard = Guard()
+    for content in contents:
+        guard.publish(KEY, version, content, at=0.0)
+    guard.connected()
+    return guard
+
+
+def test_a_bet_that_nobody_knows_is_new() -> None:
+    """And so is a higher version of one that is known, whatever it says."""
+    guard = restored()
+    assert offer(guard, A) == [NEW]
+    assert offer(guard, A, version=2) == [NEW]
+
+
+def test_a_lower_version_is_stale() -> None:
+    """Whatever it says: a consumer never sees a bet go back."""
+    guard = restored(A, version=2)
+    assert offer(guard, A, B, version=1) == [STALE, STALE]
+
+
+@pytest.mark.parametrize("replaying", [True, False])
+def test_the_same_content_in_a_row_is_a_duplicate(replaying: bool) -> None:
+    """Live as well: it changes nothing for anybody."""
+    assert offer(restored(), A, A, B, B, replaying=replaying) == [NEW, DUPLICATE, CORRECTION, DUPLICATE]
+
+
+@pytest.mark.parametrize("replaying", [True, False])
+def test_there_and_back_is_published(replaying: bool) -> None:
+    """A, B, A that comes for the first time is two changes, even while the connection replays."""
+    assert offer(restored(), A, B, A, replaying=replaying) == [NEW, CORRECTION, CORRECTION]
+
+
+@pytest.mark.parametrize("committed", range(4))
+def test_there_and_back_in_a_replay_goes_on_where_it_was_cut(committed: int) -> None:
+    """Whatever part of A, B, A was committed before, the rest of it is published, and only that."""
+    verdicts = offer(restored(*[A, B, A][:committed]), A, B, A, C)
+    assert verdicts[:committed] == [DUPLICATE] * committed
+    assert set(verdicts[committed:]) <= {NEW, CORRECTION}
+
+
+def test_a_replay_may_begin_in_the_middle() -> None:
+    """The contents before its first are passed over."""
+    assert offer(restored(A, B, C), B, C, A) == [DUPLICATE, DUPLICATE, CORRECTION]
+
+
+def test_a_content_twice_in_a_row_does_not_upset_the_walk() -> None:
+    """The provider's A, A, B became A, B in the topic; its replay adds nothing to that."""
+    assert offer(restored(A, B), A, A, B, B) == [DUPLICATE] * 4
+
+
+def test_the_walk_ends_with_the_first_new_content() -> None:
+    """After A, B and then C, a B is a change back, not the B that was known before."""
+    assert offer(restored(A, B), A, B, C, B) == [DUPLICATE, DUPLICATE, CORRECTION, CORRECTION]
+
+
+def test_each_connection_walks_from_the_beginning() -> None:
+    """What was published on the connection before can come again on this one."""
+    guard = restored()
+    offer(guard, A, B)
+    guard.connected()
+    assert offer(guard, A, B, A) == [DUPLICATE, DUPLICATE, CORRECTION]
+
+
+def test_a_known_content_that_comes_live_is_a_change() -> None:
+    """Nothing is looked for among what was known once the connection does not replay any more."""
+    assert offer(restored(A, B), A, replaying=False) == [CORRECTION]
+
+
+def test_judging_publishes_nothing() -> None:
+    """Only `publish` makes a content known."""
+    guard = restored()
+    assert [guard.judge(KEY, 1, A, replaying=True) for _ in range(2)] == [NEW, NEW]
+    assert len(guard) == 0
+
+
+def test_a_lower_version_that_was_published_is_ignored() -> None:
+    """The later one stays the last word."""
+    guard = restored(B, version=2)
+    guard.publish(KEY, 1, A, at=0.0)
+    assert offer(guard, B, version=2, replaying=False) == [DUPLICATE]
+
+
+def test_a_dead_letter_is_known_by_its_bytes() -> None:
+    """Once buried it is buried."""
+    guard = Guard()
+    assert not guard.is_buried(A)
+    guard.bury(A, at=0.0)
+    assert guard.is_buried(A)
+    assert not guard.is_buried(B)
+
+
+def test_what_is_old_is_evicted_and_nothing_younger() -> None:
+    """What was published at the very moment to keep from stays."""
+    guard = Guard()
+    for at in range(10):
+        guard.publish(b"bet %d" % at, 1, A, at=at)
+        guard.bury(b"letter %d" % at, at=at)
+    guard.evict(keep_from=7)
+    assert len(guard) == 6
+    assert guard.judge(b"bet 6", 1, A, replaying=True) is NEW
+    assert guard.judge(b"bet 7", 1, A, replaying=True) is DUPLICATE
+    assert guard.is_buried(b"letter 7")
+    assert not guard.is_buried(b"letter 6")
+
+
+def test_a_bet_that_is_settled_again_is_young_again() -> None:
+    """Another version or another content, and a dead letter that came again, count from the last time."""
+    guard = Guard()
+    for key in (b"version", b"content", b"neither"):
+        guard.publish(key, 1, A, at=0)
+    guard.bury(A, at=0)
+    guard.bury(B, at=0)
+    guard.publish(b"version", 2, A, at=5)
+    guard.publish(b"content", 1, B, at=5)
+    guard.bury(A, at=5)
+    guard.evict(keep_from=5)
+    assert len(guard) == 3
+    assert guard.judge(b"neither", 1, A, replaying=True) is NEW
+
+
+def test_a_bet_takes_the_memory_that_the_docstring_says() -> None:
+    """About 450 bytes; 700 is the limit that sizing may rely on."""
+    count = 20_000
+    guard = Guard()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for n in range(count):
+        guard.publish(b"01234567-89ab-cdef-0123-%012d" % n, 1, fingerprint(b"%d" % n), at=float(n))
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 300 < (after - before) / count < 700
