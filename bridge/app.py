@@ -68,6 +68,7 @@ async def _serve(settings: Settings) -> None:
         while not stop.is_set():
             status.become(State.STANDBY)
             changed.clear()
+            leadership.check()
             if not leadership.owner:
                 await changed.wait()
                 continue

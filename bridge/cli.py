@@ -21,18 +21,20 @@ app = typer.Typer(
     name="bridge",
     help="Owns a sportsbook's settlement feed and turns it into Kafka: exactly once, with no silent gap.",
     epilog="Settings: environment variables BRIDGE_SECTION__NAME, or a TOML file given by --config; "
-    "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure, 2 wrong settings, "
-    "3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, 8 Kafka refuses.",
+    "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
+    "2 wrong settings, 3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, 8 Kafka refuses, "
+    "130 Ctrl-C.",
     no_args_is_help=True,
+    rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 dev = typer.Typer(
     help="A real Kafka and schema registry on this machine, for trying things out.", no_args_is_help=True
 )
-topics = typer.Typer(help="The topics and their settings.", no_args_is_help=True)
+topics = typer.Typer(help="Show and mend the topics in Kafka.", no_args_is_help=True)
 schemas = typer.Typer(help="The Avro schemas of what is published.", no_args_is_help=True)
-checkpoint = typer.Typer(help="How far the feed is published.", no_args_is_help=True)
+checkpoint = typer.Typer(help="Show how far the feed is published.", no_args_is_help=True)
 app.add_typer(dev, name="dev")
 app.add_typer(topics, name="topics")
 app.add_typer(schemas, name="schemas")
@@ -42,7 +44,7 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DataDir = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="Where Kafka and the registry keep their data.")
 ]
@@ -103,31 +105,40 @@ def run(
 @app.command()
 def simulate(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Another one where it is taken.")] = 8900,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
+    ] = 8900,
     rate: Annotated[float, typer.Option(min=0.001, help="Messages a second.")] = 200,
     seed: Annotated[int, typer.Option(help="The same seed makes the same bets.")] = 1,
     history: Annotated[
-        str, typer.Option(metavar="AGE", help="How long it already ran: 90s, 30m, 2h, 3d.")
+        str,
+        typer.Option(metavar="AGE", help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d."),
     ] = "0s",
     resettle: Annotated[
         float, typer.Option(min=0, max=1, help="Share of messages that settle a bet again.")
     ] = 0.05,
-    disorder: Annotated[float, typer.Option(min=0, help="Seconds by which settlementTime may lag.")] = 2,
+    disorder: Annotated[
+        float, typer.Option(min=0, help="How many seconds before its publication a settlementTime may lie.")
+    ] = 2,
     ping: Annotated[float, typer.Option(min=0.01, help="Seconds between pings.")] = 5,
     replay_rate: Annotated[float, typer.Option(min=1, help="Messages a second in a replay.")] = math.inf,
     second: Annotated[
-        Literal["refuse", "replace"], typer.Option(help="What a second connection does.")
+        Literal["refuse", "replace"],
+        typer.Option(help="A second connection is refused, or replaces the first."),
     ] = "refuse",
     zero: Annotated[
         Literal["nothing", "everything"], typer.Option(help="What revision 0 replays.")
     ] = "nothing",
     limits_scale: Annotated[
-        float, typer.Option(min=1, help="Time in the limits runs so many times faster.")
+        float,
+        typer.Option(
+            min=1, help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike."
+        ),
     ] = 1,
     refusal_status: Annotated[int, typer.Option(min=300, max=599, help="HTTP status of a refusal.")] = 429,
     skew: Annotated[float, typer.Option(help="Seconds by which its clock is ahead.")] = 0,
     auth: Annotated[
-        Literal["none", "bearer", "header", "query"], typer.Option(help="What it asks for.")
+        Literal["none", "bearer", "header", "query"], typer.Option(help="Credentials it asks for.")
     ] = "none",
     auth_name: Annotated[str | None, typer.Option(help="Name of the header or the parameter.")] = None,
     auth_value_file: Annotated[Path | None, typer.Option(help="File with the credential.")] = None,
@@ -173,7 +184,9 @@ def tail(
     count: Annotated[
         int, typer.Option("--count", "-n", min=0, help="Stop after so many records; 0 never stops.")
     ] = 0,
-    until_end: Annotated[bool, typer.Option("--until-end", help="Stop when nothing more is there.")] = False,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Stop at the end of the topic; use it with --from-beginning.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print whole records, one JSON object a line.")
     ] = False,
@@ -348,7 +361,7 @@ def demo(
     kafka_port: KafkaPort = None,
     registry_port: RegistryPort = None,
     provider_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Another one where it is taken.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
     ] = 8900,
 ) -> None:
     """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.

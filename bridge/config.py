@@ -156,7 +156,7 @@ class KafkaSettings(BaseModel):
         for name, value in (self.model_extra or {}).items():
             if not isinstance(value, str | int | float | bool):
                 raise ValueError(f"{name} must be a string, a number or true/false")
-            if name in _OURS:
+            if name.replace(".", "_") in _OURS:
                 raise ValueError(f"{name} is set by the bridge itself and cannot be changed")
         return self
 
@@ -248,6 +248,17 @@ class Settings(BaseSettings):
     registry: RegistrySettings = RegistrySettings()
     topics: TopicsSettings = TopicsSettings()
     batch: BatchSettings = BatchSettings()
+
+    @model_validator(mode="after")
+    def _starts_within_memory(self) -> Self:
+        start = self.feed.start
+        if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
+            raise ValueError(
+                f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
+                f"{self.limits.memory_seconds:g} s: by the time of the dial it is older. Take a little less, "
+                "such as 71h."
+            )
+        return self
 
     def need(self, *names: str) -> None:
         """Raise SettingsError when one of the settings named (`feed.base_url`) has no value."""
@@ -352,6 +363,8 @@ def _secret(name: str, value: SecretStr | None, file: Path | None) -> str:
 
 def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
     path = path[:2]
+    if not path:
+        return message.removeprefix("Value error, ")
     where = ".".join(path)
     if kind == "extra_forbidden":
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)

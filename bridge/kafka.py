@@ -100,6 +100,11 @@ _NEVER_ACCEPTED = {
 }
 
 
+def lacks_right(error: KafkaError) -> bool:
+    """Whether the principal is not allowed to do what failed."""
+    return error.code() in _RIGHTS
+
+
 def triage(error: KafkaError) -> Answer:
     """What an error of the transactional producer asks for.
 
@@ -141,8 +146,10 @@ def producer(settings: KafkaSettings, *, transactional_id: str, max_record_bytes
     )
 
 
-def reader(settings: KafkaSettings, *, max_record_bytes: int = 64 * 1024 * 1024) -> Consumer:
-    """A `read_committed` consumer for partitions assigned by hand; it belongs to no group.
+def reader(settings: KafkaSettings, *, name: str) -> Consumer:
+    """A `read_committed` consumer for partitions assigned by hand.
+
+    librdkafka demands the name of a group, and Kafka the right to describe it; nobody ever joins it.
 
     It reports the end of a partition, which counts the transaction markers that it skips.
     """
@@ -153,13 +160,12 @@ def reader(settings: KafkaSettings, *, max_record_bytes: int = 64 * 1024 * 1024)
             drop=_PRODUCER_ONLY,
             defaults={
                 "fetch.message.max.bytes": 4 * 1024 * 1024,
-                "fetch.max.bytes": max(50 * 1024 * 1024, max_record_bytes),
                 "queued.max.messages.kbytes": 32 * 1024,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
             },
             ours={
-                "group.id": "settlement-bridge-reader",  # demanded by librdkafka, joined by nobody
+                "group.id": name,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
@@ -250,7 +256,8 @@ def explained(what: str) -> Iterator[None]:
         if error.retriable() or error.code() in _PASSING:
             raise KafkaUnavailable(f"{what}: no broker answered ({error.str()})") from None
         if error.code() in _RIGHTS:
-            raise TopologyError(f"{what}: {error.str()}. The principal lacks a right; grant it.") from None
+            reason = error.str().rstrip(".")
+            raise TopologyError(f"{what}: {reason}. The principal lacks a right; grant it.") from None
         raise TopologyError(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None

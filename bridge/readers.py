@@ -67,7 +67,7 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
     count = kafka.partition_count(admin, topic)
     starts = [0] * count if from_beginning else kafka.end_offsets(admin, topic, count)
-    consumer = kafka.reader(settings.kafka)
+    consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
     open_ = set(range(count))
     try:
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in enumerate(starts)])
@@ -161,7 +161,8 @@ def bet_as_line(bet: Bet) -> str:
         if amount is None
         else f"  {amount['value'] / 10 ** amount['precision']:g} {amount['currency'] or ''}"
     )
+    items = len(datum["selections"] or [])
     return (
         f"{utc(datum['settlementTime'])}  {key}  v{datum['settlementVersion']}  {datum['betSettlement']:<9}"
-        f"  payout {datum['payout']:g}{stake}  {len(datum['selections'] or [])} selections"
+        f"  payout {datum['payout']:g}{stake}  {items} selection{'' if items == 1 else 's'}"
     )

@@ -39,7 +39,7 @@ _SENTENCES = {
     State.HALF_OPEN: "the feed has fallen silent, not even a ping comes: hanging up",
     State.WAITING_FOR_LIMIT: "waiting until the provider's limits let us dial",
     State.WAITING_FOR_KAFKA: "waiting for Kafka: nothing is lost, the feed is held back",
-    State.STANDBY: "standing by: another process may own the feed",
+    State.STANDBY: "standing by, to own the feed when nobody else does",
     State.STOPPED_ON_GAP: "stopped: the feed can no longer give back what is missing",
     State.STOPPED: "stopped",
 }

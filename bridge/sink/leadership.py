@@ -24,6 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from bridge import kafka
 from bridge.config import Settings
+from bridge.errors import TopologyError
 
 POLL_SECONDS = 0.1
 HANDOVER_SECONDS = 5.0
@@ -52,6 +53,7 @@ class Leadership:
         self._owner = threading.Event()
         self._released = threading.Event()
         self._closing = threading.Event()
+        self._refused: str | None = None
         self._question = threading.Event()
         self._answers: SimpleQueue[int | None] = SimpleQueue()
         self._term = 0
@@ -70,6 +72,11 @@ class Leadership:
     def term(self) -> int:
         """Counts the assignments: what began in an earlier term must not write in this one."""
         return self._term
+
+    def check(self) -> None:
+        """Raise TopologyError when Kafka does not let this process into the group."""
+        if self._refused is not None:
+            raise TopologyError(f"{self._refused} The principal needs the right to read this consumer group.")
 
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner without a break since that term began."""
@@ -117,7 +124,11 @@ class Leadership:
         )
         while not self._closing.is_set():
             # Nothing is ever read: the partition is paused. Polling keeps the membership.
-            self._consumer.poll(POLL_SECONDS)
+            message = self._consumer.poll(POLL_SECONDS)
+            error = message.error() if message is not None else None
+            if error is not None and kafka.lacks_right(error):
+                self._refused = f"{self.group}: {error.str()}"
+                self._changed()
             self._metadata = self._consumer.consumer_group_metadata()
             if self._question.is_set():
                 self._question.clear()

@@ -125,7 +125,10 @@ class Store:
         A client remembers the leader of a partition from before an outage, and does not always unlearn it.
         """
         while not give_up():
-            admin, consumer = kafka.admin(self._settings.kafka), kafka.reader(self._settings.kafka)
+            admin, consumer = (
+                kafka.admin(self._settings.kafka),
+                kafka.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader"),
+            )
             try:
                 read(admin, consumer)
                 return

@@ -22,13 +22,13 @@ async def live(bridge: Bridge, times: int = 1) -> None:
 
 async def test_killed_at_any_moment(place: Place) -> None:
     """A bridge that is killed five times, in replay and live, leaves no trace in the topic."""
-    async with provider(limits_scale=100, history_seconds=20, rate=300) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="100")
+    async with provider(limits_scale=300, history_seconds=20, rate=300) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
         for number in range(5):
             await until(lambda n=number: len(feed.connections) > n, f"connection {number + 1}")  # type: ignore[misc]
             await asyncio.sleep(0.2 * number)
             bridge.kill()
-            bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="100")
+            bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
         assert not feed.breaches

@@ -83,9 +83,9 @@ async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
     assert sorted(letter.value() or b"" for letter in letters) == sorted(spoilt)
     assert len(set(kinds)) >= 20
     for letter in letters:
-        reason = dict(letter.headers() or [])["reason"]
-        assert isinstance(reason, bytes)
-        assert spoilt[letter.value() or b""] in reason.decode()
+        told = dict(letter.headers() or [])["reason"]
+        assert isinstance(told, bytes)
+        assert spoilt[letter.value() or b""] in told.decode()
     assert place.checkpoint()["counters"]["deadLettered"] == 200
 
 
@@ -148,8 +148,8 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
 
 async def test_a_position_older_than_the_feeds_memory_stops_with_5(place: Place) -> None:
     """The bridge does not skip what it can no longer have: exit 5, and it says from when to when."""
-    async with provider(rate=20, limits_scale=86_400) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="86400", FEED__START="10s")
+    async with provider(rate=20) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START="2020-01-01T00:00:00Z")
         assert await bridge.wait() == 5
         assert "can no longer be had" in bridge.text()
         assert not feed.connections

@@ -1,0 +1,88 @@
+"""What the demo shows, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from bridge.demo.show import ROWS, Board, Display
+
+
+def datum(**changes: Any) -> dict[str, Any]:
+    return {
+        "betId": "7f9c2ba4-e88f-4b0d-9a41-2f0c5d3e6a18",
+        "settlementVersion": 2,
+        "betSettlement": "HalfWin",
+        "amount": {"value": 105_000, "precision": 2, "currency": "EUR"},
+        "payout": 2_467.5,
+        "selections": [
+            {"event": {"name": "Northgate – Harbour"}},
+            {"event": None},
+            {"event": {"name": None}},
+        ],
+    } | changes
+
+
+def shown(board: Board) -> str:
+    """The board as text."""
+    console = Console(file=io.StringIO(), width=140)
+    console.print(board)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+def test_a_bet_is_a_row() -> None:
+    """With its stake in its currency and the events that it was on."""
+    board = Board()
+    board.arrived(datum(), lag=0.012)
+    assert list(board.bets) == [
+        ("7f9c2ba4…6a18", "2", "HalfWin", "1,050.00 EUR", "2,467.50", "Northgate – Harbour")
+    ]
+    text = shown(board)
+    assert "7f9c2ba4…6a18" in text
+    assert "12 ms" in text
+
+
+def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
+    """No amount, no selections."""
+    board = Board()
+    board.arrived(datum(amount=None, selections=None), lag=None)
+    [row] = board.bets
+    assert row[3:] == ("0.00 ", "2,467.50", "—")
+
+
+def test_only_the_last_bets_are_shown() -> None:
+    """So that the table does not grow."""
+    board = Board()
+    for version in range(ROWS + 5):
+        board.arrived(datum(settlementVersion=version), lag=None)
+    assert [row[1] for row in board.bets] == [str(version) for version in range(5, ROWS + 5)]
+
+
+def test_the_figures_are_on_one_line() -> None:
+    """All that is needed to see that it works."""
+    board = Board(state="Live", sent=1234, published=1200, revision=17, duplicates=1, wrong=2)
+    assert board.line() == ("Live: 1,200 of 1,234 bets in the topic, 0/s, revision 17, 1 duplicates, 2 wrong")
+    assert "revision —" in Board().line()
+
+
+def test_kills_are_shown_once_there_are_any() -> None:
+    """And not before."""
+    board = Board()
+    assert "killed" not in shown(board)
+    board.kills = 2
+    assert "2 times" in shown(board)
+
+
+def test_elsewhere_than_on_a_terminal_there_are_lines(capsys: Any) -> None:
+    """On stderr now and then, and the whole board on stdout at the end."""
+    display = Display(Board(state="Live"))
+    with display:
+        display.tick()
+        display.tick()
+    out, err = capsys.readouterr()
+    assert err.count("Live: 0 of 0 bets") == 1
+    assert "settlement bridge" in out

@@ -1,0 +1,331 @@
+"""Settings: where they come from, and what is said of wrong ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bridge import config
+from bridge.config import age_seconds, env_name, load, parse_start
+from bridge.errors import SettingsError
+
+SECRET = "s3cret"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings but the test's own."""
+    for name in os.environ:
+        if name.startswith(config.ENV_PREFIX):
+            monkeypatch.delenv(name)
+
+
+def toml(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "bridge.toml"
+    file.write_text(text)
+    return file
+
+
+def complaint(file: Path | None = None) -> str:
+    """What is said of the settings."""
+    with pytest.raises(SettingsError) as caught:
+        load(file)
+    return str(caught.value)
+
+
+# Where they come from.
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    """Those that people script against."""
+    settings = load()
+    assert (settings.feed.base_url, settings.feed.name, settings.feed.start) == (None, "settlement-v4", "0")
+    assert (settings.feed.silence_seconds, settings.feed.quiet_seconds) == (60, 120)
+    assert (settings.feed.overlap_seconds, settings.feed.disorder_seconds) == (30, 60)
+    assert settings.feed.max_message_bytes == 64 * 1024 * 1024
+    limits = settings.limits
+    assert (limits.initial_connections, limits.proper_connections, limits.large_connections) == (5, 5, 5)
+    assert (limits.initial_window_seconds, limits.proper_window_seconds) == (1800, 300)
+    assert (limits.large_window_seconds, limits.large_age_seconds) == (1800, 3600)
+    assert (limits.bucket_seconds, limits.bucket_drain, limits.max_age_seconds) == (3600, 4, 259_200)
+    assert (settings.topics.prefix, settings.topics.partitions) == ("settlement", 6)
+    assert (settings.topics.replication_factor, settings.topics.min_compaction_lag_days) == (None, 7)
+    batch = settings.batch
+    assert (batch.max_records, batch.max_bytes, batch.max_age_ms) == (5000, 8 * 1024 * 1024, 20)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Setting by setting: what the environment does not name is as in the file."""
+    file = toml(tmp_path, '[feed]\nname = "file"\nsilence_seconds = 7\n[batch]\nmax_records = 3\n')
+    monkeypatch.setenv("BRIDGE_FEED__NAME", "environment")
+    monkeypatch.setenv("bridge_batch__max_bytes", "9")
+    settings = load(file)
+    assert (settings.feed.name, settings.feed.silence_seconds) == ("environment", 7)
+    assert (settings.batch.max_records, settings.batch.max_bytes) == (3, 9)
+
+
+def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a TOML array in the file."""
+    monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", '["data.payout"]')
+    assert load().feed.may_be_missing == {"data.payout"}
+    monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", "data.payout")
+    assert "the settings cannot be read" in complaint()
+
+
+def test_settings_cannot_be_changed() -> None:
+    """They are validated once, so nothing may change afterwards."""
+    settings = load()
+    with pytest.raises(ValidationError):
+        settings.feed.name = "other"  # type: ignore[misc]
+
+
+def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three days at a hundred times the speed."""
+    monkeypatch.setenv("BRIDGE_LIMITS__SCALE", "100")
+    assert load().limits.memory_seconds == 2592
+
+
+# What is said of wrong ones.
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (
+            "BRIDGE_FEED__BASE_URL",
+            "provider.example",
+            "feed.base_url (BRIDGE_FEED__BASE_URL): must be an address",
+        ),
+        ("BRIDGE_FEED__BASE_URL", "ftp://provider.example", "must be an address such as https://"),
+        ("BRIDGE_FEED__BASE_URL", "https://provider.example?key=1", "without a query"),
+        ("BRIDGE_FEED__BASE_URL", "https://provider.example:99999", "must be an address"),
+        ("BRIDGE_FEED__BASE_URL", "https://provider.example:port", "must be an address"),
+        ("BRIDGE_FEED__BASE_URL", "https://user@provider.example", "must be an address"),
+        ("BRIDGE_FEED__BASE_URL", "https://:80", "must be an address"),
+        ("BRIDGE_FEED__BASE_URL", "https://[::1", "must be an address"),
+        ("BRIDGE_FEED__BASE_URL", f"https://{'a' * 64}.example", "must be an address"),
+        ("BRIDGE_FEED__NAME", "a b", "feed.name (BRIDGE_FEED__NAME): String should match"),
+        ("BRIDGE_FEED__AUTH", "basic", "feed.auth (BRIDGE_FEED__AUTH): Input should be 'none', 'bearer'"),
+        ("BRIDGE_FEED__AUTH", "bearer", "auth = bearer needs one of auth_value and auth_value_file"),
+        ("BRIDGE_FEED__PING_REPLY", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
+        ("BRIDGE_FEED__START", "yesterday", "feed.start (BRIDGE_FEED__START): must be 0, an age such as 2d"),
+        ("BRIDGE_FEED__SILENCE_SECONDS", "-1", "BRIDGE_FEED__SILENCE_SECONDS): Input should be greater"),
+        ("BRIDGE_FEED__OVERLAP_SECONDS", "nan", "BRIDGE_FEED__OVERLAP_SECONDS): Input should be a"),
+        ("BRIDGE_LIMITS__BUCKET_DRAIN", "1", "BRIDGE_LIMITS__BUCKET_DRAIN): Input should be greater than 1"),
+        ("BRIDGE_TOPICS__PREFIX", "a/b", "topics.prefix (BRIDGE_TOPICS__PREFIX): String should match"),
+        ("BRIDGE_TOPICS__MIN_COMPACTION_LAG_DAYS", "3.9", "Input should be greater than or equal to 4"),
+        ("BRIDGE_BATCH__MAX_RECORDS", "0", "batch.max_records (BRIDGE_BATCH__MAX_RECORDS): Input should be"),
+        ("BRIDGE_KAFKA__ACKS", "1", "acks is set by the bridge itself and cannot be changed"),
+        ("BRIDGE_KAFKA__TRANSACTIONAL_ID", "x", "transactional_id is set by the bridge itself"),
+        ("BRIDGE_KAFKA__GROUP_ID", "x", "group_id is set by the bridge itself"),
+        # What is mistyped, with a guess at what was meant.
+        (
+            "BRIDGE_FEED__BASE_ULR",
+            "x",
+            "(BRIDGE_FEED__BASE_ULR) is not a setting; did you mean feed.base_url?",
+        ),
+        ("BRIDGE_FEED__COLOUR", "x", "feed.colour (BRIDGE_FEED__COLOUR) is not a setting; remove it"),
+        (
+            "BRIDGE_FED__NAME",
+            "x",
+            "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean BRIDGE_FEED__…?",
+        ),
+        ("BRIDGE_XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
+    ],
+)
+def test_a_wrong_setting_is_named_with_the_fix(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name in the file and in the environment."""
+    monkeypatch.setenv(name, value)
+    assert said in complaint()
+
+
+def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
+    """One line for each."""
+    file = toml(tmp_path, "[feed]\nsilence_seconds = -1\n[batch]\nmax_record = 3\n[tpics]\nprefix = 'x'\n")
+    assert complaint(file).splitlines() == [
+        "feed.silence_seconds (BRIDGE_FEED__SILENCE_SECONDS): Input should be greater than or equal to 0",
+        "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
+        "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[feed\n", "the settings cannot be read: "),
+        ("[kafka]\nsasl = {a = 1}\n", "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told(text: str, said: str, tmp_path: Path) -> None:
+    """Where it is no TOML, or holds a table where a value belongs."""
+    assert complaint(toml(tmp_path, text)).startswith(said)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """And what to do about it."""
+    said = complaint(tmp_path / "none.toml")
+    assert (
+        said
+        == f"there is no settings file {tmp_path / 'none.toml'}. Copy bridge.example.toml to begin with one."
+    )
+
+
+def test_what_a_command_needs_is_asked_for() -> None:
+    """By both names of the setting."""
+    settings = load()
+    settings.need("feed.name")
+    with pytest.raises(
+        SettingsError, match=r"^feed\.base_url is not set\. Set BRIDGE_FEED__BASE_URL, or base_url"
+    ):
+        settings.need("feed.name", "feed.base_url")
+
+
+@pytest.mark.parametrize(
+    ("auth", "name", "value", "file", "ok"),
+    [
+        ("bearer", None, "x", None, True),
+        ("bearer", None, None, "x", True),
+        ("bearer", None, "x", "x", False),
+        ("header", "X-Key", "x", None, True),
+        ("header", None, "x", None, False),
+        ("query", "key", None, "x", True),
+        ("query", None, None, "x", False),
+    ],
+)
+def test_a_credential_is_given_whole(
+    auth: str,
+    name: str | None,
+    value: str | None,
+    file: str | None,
+    ok: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By value or by file, not both, and with the name of its header or parameter."""
+    given = {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": value, "AUTH_VALUE_FILE": file}
+    for key, text in given.items():
+        if text is not None:
+            monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
+    if ok:
+        assert load().feed.auth == auth
+    else:
+        assert "needs" in complaint()
+
+
+# Secrets.
+
+_SECRETS = {
+    "BRIDGE_FEED__AUTH_VALUE": SECRET,
+    "BRIDGE_REGISTRY__PASSWORD": SECRET,
+    "BRIDGE_KAFKA__SASL_PASSWORD": SECRET,
+    "BRIDGE_KAFKA__SSL_KEY_PASSWORD": SECRET,
+    "BRIDGE_KAFKA__SSL_KEY_PEM": SECRET,
+    "BRIDGE_KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET": SECRET,
+}
+
+
+def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when the settings are printed, and not in an error, even where the secret itself is wrong."""
+    for name, value in _SECRETS.items():
+        monkeypatch.setenv(name, value)
+    settings = load()
+    assert SECRET not in f"{settings!r} {settings} {settings.feed!r} {settings.kafka!r} {settings.kafka}"
+    assert settings.feed.auth_secret() == settings.registry.secret() == SECRET
+    monkeypatch.setenv("BRIDGE_FEED__AUTH", "header")
+    monkeypatch.setenv("BRIDGE_FEED__NAME", "a b")
+    monkeypatch.setenv("BRIDGE_KAFKA__SASL_PASSWORDS", f'{{"{SECRET}": 1}}')
+    assert SECRET not in complaint()
+
+
+def test_a_secrets_file_is_read_at_each_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a rotated one is picked up without a restart."""
+    file = tmp_path / "secret"
+    for name in ("FEED__AUTH_VALUE_FILE", "REGISTRY__PASSWORD_FILE", "KAFKA__SASL_PASSWORD_FILE"):
+        monkeypatch.setenv(f"BRIDGE_{name}", str(file))
+    settings = load()
+    for secret in ("one", "two"):
+        file.write_text(f" {secret}\n")
+        assert settings.feed.auth_secret() == settings.registry.secret() == secret
+        assert settings.kafka.properties()["sasl.password"] == secret
+        assert "sasl.password.file" not in settings.kafka.properties()
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_secrets_file_that_cannot_be_read_is_told(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the setting that names it, and without what is in it."""
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setenv("BRIDGE_KAFKA__SSL_KEY_PASSWORD_FILE", str(file))
+    reason = "No such file or directory" if content is None else "it is not UTF-8 text"
+    with pytest.raises(SettingsError) as caught:
+        load().kafka.properties()
+    assert str(caught.value) == f"BRIDGE_KAFKA__SSL_KEY_PASSWORD_FILE: cannot read {file}: {reason}"
+
+
+# Kafka's own.
+
+
+def test_any_property_of_librdkafka_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `_` for `.`, from the environment and from the file, where values keep their type."""
+    monkeypatch.setenv("BRIDGE_KAFKA__BOOTSTRAP_SERVERS", "one:9092,two:9092")
+    monkeypatch.setenv("BRIDGE_KAFKA__SECURITY_PROTOCOL", "SASL_SSL")
+    file = toml(
+        tmp_path, '[kafka]\nsocket_keepalive_enable = true\nlinger_ms = 3\nsecurity_protocol = "SSL"\n'
+    )
+    assert load(file).kafka.properties() == {
+        "bootstrap.servers": "one:9092,two:9092",
+        "security.protocol": "SASL_SSL",
+        "socket.keepalive.enable": True,
+        "linger.ms": 3,
+    }
+
+
+# Small things.
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("3d", 259_200), ("0s", 0)]
+)
+def test_an_age_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    """Seconds, minutes, hours, days."""
+    assert age_seconds(text) == seconds
+    assert parse_start(text, now=1_790_000_000.9) == 1_790_000_000 - seconds
+
+
+@pytest.mark.parametrize("text", ["", "90", "1.5h", "-2d", "2 d", "2w", "d"])
+def test_what_is_no_age_is_told(text: str) -> None:
+    """With examples of what is."""
+    with pytest.raises(SettingsError, match="is not an age such as 90s, 30m, 2h or 3d"):
+        age_seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("0", None),
+        ("2026-01-31T12:00:00Z", 1_769_860_800),
+        ("2026-01-31T12:00:00.9+02:00", 1_769_853_600),
+    ],
+)
+def test_a_start_is_0_or_a_time_with_its_zone(text: str, start: int | None) -> None:
+    """A fraction of a second is cut off, towards the past."""
+    assert parse_start(text, now=0.0) == start
+
+
+@pytest.mark.parametrize("text", ["", "1", "2026-01-31", "2026-01-31T12:00:00", "now"])
+def test_a_start_that_could_mean_several_moments_is_refused(text: str) -> None:
+    """A time without a zone, a bare date, a bare number."""
+    with pytest.raises(ValueError, match=r"^must be 0, an age such as 2d, or a time with its zone"):
+        parse_start(text, now=0.0)
+
+
+def test_the_variable_of_a_setting() -> None:
+    """Two underscores between levels."""
+    assert env_name("feed", "base_url") == "BRIDGE_FEED__BASE_URL"
