@@ -22,8 +22,8 @@ app = typer.Typer(
     help="Owns a sportsbook's settlement feed and turns it into Kafka: exactly once, with no silent gap.",
     epilog="Settings: environment variables BRIDGE_SECTION__NAME, or a TOML file given by --config; "
     "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
-    "2 wrong settings, 3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, 8 Kafka refuses, "
-    "130 Ctrl-C.",
+    "2 wrong settings, 3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, "
+    "8 Kafka refuses, 130 Ctrl-C.",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,

@@ -83,7 +83,7 @@ def others(value: Any) -> list[Any]:
                 *([int(value)] if value.is_integer() else []),
             ]
         case _:
-            return [f"{value} ", value.swapcase(), None]
+            return [f"{value} ", f"x{value}", None]
 
 
 def test_what_the_bridge_writes_is_what_was_sent() -> None:

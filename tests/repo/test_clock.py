@@ -1,0 +1,55 @@
+"""The clock is read in drivers only: everywhere else time is an argument."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.repo.source import MODULES, called
+
+CLOCKS = {
+    "time.time",
+    "time.time_ns",
+    "time.monotonic",
+    "time.monotonic_ns",
+    "time.perf_counter",
+    "time.sleep",
+    "asyncio.sleep",
+    "datetime.datetime.now",
+    "datetime.datetime.utcnow",
+    "datetime.datetime.today",
+    "datetime.date.today",
+    "datetime.now",
+    "datetime.utcnow",
+}
+DRIVERS = {
+    "bridge.app": "start-up waits for Kafka and the registry",
+    "bridge.demo.main": "plays for so many seconds",
+    "bridge.demo.show": "rates and ages on the screen",
+    "bridge.dev.cluster": "waits for servers to answer",
+    "bridge.dev.guardian": "watches a process",
+    "bridge.dev.kafka": "waits for servers to answer",
+    "bridge.dev.process": "waits for processes to start and end",
+    "bridge.dev.registry": "waits for servers to answer",
+    "bridge.dev.state": "waits for a lock",
+    "bridge.feed.client": "stamps what it reads from the socket",
+    "bridge.pipeline": "stamps when a batch was begun",
+    "bridge.readers": "gives up waiting for a broker",
+    "bridge.reign": "drives the cores",
+    "bridge.simulator.server": "drives the simulated provider",
+    "bridge.sink.leadership": "waits for the coordinator",
+    "bridge.sink.producer": "waits for Kafka",
+    "bridge.sink.store": "waits for Kafka",
+}
+"""The modules that read it, and what for."""
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_drivers_read_the_clock(module: str) -> None:
+    """No other module mentions one, nor sleeps."""
+    found = [f"{name} in line {line}" for name, line in called(module) if name in CLOCKS]
+    assert not found or module in DRIVERS
+
+
+def test_every_driver_exists() -> None:
+    """A module that has gone is no excuse for one that comes."""
+    assert DRIVERS.keys() <= MODULES.keys()

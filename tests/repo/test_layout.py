@@ -1,0 +1,166 @@
+"""What the files are like, whatever is in them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bridge.config import KafkaSettings, Settings
+from bridge.errors import BridgeError
+from tests.repo.source import MODULES, PACKAGE, ROOT
+
+LONGEST = 400
+"""Lines; above it a module is to be split by concept."""
+
+
+def own_files() -> list[Path]:
+    """The files of the project: what is tracked, and what is about to be."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_module_is_too_long() -> None:
+    """In the package as in its tests."""
+    files = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    lengths = {str(f.relative_to(ROOT)): len(f.read_text("utf-8").splitlines()) for f in files}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_every_module_says_what_it_is() -> None:
+    """And so does every public class and function in it."""
+    silent = []
+    for name, tree in MODULES.items():
+        if name.endswith("__main__"):
+            continue
+        for node in [tree, *(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef))]:
+            public = isinstance(node, ast.Module) or not node.name.startswith("_")
+            if public and not ast.get_docstring(node) and not _is_inner(tree, node):
+                silent.append(f"{name}: {getattr(node, 'name', 'module')}")
+    assert silent == []
+
+
+def _is_inner(tree: ast.Module, node: ast.AST) -> bool:
+    """Whether it is inside a function, or a property's setter of a private class."""
+    functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    private = (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name.startswith("_"))
+    return any(node is not outer and node in ast.walk(outer) for outer in [*functions, *private])
+
+
+def test_every_test_says_what_behaviour_it_shows() -> None:
+    """By a sentence on one line, after its name."""
+    silent = []
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                text = ast.get_docstring(node) or ""
+                if not text.endswith(".") or "\n" in text:
+                    silent.append(f"{file.relative_to(ROOT)}: {node.name}")
+    assert silent == []
+
+
+def test_unit_tests_mirror_the_package() -> None:
+    """Each file of them is about the module of its name."""
+    unit = ROOT / "tests" / "unit"
+    for file in unit.rglob("test_*.py"):
+        place = file.relative_to(unit).parent
+        name = file.stem.removeprefix("test_").removeprefix(f"{place.name}_")
+        assert (PACKAGE / place / f"{name}.py").is_file() or (PACKAGE / place / name).is_dir(), file
+
+
+def test_no_file_names_a_registry() -> None:
+    """Where packages come from is the business of whoever installs them."""
+    hosts = [".".join(parts) for parts in _REGISTRIES]
+    named = [
+        f"{file.relative_to(ROOT)}: {host}"
+        for file in own_files()
+        for host in hosts
+        if host.encode() in file.read_bytes()
+    ]
+    assert named == []
+
+
+_REGISTRIES = [
+    ("pypi", "org"),
+    ("pythonhosted", "org"),
+    ("maven", "org"),
+    ("maven", "apache", "org"),
+    ("packages", "confluent", "io"),
+    ("docker", "io"),
+    ("ghcr", "io"),
+    ("quay", "io"),
+    ("npmjs", "org"),
+    ("proxy", "golang", "org"),
+]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda file: file.name)
+def test_requirements_are_locked_by_hash_and_name_no_address(file: Path) -> None:
+    """Each with its version and at least one hash."""
+    text = file.read_text("utf-8")
+    assert "://" not in text
+    requirements = [r for r in re.split(r"(?<!\\)\n", text) if r and not r.startswith("#")]
+    assert requirements
+    assert [
+        r for r in requirements if not re.match(r"[\w.-]+(\[[\w,]+\])?==[^ ]+ .*--hash=sha256:", r, re.S)
+    ] == []
+
+
+def documented() -> dict[str, set[str]]:
+    """Section → settings in the example file, commented out or not."""
+    found: dict[str, set[str]] = {}
+    section = ""
+    for line in (ROOT / "bridge.example.toml").read_text("utf-8").splitlines():
+        if match := re.match(r"#?\[(\w+)\]$", line):
+            section = match[1]
+            found[section] = set()
+        elif match := re.match(r"#?(\w+) = ", line):
+            found[section].add(match[1])
+    return found
+
+
+def test_every_setting_is_in_the_example_file() -> None:
+    """And nothing else is, but for Kafka's own properties."""
+    example = documented()
+    assert example.keys() == Settings.model_fields.keys()
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        assert isinstance(model, type)
+        names = set(model.model_fields)  # type: ignore[attr-defined]
+        assert names <= example[section]
+        assert names == example[section] or model is KafkaSettings
+
+
+def test_the_example_file_shows_the_defaults(tmp_path: Path) -> None:
+    """What is commented out there is what holds when it is left so."""
+    text = (ROOT / "bridge.example.toml").read_text("utf-8")
+    values = tomllib.loads(re.sub(r"^#(\w+ = )", r"\1", text, flags=re.MULTILINE))
+    defaults = Settings().model_dump(mode="json")
+    for section, settings in values.items():
+        for name, value in settings.items():
+            default = defaults[section].get(name)
+            if default is not None:
+                assert value == default, f"{section}.{name}"
+
+
+def test_the_readme_lists_the_exit_codes() -> None:
+    """Exactly those of the errors, of success and of Ctrl-C."""
+    readme = (ROOT / "README.md").read_text("utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)}
+    assert listed == {0, 130} | {error.exit_code for error in below(BridgeError)}
+
+
+def below(root: type[BridgeError]) -> list[type[BridgeError]]:
+    """A class and all below it."""
+    return [root, *(error for child in root.__subclasses__() for error in below(child))]
