@@ -37,7 +37,7 @@ BURST = 500
 """Messages handled before others on the event loop get their turn."""
 BREATH_SECONDS = 1.0
 LAST_COMMIT_SECONDS = 3.0
-"""How long the end of the process waits for the batch in hand."""
+"""How long the end of the process waits for Kafka, all in all."""
 DIAL_LOOK_SECONDS = 0.2
 TROUBLE_SECONDS = 2.0
 """A commit that takes longer is told: the bridge is waiting for Kafka."""
@@ -78,6 +78,8 @@ class Reign:
         self._waiting_since: float | None = None
         """Since when the worker has been at the job that is awaited, monotonic."""
         self._evict_at = 0.0
+        self._last_moment: float | None = None
+        """When the end of the process waits no longer for the worker, monotonic."""
         self._failures = 0
         self._first = False
         """Whether nothing was ever asked of the feed: only then the URL says `revision=0`."""
@@ -351,7 +353,9 @@ class Reign:
             await self._sleep(BREATH_SECONDS)
             if self._kafka_keeps_us_waiting():
                 self._status.become(State.WAITING_FOR_KAFKA, self._kafka_trouble)
-        await asyncio.wait({job}, timeout=LAST_COMMIT_SECONDS)
+        if not job.done():
+            self._last_moment = self._last_moment or time.monotonic() + LAST_COMMIT_SECONDS
+            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - time.monotonic()))
         if not job.done():
             raise NotOwner("Kafka does not answer in time for the end; a replay brings back what is missing")
         self._waiting_since, self._kafka_trouble = None, ""

@@ -32,6 +32,7 @@ from bridge.feed.events import Oversized, Received
 from bridge.feed.frames import Assembler, Slicer
 from bridge.feed.session import Request
 
+HANG_UP_SECONDS = 1.5
 QUEUE_MESSAGES = 2_000
 QUEUE_BYTES = 4 * 1024 * 1024
 """The socket is not read while more than this waits: the provider is slowed down, nothing is dropped."""
@@ -160,7 +161,7 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
             proxy={"env": True, "none": None}.get(settings.proxy, settings.proxy),
             open_timeout=settings.connect_timeout_seconds,
             ping_interval=None,
-            close_timeout=2,
+            close_timeout=HANG_UP_SECONDS,
             max_size=None,
             user_agent_header="settlement-bridge",
             **options,
@@ -187,7 +188,7 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
 async def hang_up(connection: Connection) -> None:
     """Close politely, but not for longer than a moment."""
     try:
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(HANG_UP_SECONDS):
             await connection.close()
     except (TimeoutError, OSError, WebSocketException):
         connection.transport.abort()

@@ -27,6 +27,7 @@ from bridge.config import Settings
 from bridge.errors import TopologyError
 
 POLL_SECONDS = 0.1
+CLOSE_SECONDS = 2.0
 HANDOVER_SECONDS = 5.0
 """How long giving up leadership may hold the group's rebalance, while the socket is closed."""
 
@@ -76,7 +77,7 @@ class Leadership:
     def check(self) -> None:
         """Raise TopologyError when Kafka does not let this process into the group."""
         if self._refused is not None:
-            raise TopologyError(f"{self._refused} The principal needs the right to read this consumer group.")
+            raise TopologyError(f"{self._refused} The principal must be allowed to read this consumer group.")
 
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner without a break since that term began."""
@@ -113,28 +114,38 @@ class Leadership:
         self._released.set()
 
     def close(self) -> None:
-        """Leave the group, so that a standby is assigned at once. Waits for the thread."""
+        """Leave the group, so that a standby is assigned at once. Waits for that, but not for long."""
         self._released.set()
         self._closing.set()
-        self._thread.join()
+        self._thread.join(CLOSE_SECONDS)
 
     def _run(self, topic: str) -> None:
         self._consumer.subscribe(
             [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
-        while not self._closing.is_set():
-            # Nothing is ever read: the partition is paused. Polling keeps the membership.
-            message = self._consumer.poll(POLL_SECONDS)
-            error = message.error() if message is not None else None
-            if error is not None and kafka.lacks_right(error):
-                self._refused = f"{self.group}: {error.str()}"
-                self._changed()
-            self._metadata = self._consumer.consumer_group_metadata()
-            if self._question.is_set():
-                self._question.clear()
-                self._ask()
+        try:
+            while not self._closing.is_set():
+                self._poll()
+        except KafkaException as exception:  # the client is of no more use, and so is this process
+            self._refuse(exception.args[0])
         self._owner.clear()
         self._consumer.close()
+
+    def _poll(self) -> None:
+        # Nothing is ever read: the partition is paused. Polling keeps the membership.
+        message = self._consumer.poll(POLL_SECONDS)
+        error = message.error() if message is not None else None
+        if error is not None and kafka.lacks_right(error):
+            self._refuse(error)
+        self._metadata = self._consumer.consumer_group_metadata()
+        if self._question.is_set():
+            self._question.clear()
+            self._ask()
+
+    def _refuse(self, error: KafkaError) -> None:
+        self._refused = f"the group {self.group}: {error.str()}"
+        self._owner.clear()
+        self._changed()
 
     def _ask(self) -> None:
         """Commit an offset that means nothing."""

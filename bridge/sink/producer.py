@@ -38,7 +38,7 @@ CALL_SECONDS = 2.0
 """Asked of each call that may block; some take five times as long."""
 STUCK_SECONDS = 15.0
 """A call that has not returned by then never will."""
-CLOSE_SECONDS = 3.0
+CLOSE_SECONDS = 2.0
 LONGEST_REST_SECONDS = 2.0
 
 

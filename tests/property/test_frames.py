@@ -34,7 +34,7 @@ def sent(draw: st.DrawFn) -> tuple[bytes, list[bytes], list[bytes]]:
     return data, bodies, controls
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(sent=sent(), sizes=st.lists(st.integers(1, 70_000), min_size=1, max_size=5))
 def test_slicing_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]], sizes: list[int]) -> None:
     """In chunks of any size the library reads the same messages and control frames, in small fragments."""

@@ -3,9 +3,10 @@
 The provider's sequence of a bet: versions that never fall, and contents that may come again. In the
 topic must be that sequence without what repeats the content just before it at the same version.
 
-One thing cannot be told: where a content comes back at one version (A, B, A) and a replay begins in the
-middle of that run, it could begin at either A. So a replay begins here at or before the first message of
-the version that was published last, unless no content comes twice in it.
+One thing cannot be told: where contents change under one version, a replay that begins in the middle may
+begin at any of them. After A, B an A may be the first one again, or a change back. So a replay begins here
+no later than at the last message that was published, and where a content comes twice among those of its
+version, no later than at the first of them.
 """
 
 from __future__ import annotations
@@ -42,16 +43,18 @@ def changes(sequence: list[Message]) -> list[Message]:
 
 
 def latest_start(sequence: list[Message], published: int) -> int:
-    """The latest message at which a replay may begin so that every start up to it is clear."""
+    """The latest message at which a replay may begin."""
     if not published:
         return 0
     version = sequence[published - 1][0]
     run = [n for n in range(published) if sequence[n][0] == version]
     contents = [content for _, content in changes([sequence[n] for n in run])]
-    return published if len(contents) == len(set(contents)) else run[0]
+    if len(contents) == 1:
+        return published
+    return published - 1 if len(contents) == len(set(contents)) else run[0]
 
 
-@settings(max_examples=500)
+@settings(max_examples=400, deadline=None)
 @given(data=st.data(), sequence=sequences())
 def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list[Message]) -> None:
     """Through crashes, reconnections and replays from anywhere, nothing is lost, doubled or out of order."""
@@ -71,6 +74,7 @@ def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list
         assert topic == changes(sequence[:reached])
 
 
+@settings(deadline=None)
 @given(sequence=sequences(), others=sequences())
 def test_bets_do_not_touch_each_other(sequence: list[Message], others: list[Message]) -> None:
     """What one bet goes through changes nothing for another."""
@@ -83,6 +87,7 @@ def test_bets_do_not_touch_each_other(sequence: list[Message], others: list[Mess
     assert topic == changes(sequence)
 
 
+@settings(deadline=None)
 @given(sequence=sequences(), caught_up=st.integers(0, 12))
 def test_going_live_in_the_middle_changes_nothing(sequence: list[Message], caught_up: int) -> None:
     """What comes for the first time is published, whether the connection replays or not."""

@@ -72,7 +72,7 @@ _PAUSES = st.sampled_from([0.0, 0.0, 0.0, 10.0, 130.0, 600.0])
 _STOPS = st.sampled_from([0.0, 0.0, 14.0, 16.0, 100.0, 600.0])
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(data=st.data(), messages=timelines())
 def test_everything_before_the_revision_has_been_received(
     data: st.DataObject, messages: list[Published]

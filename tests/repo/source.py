@@ -52,7 +52,7 @@ def _module(dotted: str) -> str | None:
 def called(name: str) -> Iterator[tuple[str, int]]:
     """Every `library.function` that a module mentions, by the library's own names, and the line."""
     tree = MODULES[name]
-    aliases = {}
+    aliases: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             aliases |= {alias.asname or alias.name: alias.name for alias in node.names}

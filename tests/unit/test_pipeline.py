@@ -217,7 +217,8 @@ def test_fields_without_number_do_not_fill_the_memory() -> None:
     """Only so many paths are told apart; what carries another is published all the same."""
     line = Line()
     for number in range(EXTRA_PATHS + 5):
-        line.handle(bet(bet_id=str(number), **{f"field{number}": 1}))
+        extra: dict[str, Any] = {f"field{number}": 1}
+        line.handle(bet(bet_id=str(number), **extra))
     assert len(line.pipeline.extras) == len(line.extras) == EXTRA_PATHS
     assert line.counters.published == EXTRA_PATHS + 5
 

@@ -1,0 +1,219 @@
+"""The command line: parses arguments, prints results, turns errors into exit codes. Nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Never
+
+import orjson
+import typer
+
+from bridge import __version__, log
+from bridge.cli import trial
+from bridge.cli.output import Json, print_json
+from bridge.config import Settings, load
+from bridge.errors import BridgeError
+
+app = typer.Typer(
+    name="bridge",
+    help="Owns a sportsbook's settlement feed and turns it into Kafka: exactly once, with no silent gap.",
+    epilog="Settings: environment variables BRIDGE_SECTION__NAME, or a TOML file given by --config; "
+    "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
+    "2 wrong settings, 3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, "
+    "8 Kafka refuses, 130 Ctrl-C.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+topics = typer.Typer(help="Show and mend the topics in Kafka.", no_args_is_help=True)
+schemas = typer.Typer(help="The Avro schemas of what is published.", no_args_is_help=True)
+checkpoint = typer.Typer(help="Show how far the feed is published.", no_args_is_help=True)
+app.add_typer(trial.dev, name="dev")
+app.add_typer(topics, name="topics")
+app.add_typer(schemas, name="schemas")
+app.add_typer(checkpoint, name="checkpoint")
+
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
+]
+DataDir = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="Where Kafka and the registry keep their data.")
+]
+
+
+def main() -> Never:
+    """Entry point of `bridge`: runs the command, prints errors as one line, exits with their code."""
+    log.configure()
+    try:
+        app(standalone_mode=True)
+    except BridgeError as error:
+        for line in str(error).splitlines():
+            typer.echo(f"error: {line}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # `bridge tail | head`
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"settlement-bridge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    config: Config = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what the libraries report, too.")
+    ] = False,
+) -> None:
+    """Own the feed and publish it, or stand by while another process owns it.
+
+    Needs the provider's address (BRIDGE_FEED__BASE_URL), Kafka (BRIDGE_KAFKA__BOOTSTRAP_SERVERS) and a
+    schema registry (BRIDGE_REGISTRY__URL). Creates missing topics, refuses wrong ones. Ends with exit 0
+    on SIGTERM or Ctrl-C, after the batch in hand is committed.
+    """
+    from bridge.app import run as serve
+
+    log.configure(verbose=verbose)
+    serve(load(config))
+
+
+@app.command()
+def tail(
+    config: Config = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start with the oldest record.")
+    ] = False,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, help="Stop after so many records; 0 never stops.")
+    ] = 0,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Stop at the end of the topic; use it with --from-beginning.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print whole records, one JSON object a line.")
+    ] = False,
+) -> None:
+    """Print settled bets from the topic as they become visible to a read_committed consumer."""
+    from bridge.readers import Bet, bet_as_json, bet_as_line, follow_bets
+
+    shown = 0
+    for bet in follow_bets(load(config), from_beginning=from_beginning, until_end=until_end):
+        if not isinstance(bet, Bet):
+            continue
+        typer.echo(orjson.dumps(bet_as_json(bet)) if json else bet_as_line(bet))
+        shown += 1
+        if shown == count:
+            break
+
+
+@checkpoint.command("show")
+def checkpoint_show(config: Config = None, json: Json = False) -> None:
+    """Show the committed position of the feed, its counters and its recent connections."""
+    from bridge.readers import checkpoint_as_json, checkpoint_as_lines, read_checkpoint
+
+    settings = load(config)
+    found = read_checkpoint(settings)
+    if found is None:
+        raise BridgeError(
+            f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
+            f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
+        )
+    if json:
+        print_json(checkpoint_as_json(found))
+    else:
+        typer.echo(checkpoint_as_lines(found))
+
+
+@topics.command("plan")
+def topics_plan(config: Config = None, json: Json = False) -> None:
+    """Show what `bridge topics apply` would do. Changes nothing; exit 1 when something differs."""
+    from bridge import kafka
+    from bridge import topics as _topics
+
+    settings = _with_kafka(config)
+    changes = _topics.plan(kafka.admin(settings.kafka), _topics.declare(settings))
+    _print_changes(changes, json)
+    if changes:
+        raise typer.Exit(1)
+
+
+@topics.command("apply")
+def topics_apply(config: Config = None, json: Json = False) -> None:
+    """Create missing topics and mend the settings of the others. Never adds partitions."""
+    from bridge import kafka
+    from bridge import topics as _topics
+
+    settings = _with_kafka(config)
+    client = kafka.admin(settings.kafka)
+    changes = _topics.plan(client, _topics.declare(settings))
+    _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
+    _print_changes(changes, json)
+
+
+@schemas.command("check")
+def schemas_check() -> None:
+    """Check the schemas, offline: names, documentation, nullability, compatibility with all before."""
+    from bridge.avro.check import check
+
+    problems = check()
+    for problem in problems:
+        typer.echo(str(problem), err=True)
+    if problems:
+        raise typer.Exit(6)
+    typer.echo("all schemas are well, and compatible with every earlier version")
+
+
+@schemas.command("register")
+def schemas_register(config: Config = None, json: Json = False) -> None:
+    """Register the schemas in the registry, under the subjects of the topics."""
+    from bridge.avro.registry import Registry
+    from bridge.avro.schemas import subject
+
+    settings = load(config)
+    settings.need("registry.url")
+    ids = Registry(settings.registry).register(settings.topics.prefix)
+    rows = {subject(settings.topics.prefix, name): schema_id for name, schema_id in ids.items()}
+    if json:
+        print_json(rows)
+    else:
+        for name, schema_id in rows.items():
+            typer.echo(f"{name}: schema {schema_id}")
+
+
+# Listed last: whoever runs the bridge looks for `run` first.
+app.command()(trial.demo)
+app.command()(trial.simulate)
+
+
+def _with_kafka(config: Path | None) -> Settings:
+    settings = load(config)
+    settings.need("kafka.bootstrap_servers")
+    return settings
+
+
+def _print_changes(changes: list[Any], json: bool) -> None:
+    if json:
+        print_json([{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes])
+    elif not changes:
+        typer.echo("the topics are as they must be")
+    else:
+        for change in changes:
+            typer.echo(f"{change.topic.name}: {change.action.value}: {change.detail}")

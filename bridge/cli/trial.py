@@ -1,0 +1,210 @@
+"""Commands for trying things out on one machine: dev, demo and simulate."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import orjson
+import typer
+
+from bridge.cli.output import Json, print_json, say
+from bridge.config import age_seconds, read_secret
+from bridge.errors import SettingsError
+
+dev = typer.Typer(
+    help="A real Kafka and schema registry on this machine, for trying things out.", no_args_is_help=True
+)
+
+DEFAULT_DATA = Path(".bridge-dev")
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", help="Where Kafka and the registry keep their data.")
+]
+KafkaPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="9092 by default; another one where it is taken.")
+]
+RegistryPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="8080 by default; another one where it is taken.")
+]
+
+
+@dev.command("up")
+def dev_up(
+    data: Data = DEFAULT_DATA,
+    kafka_port: KafkaPort = None,
+    registry_port: RegistryPort = None,
+    brokers: Annotated[int, typer.Option(min=1, max=9, help="Brokers in the cluster.")] = 1,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay, and stop it all on Ctrl-C.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Start a real Kafka and schema registry; returns when both answer.
+
+    The first start downloads them, about 200 MB. They go on until `bridge dev down`; their data stays.
+    """
+    from bridge import dev as _dev
+
+    if foreground:
+        with _dev.start(
+            data, brokers=brokers, kafka_port=kafka_port, registry_port=registry_port, progress=say
+        ) as cluster:
+            _print_addresses(cluster.bootstrap_servers, cluster.registry_url, json)
+            _wait_for_signal()
+        return
+    state = _dev.up(data, brokers=brokers, kafka_port=kafka_port, registry_port=registry_port, progress=say)
+    _print_addresses(state.bootstrap_servers, state.registry_url, json)
+
+
+@dev.command("down")
+def dev_down(data: Data = DEFAULT_DATA) -> None:
+    """Stop what `bridge dev up` started. The data stays; remove the directory to be rid of it."""
+    from bridge import dev as _dev
+
+    typer.echo("stopped" if _dev.down(data, progress=say) else f"nothing was running in {data}")
+
+
+@dev.command("status")
+def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
+    """Show whether it runs, where it listens and what memory it takes. Exit 1 unless all of it runs."""
+    from bridge import dev as _dev
+
+    status = _dev.status(data)
+    if json:
+        print_json(asdict(status))
+    else:
+        typer.echo(f"{status.state} in {data}")
+        for member in status.members:
+            how = (
+                f"pid {member.pid}, {member.memory / 2**20:.0f} MB"
+                if member.alive
+                else f"died, see {member.log}"
+            )
+            typer.echo(f"  {member.name}: {how}")
+        if status.state == "running":
+            _print_addresses(status.bootstrap_servers, status.registry_url, json=False)
+    if status.state != "running":
+        raise typer.Exit(1)
+
+
+def demo(
+    seconds: Annotated[
+        float | None, typer.Option(min=1, help="End after so long; by default on Ctrl-C.")
+    ] = None,
+    kills: Annotated[
+        int, typer.Option(min=0, help="Kill the bridge so often meanwhile; needs --seconds.")
+    ] = 0,
+    rate: Annotated[float, typer.Option(min=1, help="Bets a second.")] = 200,
+    seed: Annotated[int, typer.Option(help="Other seeds make other bets.")] = 1,
+    kafka_port: KafkaPort = None,
+    registry_port: RegistryPort = None,
+    provider_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
+    ] = 8900,
+) -> None:
+    """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.
+
+    The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
+    """
+    from bridge.demo.main import Options
+    from bridge.demo.main import run as demonstrate
+
+    if kills and seconds is None:
+        raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
+    result = demonstrate(Options(seconds, kills, rate, seed, kafka_port, registry_port, provider_port))
+    typer.echo(orjson.dumps(result))
+    if result["lost"] or result["duplicates"]:
+        raise typer.Exit(1)
+
+
+def _print_addresses(bootstrap_servers: str, registry_url: str, json: bool) -> None:
+    if json:
+        print_json({"bootstrap_servers": bootstrap_servers, "registry_url": registry_url})
+    else:
+        typer.echo(f"export BRIDGE_KAFKA__BOOTSTRAP_SERVERS={bootstrap_servers}")
+        typer.echo(f"export BRIDGE_REGISTRY__URL={registry_url}")
+
+
+def _wait_for_signal() -> None:
+    """Wait for SIGINT or SIGTERM, with nothing said about it."""
+    caught = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: caught.set())
+    while not caught.wait(0.5):
+        pass
+
+
+def simulate(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
+    ] = 8900,
+    rate: Annotated[float, typer.Option(min=0.001, help="Messages a second.")] = 200,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same bets.")] = 1,
+    history: Annotated[
+        str,
+        typer.Option(metavar="AGE", help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d."),
+    ] = "0s",
+    resettle: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of messages that settle a bet again.")
+    ] = 0.05,
+    disorder: Annotated[
+        float, typer.Option(min=0, help="How many seconds before its publication a settlementTime may lie.")
+    ] = 2,
+    ping: Annotated[float, typer.Option(min=0.01, help="Seconds between pings.")] = 5,
+    replay_rate: Annotated[float, typer.Option(min=1, help="Messages a second in a replay.")] = math.inf,
+    second: Annotated[
+        Literal["refuse", "replace"],
+        typer.Option(help="A second connection is refused, or replaces the first."),
+    ] = "refuse",
+    zero: Annotated[
+        Literal["nothing", "everything"], typer.Option(help="What revision 0 replays.")
+    ] = "nothing",
+    limits_scale: Annotated[
+        float,
+        typer.Option(
+            min=1, help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike."
+        ),
+    ] = 1,
+    refusal_status: Annotated[int, typer.Option(min=300, max=599, help="HTTP status of a refusal.")] = 429,
+    skew: Annotated[float, typer.Option(help="Seconds by which its clock is ahead.")] = 0,
+    auth: Annotated[
+        Literal["none", "bearer", "header", "query"], typer.Option(help="Credentials it asks for.")
+    ] = "none",
+    auth_name: Annotated[str | None, typer.Option(help="Name of the header or the parameter.")] = None,
+    auth_value_file: Annotated[Path | None, typer.Option(help="File with the credential.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="PEM file with certificate and key: use TLS.")
+    ] = None,
+) -> None:
+    """Be the provider: a settlement feed with replay, pings, resettlements and enforced limits.
+
+    Prints its address, then one JSON line for each connection attempt. Point BRIDGE_FEED__BASE_URL at it.
+    """
+    from bridge.simulator.command import simulate as serve
+
+    serve(
+        say,
+        host=host,
+        port=port,
+        rate=rate,
+        seed=seed,
+        history_seconds=age_seconds(history),
+        resettle=resettle,
+        disorder_seconds=disorder,
+        ping_seconds=ping,
+        replay_rate=replay_rate,
+        second=second,
+        zero=zero,
+        limits_scale=limits_scale,
+        refusal_status=refusal_status,
+        clock_skew_seconds=skew,
+        auth=auth,
+        auth_name=auth_name,
+        auth_value=None if auth_value_file is None else read_secret("--auth-value-file", auth_value_file),
+        certificate=certificate,
+    )

@@ -1,0 +1,209 @@
+"""One dial: what is asked, through what, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.server import ServerConnection
+
+from bridge.errors import FeedLost, FeedRefused, SettingsError
+from tests.proxy import proxy
+from tests.tls import Authority
+from tests.unit.feed.provider import failure, provider, reading, refusing
+
+
+async def test_it_asks_the_interfaces_path_and_hears_the_providers_clock() -> None:
+    """The request carries the revision, the answer the provider's time."""
+    paths: list[str] = []
+
+    async def handler(server: ServerConnection) -> None:
+        assert server.request is not None
+        paths.append(server.request.path)
+
+    before = time.time()
+    async with provider(handler) as url, reading(url) as reader:
+        heard = reader.connection.provider_time()
+        assert heard is not None
+        assert before - 1 <= heard <= time.time()
+    assert paths == ["/feed/settlement/v4?revision=17"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        ({"auth": "bearer"}, "Authorization: Bearer s3cret\r\n"),
+        ({"auth": "header", "auth_name": "X-Key"}, "X-Key: s3cret\r\n"),
+        ({"auth": "query", "auth_name": "key"}, "revision=17&key=s3cret "),
+    ],
+)
+async def test_the_credential_is_sent(settings: dict[str, str], seen: str, tmp_path: Path) -> None:
+    """As a bearer token, in a header or in the query; anew from its file at each dial."""
+    requests: list[str] = []
+
+    async def handler(server: ServerConnection) -> None:
+        assert server.request is not None
+        requests.append(f"GET {server.request.path} HTTP/1.1\r\n{server.request.headers}")
+
+    file = tmp_path / "secret"
+    async with provider(handler) as url:
+        for secret in ("s3cret", "rotated"):
+            file.write_text(f"{secret}\n")
+            async with reading(url, auth_value_file=file, **settings) as reader:
+                await reader.until(lambda: reader.connection.over)
+    assert [seen in requests[0], seen.replace("s3cret", "rotated") in requests[1]] == [True, True]
+
+
+async def test_a_refusal_tells_its_status_and_a_little_of_its_text() -> None:
+    """The body is cut: it may be a page of any size."""
+    async with provider(process_request=refusing(429, "too many\n" + "x" * 5000)) as url:
+        error = await failure(url)
+    assert isinstance(error, FeedRefused)
+    assert error.status == 429
+    assert str(error).startswith("the provider refused the connection: HTTP 429: too many\nxxx")
+    assert len(str(error)) < 260
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    """It would be one more attempt that nobody counted."""
+    attempts: list[str] = []
+
+    async def handler(server: ServerConnection) -> None:
+        attempts.append("followed")
+
+    async with (
+        provider(handler) as other,
+        provider(process_request=refusing(302, "", other.replace("http", "ws"))) as url,
+    ):
+        error = await failure(url)
+    assert isinstance(error, FeedRefused)
+    assert (error.status, attempts) == (302, [])
+
+
+@pytest.mark.parametrize("auth", ["bearer", "header", "query"])
+@pytest.mark.parametrize("status", [401, 404, 500])
+async def test_no_error_shows_the_credential(auth: str, status: int) -> None:
+    """Not even when the provider repeats what it was asked."""
+    secret = "s3cret of a kind/&"
+    async with provider(process_request=refusing(status, f"no {{path}} for {secret}")) as url:
+        error = await failure(url, auth=auth, auth_name="key", auth_value=secret)
+    assert "no /feed" in str(error)
+    assert "s3cret" not in f"{error!r} {error.__cause__!r} {vars(error)}"
+
+
+async def test_nobody_listening_is_a_lost_connection() -> None:
+    """And may be tried again."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        error = await failure(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    assert isinstance(error, FeedLost)
+    assert str(error).startswith("no connection: ")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-nonsense\r\n\r\n", b"HTTP/1.1 101 Switching Protocols\r\n\r\n"]
+)
+async def test_no_proper_answer_is_a_lost_connection(answer: bytes) -> None:
+    """Closed at once, something that is not HTTP, or an acceptance of nothing."""
+
+    async def serve_nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve_nonsense, "127.0.0.1", 0) as server:
+        error = await failure(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert isinstance(error, FeedLost)
+    assert str(error).startswith("the handshake failed: ")
+
+
+async def test_no_answer_at_all_is_given_up() -> None:
+    """After the connect time-out."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        error = await failure(f"http://127.0.0.1:{silent.getsockname()[1]}", connect_timeout_seconds=0.1)
+    assert isinstance(error, FeedLost)
+    assert "timed out" in str(error)
+
+
+# Proxies and TLS.
+
+
+async def test_it_goes_through_a_proxy() -> None:
+    """Which is asked for a tunnel to the provider, with its own credentials."""
+
+    async def handler(server: ServerConnection) -> None:
+        await server.send("through")
+
+    async with provider(handler) as url, proxy() as middle:
+        address = middle.url.replace("://", "://user:pass@")
+        async with reading(url, proxy=address) as reader:
+            assert [m.body for m in await reader.take(1)] == [b"through"]
+        assert middle.requests[0].startswith(f"CONNECT {url.removeprefix('http://')} HTTP/1.1\r\n")
+        assert "Proxy-Authorization: Basic dXNlcjpwYXNz\r\n" in middle.requests[0]
+
+
+async def test_a_proxy_that_refuses_is_a_lost_connection() -> None:
+    """It says nothing of the provider's limits."""
+    async with proxy(status=407) as middle:
+        error = await failure("http://provider.example", proxy=middle.url)
+    assert isinstance(error, FeedLost)
+    assert "407" in str(error)
+
+
+@pytest.mark.parametrize("address", ["ftp://u:s3cret@proxy.example", "proxy.example:3128", "http://p:99999"])
+async def test_a_proxy_that_cannot_be_one_is_a_wrong_setting(address: str) -> None:
+    """It is named, but not shown: it may hold a password."""
+    error = await failure("http://provider.example", proxy=address)
+    assert isinstance(error, SettingsError)
+    assert "BRIDGE_FEED__PROXY" in str(error)
+    assert "s3cret" not in str(error)
+
+
+async def test_it_trusts_the_authority_that_the_settings_name(tmp_path: Path) -> None:
+    """A provider with a certificate of its own authority."""
+    authority = Authority(tmp_path)
+
+    async def handler(server: ServerConnection) -> None:
+        await server.send("encrypted")
+
+    async with provider(handler, ssl=authority.server_context("127.0.0.1")) as url:
+        https = url.replace("http:", "https:")
+        async with reading(https, ca_file=authority.certificate) as reader:
+            assert [m.body for m in await reader.take(1)] == [b"encrypted"]
+        async with (
+            proxy() as middle,
+            reading(https, ca_file=authority.certificate, proxy=middle.url) as reader,
+        ):
+            assert [m.body for m in await reader.take(1)] == [b"encrypted"]
+
+
+async def test_it_trusts_nobody_else(tmp_path: Path) -> None:
+    """Neither another authority, nor this one for another host, nor a public one for a private provider."""
+    (tmp_path / "other").mkdir()
+    authority, other = Authority(tmp_path), Authority(tmp_path / "other")
+    trusted = {"another": other.certificate, "public": None}
+    async with provider(ssl=authority.server_context("127.0.0.1")) as url:
+        for file in trusted.values():
+            error = await failure(url.replace("http:", "https:"), ca_file=file)
+            assert isinstance(error, FeedLost)
+            assert "CERTIFICATE_VERIFY_FAILED" in str(error)
+    async with provider(ssl=authority.server_context("127.0.0.2")) as url:
+        error = await failure(url.replace("http:", "https:"), ca_file=authority.certificate)
+    assert isinstance(error, FeedLost)
+    assert "not valid for '127.0.0.1'" in str(error)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate\n"])
+async def test_an_authority_that_is_none_is_a_wrong_setting(content: str | None, tmp_path: Path) -> None:
+    """A file that is not there, or not PEM, is named with its setting."""
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    error = await failure("https://127.0.0.1:1", ca_file=file)
+    assert isinstance(error, SettingsError)
+    assert str(error).startswith(f"feed.ca_file (BRIDGE_FEED__CA_FILE): cannot use {file}")
