@@ -6,7 +6,6 @@ and ends in exactly one counter.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -68,9 +67,9 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
-    def handle(self, message: Received) -> str | None:
-        """Take a message; returns its ping id, to be answered, if it has one."""
-        self.batch.touch(time.monotonic())
+    def handle(self, message: Received, now: float) -> str | None:
+        """Take a message at a monotonic time; returns its ping id, to be answered, if it has one."""
+        self.batch.touch(now)
         self.counters.received += 1
         if message.stalled:
             self.position.stalled()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -149,20 +149,32 @@ def bet_as_json(bet: Bet) -> dict[str, Any]:
     }
 
 
+def amount_in_words(amount: Mapping[str, Any] | None) -> str:
+    """An amount for a person; a precision that no currency has is left as it is."""
+    if amount is None:
+        return "—"
+    value, precision = amount["value"], amount["precision"]
+    number = (
+        f"{value / 10**precision:,.{min(precision, 8)}f}" if 0 <= precision <= 30 else f"{value}e-{precision}"
+    )
+    return f"{number} {amount['currency'] or ''}".rstrip()
+
+
 def bet_as_line(bet: Bet) -> str:
     """A bet for a person."""
     key = (bet.record.key or b"").decode("utf-8", "replace")
     if bet.datum is None:
         return f"{key}  removed"
     datum = bet.datum
-    amount = datum["amount"]
-    stake = (
-        ""
-        if amount is None
-        else f"  {amount['value'] / 10 ** amount['precision']:g} {amount['currency'] or ''}"
-    )
     items = len(datum["selections"] or [])
-    return (
-        f"{utc(datum['settlementTime'])}  {key}  v{datum['settlementVersion']}  {datum['betSettlement']:<9}"
-        f"  payout {datum['payout']:g}{stake}  {items} selection{'' if items == 1 else 's'}"
+    return "  ".join(
+        (
+            f"{utc(datum['settlementTime'])}",
+            key,
+            f"v{datum['settlementVersion']}",
+            f"{datum['betSettlement']:<9}",
+            f"payout {datum['payout']:g}",
+            f"stake {amount_in_words(datum['amount'])}",
+            f"{items} selection{'' if items == 1 else 's'}",
+        )
     )

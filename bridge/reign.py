@@ -227,8 +227,9 @@ class Reign:
         while self._goes_on():
             connection.breathe()
             taken = [] if pipeline.full else connection.take(BURST)
+            now = time.monotonic()
             for message in taken:
-                ping_id = pipeline.handle(message)
+                ping_id = pipeline.handle(message, now)
                 if ping_id is not None and isinstance(message.body, bytes):
                     reply = session.reply(ping_id, message.body)
                     if reply is not None:

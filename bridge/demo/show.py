@@ -13,6 +13,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from bridge.readers import amount_in_words
+
 ROWS = 12
 RATE_SECONDS = 5.0
 LINE_SECONDS = 5.0
@@ -37,7 +39,6 @@ class Board:
 
     def arrived(self, datum: dict[str, Any], lag: float | None) -> None:
         """Take the latest bet."""
-        amount = datum["amount"] or {"value": 0, "precision": 0, "currency": ""}
         events = {item["event"]["name"] for item in datum["selections"] or [] if item["event"]}
         self.lag = lag
         self.bets.append(
@@ -45,7 +46,7 @@ class Board:
                 f"{datum['betId'][:8]}…{datum['betId'][-4:]}",
                 str(datum["settlementVersion"]),
                 datum["betSettlement"],
-                f"{amount['value'] / 10 ** amount['precision']:,.2f} {amount['currency'] or ''}",
+                amount_in_words(datum["amount"]),
                 f"{datum['payout']:,.2f}",
                 ", ".join(sorted(name for name in events if name)) or "—",
             )

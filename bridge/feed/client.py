@@ -33,6 +33,8 @@ from bridge.feed.frames import Assembler, Slicer
 from bridge.feed.session import Request
 
 HANG_UP_SECONDS = 1.5
+UNREAD_BYTES = 1024 * 1024
+"""Answers to pings that the provider may leave unread before the connection is given up."""
 QUEUE_MESSAGES = 2_000
 QUEUE_BYTES = 4 * 1024 * 1024
 """The socket is not read while more than this waits: the provider is slowed down, nothing is dropped."""
@@ -115,6 +117,9 @@ class Connection(ClientConnection):
     def reply(self, text: str) -> None:
         """Send a message, and do not wait for the provider to read it: what it sends matters more."""
         with contextlib.suppress(WebSocketException, OSError):  # closed meanwhile: no news
+            if self.transport.get_write_buffer_size() > UNREAD_BYTES:
+                self.transport.abort()  # it reads none of our answers
+                return
             self.protocol.send_text(text.encode())
             self.send_data()
 

@@ -30,7 +30,6 @@ DRIVERS = {
     "bridge.dev.guardian": "watches a process",
     "bridge.dev.maven": "tries again",
     "bridge.feed.client": "stamps what it reads from the socket",
-    "bridge.pipeline": "stamps when a batch was begun",
     "bridge.readers": "gives up waiting for a broker",
     "bridge.reign": "drives the cores",
     "bridge.simulator.server": "drives the simulated provider",

@@ -93,14 +93,18 @@ def test_a_bet_as_json_is_the_whole_record() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({}, "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  10.5 EUR  2 selections"),
+        ({}, "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 10.50 EUR  2 selections"),
         (
             {"amount": None, "selections": None},
-            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  0 selections",
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake —  0 selections",
+        ),
+        (
+            {"amount": {"value": 7, "precision": 2**31 - 1, "currency": None}, "selections": [{}]},
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 7e-2147483647  1 selection",
         ),
         (
             {"amount": {"value": 7, "precision": 0, "currency": None}},
-            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  7   2 selections",
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 7  2 selections",
         ),
     ],
 )

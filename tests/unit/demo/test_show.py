@@ -51,7 +51,7 @@ def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
     board = Board()
     board.arrived(datum(amount=None, selections=None), lag=None)
     [row] = board.bets
-    assert row[3:] == ("0.00 ", "2,467.50", "—")
+    assert row[3:] == ("—", "2,467.50", "—")
 
 
 def test_only_the_last_bets_are_shown() -> None:

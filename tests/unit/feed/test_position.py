@@ -56,6 +56,7 @@ def test_times_that_are_not_plausible_are_ignored(settled: float | None) -> None
     made = position()
     for _ in range(WINDOW):
         made.data(NOW, settled)
+    assert made.newest is None
     made = replay(made, [NOW - DAY] * (WINDOW - 1))
     assert made.revision == NOW - 2 * DAY
     assert not made.live
