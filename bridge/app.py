@@ -1,4 +1,4 @@
-"""Composition root of `bridge run`: start-up order, standby, signals, one deadline for the end."""
+"""Composition root of `bridge run`: start-up order, standby, signals, an end that does not drag on."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from bridge.avro.codec import Codec
 from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import NotOwner
+from bridge.errors import NotCommitted, NotOwner
 from bridge.log import get
 from bridge.reign import Reign
 from bridge.sink.checkpoint import State
 from bridge.sink.leadership import Leadership
 from bridge.sink.store import Store
+from bridge.sink.worker import Worker
 from bridge.status import Status
 
 T = TypeVar("T")
 
 RETRY_SECONDS = 2.0
+PAUSE_SECONDS = 0.5
+"""Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
 
 
 def run(settings: Settings) -> None:
@@ -75,11 +78,12 @@ async def _serve(settings: Settings) -> None:
             reign = Reign(settings, declared, codecs, store, leadership, status, owner_id, stop)
             try:
                 await reign.run()
-            except NotOwner as error:
-                get().warning("no longer the owner", reason=str(error))
+            except (NotOwner, NotCommitted) as error:
+                get().warning("publishing has ended", reason=str(error))
             finally:
                 reign = None
                 leadership.released()
+            await _until_stopped(asyncio.sleep(PAUSE_SECONDS), stop)
     finally:
         await asyncio.to_thread(leadership.close)
         if status.state is not State.STOPPED_ON_GAP:
@@ -89,10 +93,12 @@ async def _serve(settings: Settings) -> None:
 async def _prepare(settings: Settings, status: Status) -> tuple[topics.Topics, tuple[Codec, Codec], Store]:
     """Topics as they must be and the ids of the schemas; waits for Kafka and the registry."""
 
+    worker = Worker("start")  # a daemon: the end of the process does not wait for a broker that is away
+
     async def patiently(job: Callable[[], T]) -> T:
         while True:
             try:
-                return await asyncio.to_thread(job)
+                return await asyncio.wrap_future(worker.submit(job))
             except (kafka.KafkaUnavailable, RegistryUnavailable) as error:
                 status.become(State.WAITING_FOR_KAFKA, str(error))
                 await asyncio.sleep(RETRY_SECONDS)

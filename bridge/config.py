@@ -182,9 +182,11 @@ class KafkaSettings(BaseModel):
 _OURS = frozenset(
     {
         "acks",
+        "auto_offset_reset",
         "enable_auto_commit",
         "enable_auto_offset_store",
         "enable_idempotence",
+        "enable_partition_eof",
         "group_id",
         "group_instance_id",
         "group_protocol",

@@ -13,6 +13,7 @@
     │   └── FeedLost            —        closed, reset, silent, or the protocol was broken
     └── SinkError               —        Kafka did not take a batch
         ├── NotOwner            —        someone else owns the feed now: close the socket, stand by
+        ├── NotCommitted        —        the process ended first: a replay brings the batch back
         └── SinkBroken          exit 8   Kafka refuses for good (rights, a disabled feature)
 
 Exit 0 is success, exit 1 anything unforeseen or a check that failed. Exit codes are part of what
@@ -96,6 +97,10 @@ class SinkError(BridgeError):
 
 class NotOwner(SinkError):
     """Another process owns the feed: whatever was not committed is its business now."""
+
+
+class NotCommitted(SinkError):
+    """The process was told to end, and Kafka did not take the last batch in time. Nothing is lost."""
 
 
 class SinkBroken(SinkError):

@@ -86,6 +86,9 @@ _PASSING = {
     KafkaError.REPLICA_NOT_AVAILABLE,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
 }
 """What a cluster says while brokers come, go and elect leaders."""
 _NEVER_ACCEPTED = {
@@ -161,10 +164,10 @@ def reader(settings: KafkaSettings, *, name: str) -> Consumer:
             defaults={
                 "fetch.message.max.bytes": 4 * 1024 * 1024,
                 "queued.max.messages.kbytes": 32 * 1024,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
             },
             ours={
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
                 "group.id": name,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,

@@ -113,7 +113,8 @@ DateTime = Annotated[int, PlainValidator(parse_date_time), Zero("0001-01-01T00:0
 SettlementResult = Annotated[str, PlainValidator(_symbol(SETTLEMENT_RESULTS)), Zero(0)]
 BetItemType = Annotated[str, PlainValidator(_symbol(BET_ITEM_TYPES))]
 StringMap = Annotated[dict[str, str], AfterValidator(_in_order)]
-BetId = Annotated[str, Field(min_length=1)]
+BetId = Annotated[str, Field(min_length=1, max_length=1000)]
+"""Also the record's key, so it is bounded: one of megabytes would make a record that Kafka never takes."""
 """Nullable in the interface. It is the key, though, so a bet without one is an error."""
 
 Nullable = Annotated[T | None, Field(default=None)]

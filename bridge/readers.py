@@ -42,9 +42,9 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     store = Store(settings, topics.declare(settings), registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     value = store.checkpoint(lambda: time.monotonic() > deadline)
+    if time.monotonic() > deadline:
+        raise kafka.KafkaUnavailable(f"no broker of {settings.kafka.bootstrap_servers} answered in time")
     if value is None:
-        if time.monotonic() > deadline:
-            raise kafka.KafkaUnavailable(f"no broker of {settings.kafka.bootstrap_servers} answered")
         return None
     codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
     return Checkpoint.from_avro(codec.decode(value))
@@ -79,7 +79,7 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
                     yield _bet(codec, topic, message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_.discard(message.partition() or 0)
-                else:
+                elif error.fatal() or kafka.lacks_right(error):
                     raise TopologyError(f"reading {topic}: {error.str()}")
             if not messages:
                 yield None

@@ -10,20 +10,27 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 from bridge.avro.codec import Codec
+from bridge.committer import Committer
 from bridge.config import Settings, parse_start
-from bridge.errors import AuthError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
+from bridge.errors import (
+    AuthError,
+    FeedError,
+    FeedLost,
+    FeedRefused,
+    GapError,
+    NotOwner,
+    SettingsError,
+)
 from bridge.feed import client
-from bridge.feed.limits import Attempt, Limiter
+from bridge.feed.limits import MARGIN_SECONDS, Attempt, Limiter
 from bridge.feed.position import Position, PositionSettings
-from bridge.feed.session import Session, request
+from bridge.feed.session import Request, Session, request
 from bridge.log import get
 from bridge.pipeline import Pipeline
-from bridge.sink.batch import Batch, Record
+from bridge.sink.batch import Record
 from bridge.sink.checkpoint import Checkpoint, Counters, State
 from bridge.sink.leadership import Leadership
 from bridge.sink.producer import TransactionalWriter
@@ -31,17 +38,13 @@ from bridge.sink.store import Store
 from bridge.status import Status
 from bridge.topics import Topics
 
-T = TypeVar("T")
-
 BURST = 500
 """Messages handled before others on the event loop get their turn."""
 BREATH_SECONDS = 1.0
-LAST_COMMIT_SECONDS = 3.0
-"""How long the end of the process waits for Kafka, all in all."""
 DIAL_LOOK_SECONDS = 0.2
-TROUBLE_SECONDS = 2.0
-"""A commit that takes longer is told: the bridge is waiting for Kafka."""
 EVICT_SECONDS = 60.0
+FUTURE_SECONDS = 60.0
+"""A position further ahead than that is a clock that was wrong."""
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 300.0
 STEADY_SECONDS = 300.0
@@ -73,18 +76,16 @@ class Reign:
         self._stop = stop
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._committing: asyncio.Future[None] | None = None
-        self._kafka_trouble = ""
-        self._waiting_since: float | None = None
-        """Since when the worker has been at the job that is awaited, monotonic."""
         self._evict_at = 0.0
-        self._last_moment: float | None = None
-        """When the end of the process waits no longer for the worker, monotonic."""
         self._failures = 0
+        self._previous: Checkpoint | None = None
         self._first = False
         """Whether nothing was ever asked of the feed: only then the URL says `revision=0`."""
-        self._writer = TransactionalWriter(
-            settings, leadership, store.checkpoint, partial(self._from_thread, self._on_trouble)
+        self._committer = Committer(
+            lambda trouble: TransactionalWriter(settings, leadership, store.checkpoint, trouble),
+            self._wake,
+            stop,
+            lambda reason: status.become(State.WAITING_FOR_KAFKA, reason),
         )
         self._limiter: Limiter
         self._pipeline: Pipeline
@@ -105,27 +106,32 @@ class Reign:
                 await self._connect_once()
             await self._commit_now(State.STOPPED)
         finally:
-            self._writer.close(abandon=self._committing is not None or not self._owned())
+            self._committer.close(abandon=not self._owned())
 
     # Opening.
 
     async def _open(self) -> None:
         settings, now = self._settings, time.time()
         ledger: tuple[Attempt, ...] = ()
-        value = await self._patiently(self._on_worker(self._writer.open))
+        value = await self._committer.run(self._committer.writer.open)
         if value is None:
             start = parse_start(settings.feed.start, now)
             revision = int(now - settings.feed.overlap_seconds) if start is None else start
             counters, self._first = Counters(), start is None
+            if revision > now:
+                raise SettingsError(
+                    f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future"
+                )
         else:
             checkpoint = Checkpoint.from_avro(self._checkpoints.decode(value))
             revision, counters, ledger = checkpoint.revision, checkpoint.counters, checkpoint.ledger
+            self._previous = checkpoint
         feed = settings.feed
         margins = PositionSettings(feed.overlap_seconds, feed.disorder_seconds, feed.quiet_seconds)
         position = Position(margins, revision)
         self._limiter = Limiter(settings.limits, feed.connect_timeout_seconds, ledger)
         restoring = partial(self._store.guard, self._guarded_from(revision), self._gone)
-        guard = await self._patiently(self._on_worker(restoring))
+        guard = await self._committer.run(restoring)
         self._guard = guard
         self._pipeline = Pipeline(
             settings, self._topics, self._bets, guard, position, counters, self._on_new_extra
@@ -148,13 +154,17 @@ class Reign:
         revision = None if self._first else pipeline.position.revision
         now = time.time()
         self._refuse_gap(now)
+        asked = request(self._settings.feed, revision)  # a credential that cannot be read costs no attempt
         limiter.attempt(now, revision)
         self._status.become(State.CONNECTING, revision=revision or 0)
         await self._commit_now()
+        if time.time() - now > MARGIN_SECONDS / self._settings.limits.scale:
+            limiter.withdraw()  # Kafka kept us waiting: what was decided then need not hold now
+            return
         opened_at = time.monotonic()
         try:
             try:
-                connection = await self._dial(revision)
+                connection = await self._dial(asked)
             except FeedRefused:
                 limiter.answered(time.time(), refused=True)
                 raise
@@ -176,11 +186,9 @@ class Reign:
             get().warning("the connection is over", reason=str(error), failures=self._failures)
         await self._settle()
 
-    async def _dial(self, revision: int | None) -> client.Connection | None:
+    async def _dial(self, asked: Request) -> client.Connection | None:
         """One attempt, given up when this process is told to stop. Raises as `client.dial` does."""
-        dialling = asyncio.ensure_future(
-            client.dial(self._settings.feed, request(self._settings.feed, revision), self._wake.set)
-        )
+        dialling = asyncio.ensure_future(client.dial(self._settings.feed, asked, self._wake.set))
         try:
             while self._goes_on():
                 await asyncio.wait({dialling}, timeout=DIAL_LOOK_SECONDS)
@@ -188,10 +196,18 @@ class Reign:
                     return dialling.result()
             return None
         finally:
-            dialling.cancel()
+            if not dialling.done():  # the socket is closed before leadership is given up
+                dialling.cancel()
+                await asyncio.wait({dialling})
 
     def _refuse_gap(self, now: float) -> None:
         revision, memory = self._pipeline.position.revision, self._settings.limits.memory_seconds
+        if revision > now + FUTURE_SECONDS:
+            raise GapError(
+                f"the committed position {_utc(revision)} is in the future: a clock was wrong, here or when "
+                "it was written. Set this machine's clock right; if it is right, what was published since "
+                "the other went wrong has to be had from the provider by other means."
+            )
         if not self._first and now - revision > memory:
             self._status.become(State.STOPPED_ON_GAP, revision=revision)
             raise GapError(
@@ -235,7 +251,7 @@ class Reign:
                     if reply is not None:
                         connection.reply(reply)
             if pipeline.batch.records:
-                self._writer.run(partial(self._writer.write, pipeline.batch))
+                self._committer.hand_over(pipeline.batch)
             self._commit_if_due()
             self._tell_state()
             if connection.over and not connection.waiting:
@@ -254,32 +270,27 @@ class Reign:
         now = time.monotonic()
         moments = [now + BREATH_SECONDS, session.silent_at]
         due = self._pipeline.batch.due_at(self._settings.batch)
-        if due is not None and self._committing is None:
+        if due is not None and not self._committer.busy:
             moments.append(due)
         return max(0.0, min(moments) - now)
 
     def _tell_state(self) -> None:
         position = self._pipeline.position
-        if self._kafka_keeps_us_waiting():
-            self._status.become(State.WAITING_FOR_KAFKA, self._kafka_trouble)
-        elif not position.live:
+        if self._committer.tell_if_waiting():
+            return
+        if not position.live:
             self._status.become(State.CATCHING_UP, revision=position.revision)
         elif position.quiet(time.time()):
             self._status.become(State.QUIET, revision=position.revision)
         else:
             self._status.become(State.LIVE, revision=position.revision)
 
-    # Committing: at most one batch commits while the next is filled.
+    # Committing.
 
     def _commit_if_due(self) -> None:
-        if self._committing is not None:
-            if not self._committing.done():
-                return
-            committing, self._committing = self._committing, None
-            self._waiting_since, self._kafka_trouble = None, ""
-            committing.result()
-        batch = self._pipeline.batch
-        due = batch.due_at(self._settings.batch)
+        if not self._committer.collect():
+            return
+        due = self._pipeline.batch.due_at(self._settings.batch)
         if self._pipeline.full or (due is not None and time.monotonic() >= due):
             self._start_commit()
 
@@ -301,33 +312,26 @@ class Reign:
             int(now * 1000),
             partition=0,
         )
-        batch: Batch = self._pipeline.seal()
-        self._committing = self._on_worker(partial(self._writer.commit, batch, record))
-        self._committing.add_done_callback(lambda _: self._wake.set())
-        self._waiting_since = time.monotonic()
+        assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
+        assert self._previous is None or checkpoint.follows(self._previous), "the checkpoint would go back"
+        self._previous = checkpoint
+        self._committer.start(self._pipeline.seal(), record)
         if now >= self._evict_at:
             self._evict_at = now + EVICT_SECONDS
             self._guard.evict(self._guarded_from(checkpoint.revision))
 
     async def _settle(self) -> None:
         """Wait for the commit under way, then commit what is in hand."""
-        while self._committing is not None or self._pipeline.batch.messages:
-            if self._committing is None:
-                self._start_commit()
-            assert self._committing is not None
-            await self._committed()
+        await self._committer.finish()
+        if self._pipeline.batch.messages:
+            self._start_commit()
+            await self._committer.finish()
 
     async def _commit_now(self, state: State | None = None) -> None:
         """Commit at once, an empty batch too: the checkpoint is what matters."""
-        await self._settle()
+        await self._committer.finish()
         self._start_commit(state)
-        await self._committed()
-
-    async def _committed(self) -> None:
-        """Wait for the commit under way."""
-        assert self._committing is not None
-        await self._patiently(self._committing)
-        self._committing = None
+        await self._committer.finish()
 
     # Little things.
 
@@ -342,36 +346,6 @@ class Reign:
 
     def _gone(self) -> bool:
         return self._stop.is_set() or not self._owned()
-
-    def _on_worker(self, job: Callable[[], T]) -> asyncio.Future[T]:
-        return asyncio.wrap_future(self._writer.run(job))
-
-    async def _patiently(self, job: asyncio.Future[T]) -> T:
-        """Wait for the worker as long as it takes, but at the end of the process only for a moment."""
-        job.add_done_callback(lambda _: self._wake.set())
-        self._waiting_since = self._waiting_since or time.monotonic()
-        while not job.done() and not self._stop.is_set():
-            await self._sleep(BREATH_SECONDS)
-            if self._kafka_keeps_us_waiting():
-                self._status.become(State.WAITING_FOR_KAFKA, self._kafka_trouble)
-        if not job.done():
-            self._last_moment = self._last_moment or time.monotonic() + LAST_COMMIT_SECONDS
-            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - time.monotonic()))
-        if not job.done():
-            raise NotOwner("Kafka does not answer in time for the end; a replay brings back what is missing")
-        self._waiting_since, self._kafka_trouble = None, ""
-        return job.result()
-
-    def _from_thread(self, function: Callable[[str], None], reason: str) -> None:
-        self._loop.call_soon_threadsafe(function, reason)
-
-    def _on_trouble(self, reason: str) -> None:
-        self._kafka_trouble = reason
-        self._wake.set()
-
-    def _kafka_keeps_us_waiting(self) -> bool:
-        since = self._waiting_since
-        return since is not None and time.monotonic() - since > TROUBLE_SECONDS
 
     def _on_new_extra(self, path: str) -> None:
         get().warning("a field that the interface does not know", path=path)

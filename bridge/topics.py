@@ -160,11 +160,14 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
         brokers = len(client.list_topics(timeout=TIMEOUT_SECONDS).brokers)
     for change in changes:
         if change.action is Action.CREATE:
+            copies = replication_factor or min(3, brokers)
+            # With three copies, what is acknowledged is on two of them.
+            safe = {"min.insync.replicas": "2"} if copies >= 3 else {}
             new = NewTopic(
                 change.topic.name,
                 num_partitions=change.topic.partitions,
-                replication_factor=replication_factor or min(3, brokers),
-                config=change.config,
+                replication_factor=copies,
+                config={**change.config, **safe},
             )
             with explained(f"creating {change.topic.name}"):
                 _settle(

@@ -39,9 +39,6 @@ Config = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
 ]
-DataDir = Annotated[
-    Path, typer.Option("--data", metavar="DIR", help="Where Kafka and the registry keep their data.")
-]
 
 
 def main() -> Never:
@@ -53,11 +50,6 @@ def main() -> Never:
         for line in str(error).splitlines():
             typer.echo(f"error: {line}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:  # `bridge tail | head`
-        sys.stderr.close()
-        sys.exit(0)
     sys.exit(0)
 
 

@@ -12,7 +12,6 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -23,7 +22,6 @@ from websockets.exceptions import (
     WebSocketException,
 )
 from websockets.frames import Frame, Opcode
-from websockets.http11 import Response
 from websockets.protocol import Event, State
 
 from bridge.config import FeedSettings
@@ -47,18 +45,26 @@ class Connection(ClientConnection):
     """
 
     def __init__(
-        self, *args: Any, assembler: Assembler, stall_after: float, wake: Callable[[], None], **kwargs: Any
+        self,
+        *args: Any,
+        assembler: Assembler,
+        stall_after: float,
+        wake: Callable[[], None],
+        without_secret: Callable[[str], str],
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._slicer = Slicer()
         self._assembler = assembler
         self._wake = wake
+        self._without_secret = without_secret
         self._queue: deque[Received] = deque()
         self._queued_bytes = 0
         self.held = False
         """Whether the socket is not read because too much waits."""
         self._stall_after = stall_after
         self._stalled = False
+        self._read_at_wall = time.time()
         self._read_at = self.heard_at = time.monotonic()
         """When something last came, monotonic: a message, a part of one, or a ping of the protocol."""
 
@@ -98,9 +104,11 @@ class Connection(ClientConnection):
             self._note_reading(time.monotonic())
 
     def _note_reading(self, now: float) -> None:
-        if now - self._read_at > self._stall_after:
+        # The monotonic clock stands still while the machine is suspended, the wall clock may be set.
+        wall = time.time()
+        if max(now - self._read_at, wall - self._read_at_wall) > self._stall_after:
             self._stalled = True
-        self._read_at = now
+        self._read_at, self._read_at_wall = now, wall
 
     def take(self, most: int) -> list[Received]:
         """Up to `most` messages, in order."""
@@ -125,12 +133,7 @@ class Connection(ClientConnection):
 
     def why_over(self) -> FeedLost:
         """What ended the connection."""
-        return FeedLost(f"the connection ended: {self.protocol.close_exc}")
-
-    def provider_time(self) -> float | None:
-        """The `Date` of the handshake's answer, Unix seconds."""
-        assert self.response is not None
-        return _date(self.response)
+        return FeedLost(f"the connection ended: {self._without_secret(str(self.protocol.close_exc))}")
 
     def _hold(self) -> None:
         full = len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
@@ -153,7 +156,14 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     def create(*args: Any, **kwargs: Any) -> Connection:
         assembler = Assembler(settings.max_message_bytes)
         stall_after = settings.overlap_seconds / 2
-        return Connection(*args, assembler=assembler, stall_after=stall_after, wake=wake, **kwargs)
+        return Connection(
+            *args,
+            assembler=assembler,
+            stall_after=stall_after,
+            wake=wake,
+            without_secret=request.without_secret,
+            **kwargs,
+        )
 
     options: dict[str, Any] = {"create_connection": create}
     if request.url.startswith("wss:"):
@@ -213,13 +223,6 @@ def _tls(settings: FeedSettings) -> ssl.SSLContext:
         raise SettingsError(
             f"feed.ca_file (BRIDGE_FEED__CA_FILE): cannot use {settings.ca_file} as certificates: {error}"
         ) from None
-
-
-def _date(response: Response) -> float | None:
-    try:
-        return parsedate_to_datetime(response.headers["Date"]).timestamp()
-    except (KeyError, ValueError):
-        return None
 
 
 def _size(body: bytes | Oversized) -> int:

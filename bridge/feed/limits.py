@@ -99,6 +99,10 @@ class Limiter:
         self.ledger = (*(old for old in self.ledger if self._seen_at(old) >= oldest), entry)
         return entry
 
+    def withdraw(self) -> None:
+        """The last attempt was never made."""
+        self.ledger = self.ledger[:-1]
+
     def answered(self, at: float, *, refused: bool) -> None:
         """The provider has answered the last attempt: it has counted it by now, whatever it said."""
         last = self.ledger[-1]

@@ -9,8 +9,10 @@ when a message settled at t has come, everything published before t has come too
                    Plausible is what lies in (revision, now]: a late resettlement may carry an old
                    time, a broken clock a future one, and 0001-01-01 means none.
     live           the newest plausible settlementTime was within `disorder` of now, so the feed cannot
-                   be further behind than that. Then data and pings both move the revision, to their
-                   time of receipt less disorder and overlap.
+                   be further behind than that. Then data settled within `disorder`, and what says
+                   nothing of its time and comes after it, move the revision to their time of receipt
+                   less disorder and overlap. Older data does not: it may be a late resettlement, or a
+                   feed that has fallen behind.
 
 Back to catching up when the socket was not read for more than half the overlap, because what is read
 next was published long ago; and when `WINDOW` data in a row were settled longer than `disorder` ago,
@@ -92,8 +94,14 @@ class Position:
         """A settled bet was received; `settled_at` is its settlementTime, None where it has none."""
         self.last_data = at
         self._pings_since = None
-        near = settled_at is not None and 0 <= at - settled_at <= self._settings.disorder
-        if near:
+        if settled_at is not None:
+            self._locate(at, settled_at)
+        if self._far == 0 or not self.live:
+            self._advance(at)
+
+    def _locate(self, at: float, settled_at: float) -> None:
+        """Learn from a settlementTime how far behind now the feed is."""
+        if 0 <= at - settled_at <= self._settings.disorder:
             self._far = 0
             self._was_near = True
             self._go_live(at)
@@ -101,10 +109,9 @@ class Position:
             self._far += 1
             if self.live and self._far >= WINDOW:
                 self.stalled()
-        if settled_at is not None and self._revision < settled_at <= at:
+        if self._revision < settled_at <= at:
             self._window.append(settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
-        self._advance(at)
 
     def ping(self, at: float) -> None:
         """A ping was received."""
@@ -112,8 +119,10 @@ class Position:
             self._pings_since = at
         quiet = self._settings.quiet if self._was_near else BLIND_QUIET_SECONDS
         if at - self._pings_since >= quiet:
+            self._far = 0
             self._go_live(at)
-        self._advance(at)
+        if self._far == 0 or not self.live:
+            self._advance(at)
 
     def _go_live(self, at: float) -> None:
         if self._live_since is None:

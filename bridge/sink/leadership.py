@@ -77,7 +77,7 @@ class Leadership:
     def check(self) -> None:
         """Raise TopologyError when Kafka does not let this process into the group."""
         if self._refused is not None:
-            raise TopologyError(f"{self._refused} The principal must be allowed to read this consumer group.")
+            raise TopologyError(self._refused)
 
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner without a break since that term began."""
@@ -126,8 +126,9 @@ class Leadership:
         try:
             while not self._closing.is_set():
                 self._poll()
-        except KafkaException as exception:  # the client is of no more use, and so is this process
-            self._refuse(exception.args[0])
+        except Exception as error:  # noqa: BLE001  # whatever it is, nobody keeps up the membership now
+            self._refuse(f"the membership in {self.group} has ended: {error}")
+            self._released.wait(HANDOVER_SECONDS)
         self._owner.clear()
         self._consumer.close()
 
@@ -136,14 +137,20 @@ class Leadership:
         message = self._consumer.poll(POLL_SECONDS)
         error = message.error() if message is not None else None
         if error is not None and kafka.lacks_right(error):
-            self._refuse(error)
+            self._lacks_right(error)
         self._metadata = self._consumer.consumer_group_metadata()
         if self._question.is_set():
             self._question.clear()
             self._ask()
 
-    def _refuse(self, error: KafkaError) -> None:
-        self._refused = f"the group {self.group}: {error.str()}"
+    def _lacks_right(self, error: KafkaError) -> None:
+        self._refuse(
+            f"the group {self.group}: {error.str().rstrip('.')}. The principal must be allowed to read this "
+            f"group and the topic {self._partition.topic}."
+        )
+
+    def _refuse(self, reason: str) -> None:
+        self._refused = reason
         self._owner.clear()
         self._changed()
 
@@ -155,8 +162,10 @@ class Leadership:
             self._answers.put(exception.args[0].code())
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        errors = [error, *(partition.error for partition in partitions)]
-        self._answers.put(next((e.code() for e in errors if e is not None), None))
+        errors = [e for e in (error, *(partition.error for partition in partitions)) if e is not None]
+        if errors and kafka.lacks_right(errors[0]):
+            self._lacks_right(errors[0])
+        self._answers.put(errors[0].code() if errors else None)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.incremental_assign(partitions)

@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 CALL_SECONDS = 2.0
 """Asked of each call that may block; some take five times as long."""
+INIT_SECONDS = 10.0
+"""Not called again on the same producer: a time-out ends in a new one."""
 STUCK_SECONDS = 15.0
 """A call that has not returned by then never will."""
 CLOSE_SECONDS = 2.0
@@ -201,17 +203,18 @@ class TransactionalWriter:
         try:
             self._calls.submit(call).result(STUCK_SECONDS)
         except TimeoutError:
-            self._trouble("a call of the Kafka client does not return: going on with a new producer")
+            self._calls.close(0)
+            self._calls = Worker("kafka-calls")  # the other one is left behind with the producer
             raise KafkaException(
                 KafkaError(KafkaError._FATAL, "a call does not return", fatal=True)
             ) from None
 
     def _discard(self) -> None:
-        """Leave the producer, and the thread that may be stuck in it, to their end."""
+        """Leave the producer to its end, which may block too, on a thread that nobody waits for."""
         if self._producer is not None:
-            self._calls.submit(self._producer.purge)  # also keeps it alive: its end may block, too
-            self._calls.close(0)
-            self._calls = Worker("kafka-calls")
+            end = Worker("kafka-end")
+            end.submit(self._producer.purge)
+            end.close(0)
             self._producer = None
 
     def _abort(self) -> None:
@@ -237,13 +240,7 @@ class TransactionalWriter:
             transactional_id=self.transactional_id,
             max_record_bytes=max_record_bytes(self._settings),
         )
-        while True:
-            try:
-                self._call(partial(producer.init_transactions, CALL_SECONDS))
-                break
-            except KafkaException as exception:
-                if self._face(exception.args[0]) is not kafka.Answer.RETRY:
-                    raise
+        self._call(partial(producer.init_transactions, INIT_SECONDS))
         found = self._committed(self._gone)
         if self._gone():
             raise NotOwner("another process owns the feed")
@@ -263,7 +260,8 @@ class TransactionalWriter:
         if self._producer is not None and self._begun:
             try:
                 self._producer.purge()
-                self._producer.abort_transaction(1.0)
+                self._call(partial(self._producer.abort_transaction, 1.0))
             except KafkaException as exception:
                 get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
-        self._producer = None
+        self._discard()
+        self._calls.close(0)

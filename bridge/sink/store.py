@@ -56,6 +56,8 @@ class Store:
                 found = message.value()
 
         def search(admin: AdminClient, consumer: Consumer) -> None:
+            nonlocal found
+            found = None  # what a try that failed has seen may be outdated
             [end] = kafka.end_offsets(admin, topic.name, 1)
             lookback = LOOKBACK
             while True:
@@ -108,6 +110,8 @@ class Store:
             moment = [TopicPartition(topic.name, p, int(since * 1000)) for p in range(count)]
             starts = consumer.offsets_for_times(moment, timeout=3)
         for start in starts:
+            if start.error is not None:
+                raise kafka.KafkaUnavailable(f"{topic.name} partition {start.partition}: {start.error.str()}")
             if start.offset < 0:  # nothing as young as that
                 start.offset = ends[start.partition]
         kafka.read_to(consumer, starts, ends, take, give_up)

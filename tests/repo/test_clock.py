@@ -22,6 +22,7 @@ CLOCKS = {
     "datetime.utcnow",
 }
 DRIVERS = {
+    "bridge.committer": "tells when Kafka keeps it waiting, and waits only for a moment at the end",
     "bridge.app": "start-up waits for Kafka and the registry",
     "bridge.avro.registry": "tries again",
     "bridge.demo.main": "plays for so many seconds",

@@ -170,7 +170,6 @@ SHARED = {
     "session_timeout_ms": 2000,
     "heartbeat_interval_ms": 500,
     "fetch_wait_max_ms": 50,
-    "auto_offset_reset": "earliest",
     "linger_ms": 7,
     "compression_type": "lz4",
     "transaction_timeout_ms": 20_000,
@@ -185,7 +184,7 @@ def properties(settings: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 def test_each_kind_of_client_gets_what_is_meant_for_it() -> None:
     """Settings are shared by all, and a client warns about each that is meant for another kind."""
     common = {"bootstrap.servers", "client.id", "security.protocol", "reconnect.backoff.max.ms"}
-    consumer = {"session.timeout.ms", "heartbeat.interval.ms", "fetch.wait.max.ms", "auto.offset.reset"}
+    consumer = {"session.timeout.ms", "heartbeat.interval.ms", "fetch.wait.max.ms"}
     producer = {"linger.ms", "compression.type", "transaction.timeout.ms", "message.timeout.ms"}
     assert set(properties(SHARED, drop=kafka._CONSUMER_ONLY)) == common | producer
     assert set(properties(SHARED, drop=kafka._PRODUCER_ONLY)) == common | consumer

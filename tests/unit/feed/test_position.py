@@ -215,3 +215,27 @@ def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
     made.ping(NOW)
     made.ping(NOW + BLIND_QUIET_SECONDS)
     assert made.quiet(NOW + BLIND_QUIET_SECONDS)
+
+
+def test_a_feed_that_falls_behind_while_live_gains_no_promise() -> None:
+    """Old data, one or some dozens, leave the revision where it is, and so do the pings between them."""
+    made = live()
+    before = made.revision
+    for number in range(WINDOW - 1):
+        made.data(NOW + 600 + number, NOW + number)
+        made.ping(NOW + 600.5 + number)
+        assert made.revision == before
+    made.data(NOW + 700, NOW + 699)
+    assert made.revision == NOW + 700 - DISORDER - OVERLAP
+
+
+def test_after_a_late_resettlement_pings_alone_must_last_for_the_quiet_time() -> None:
+    """Then the feed is taken for quiet, and the revision goes on."""
+    made = live()
+    made.data(NOW + 1, NOW - 3600)
+    before = made.revision
+    made.ping(NOW + 2)
+    made.ping(NOW + 2 + QUIET - 1)
+    assert made.revision == before
+    made.ping(NOW + 2 + QUIET)
+    assert made.revision == NOW + 2 + QUIET - DISORDER - OVERLAP
