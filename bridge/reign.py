@@ -158,7 +158,7 @@ class Reign:
         limiter.attempt(now, revision)
         self._status.become(State.CONNECTING, revision=revision or 0)
         await self._commit_now()
-        if time.time() - now > MARGIN_SECONDS / self._settings.limits.scale:
+        if time.time() - now > MARGIN_SECONDS:
             limiter.withdraw()  # Kafka kept us waiting: what was decided then need not hold now
             return
         opened_at = time.monotonic()
