@@ -159,7 +159,8 @@ class Reign:
         self._status.become(State.CONNECTING, revision=revision or 0)
         await self._commit_now()
         if time.time() - now > MARGIN_SECONDS:
-            limiter.withdraw()  # Kafka kept us waiting: what was decided then need not hold now
+            get().warning("Kafka took long for the checkpoint: asking the limiter anew")
+            limiter.withdraw()  # what was decided then need not hold now
             return
         opened_at = time.monotonic()
         try:
