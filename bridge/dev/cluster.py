@@ -17,6 +17,7 @@ KAFKA_PORT = 9092
 REGISTRY_PORT = 8080
 START_SECONDS = 90.0
 PORT_ATTEMPTS = 3
+FORMAT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
 _BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
 """What Kafka and Quarkus say when someone took the port between our look and their bind."""
@@ -151,24 +152,34 @@ class Cluster:
         return Server(name, command, directory, log, environment or {})
 
     def _format(self) -> None:
-        """Prepare brokers that have no data yet, all at once."""
-        fresh = []
+        """Prepare brokers that have no data yet, all at once; again where that left nothing behind."""
         for node, broker in enumerate(self._brokers, 1):
             properties = kafka.server_properties(node, self._listeners)
             write_whole(broker.directory / kafka.PROPERTIES, properties)
-            if not (broker.directory / kafka.LOG_DIR / "meta.properties").is_file():
-                command = kafka.format_command(
-                    self._artifacts.java, self._artifacts.kafka_class_path, self._cluster_id
-                )
-                fresh.append(Server(f"{broker.name} (format)", command, broker.directory, broker.log))
+        for _ in range(FORMAT_ATTEMPTS):
+            fresh = [
+                Server(f"{broker.name} (format)", self._format_command(), broker.directory, broker.log)
+                for broker in self._brokers
+                if not (broker.directory / kafka.LOG_DIR / "meta.properties").is_file()
+            ]
+            if not fresh:
+                return
+            self._run(fresh)
+        raise _failure(fresh[0], "left no meta.properties behind")
+
+    def _format_command(self) -> list[str]:
+        return kafka.format_command(self._artifacts.java, self._artifacts.kafka_class_path, self._cluster_id)
+
+    def _run(self, servers: list[Server]) -> None:
+        """Run programs that end by themselves, to their end."""
         try:
-            for server in fresh:
+            for server in servers:
                 server.start()
-            for server in fresh:
+            for server in servers:
                 if not server.wait(self._timeout):
-                    raise _failure(server, f"could not be formatted within {self._timeout:g} s")
+                    raise _failure(server, f"did not end within {self._timeout:g} s")
         finally:
-            for server in fresh:
+            for server in servers:
                 server.stop(kill=True)
 
     def _wait(
