@@ -258,7 +258,7 @@ def explained(what: str) -> Iterator[None]:
         error: KafkaError = exception.args[0]
         if error.retriable() or error.code() in _PASSING:
             raise KafkaUnavailable(f"{what}: no broker answered ({error.str()})") from None
-        if error.code() in _RIGHTS:
+        if lacks_right(error):
             reason = error.str().rstrip(".")
             raise TopologyError(f"{what}: {reason}. The principal lacks a right; grant it.") from None
         raise TopologyError(f"{what}: {error.str()}") from None
@@ -316,7 +316,7 @@ def read_to(
                 elif error.code() == KafkaError._PARTITION_EOF:
                     if (message.offset() or 0) >= ends[message.partition() or 0]:
                         open_.discard(message.partition() or 0)
-                elif error.fatal() or error.code() in _RIGHTS:
+                elif error.fatal() or lacks_right(error):
                     raise TopologyError(f"reading {message.topic()}: {error.str()}")
         return True
     finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from bridge.avro.codec import Codec
+from bridge.avro.codec import HEADER_BYTES, Codec
 from bridge.config import Settings
 from bridge.convert import Converter
 from bridge.errors import ConversionError, SchemaError
@@ -22,7 +22,6 @@ from bridge.sink.deadletter import Kind, dead_letter, identity
 from bridge.sink.guard import Guard, Verdict, fingerprint
 from bridge.topics import Topics
 
-WIRE_HEADER_BYTES = 5
 SAMPLES = 3
 """Originals kept of each field that the interface does not know."""
 EXTRA_PATHS = 1_000
@@ -101,7 +100,7 @@ class Pipeline:
         except SchemaError as error:  # model and schema disagree: our mistake, but the bet must not be lost
             self._bury(message, Kind.ERROR, str(error))
             return
-        content = fingerprint(value[WIRE_HEADER_BYTES:])
+        content = fingerprint(value[HEADER_BYTES:])
         verdict = self._guard.judge(key, version, content, replaying=self.position.replaying(message.at))
         if verdict is Verdict.DUPLICATE:
             self.counters.duplicates += 1

@@ -325,8 +325,7 @@ class Reign:
         """Wait for the commit under way, then commit what is in hand."""
         await self._committer.finish()
         if self._pipeline.batch.messages:
-            self._start_commit()
-            await self._committer.finish()
+            await self._commit_now()
 
     async def _commit_now(self, state: State | None = None) -> None:
         """Commit at once, an empty batch too: the checkpoint is what matters."""

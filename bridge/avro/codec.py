@@ -18,6 +18,8 @@ from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
 
 _HEADER: Final = struct.Struct(">bI")
+HEADER_BYTES: Final = _HEADER.size
+"""What comes before the Avro body."""
 _MAGIC: Final = 0
 READ_ONLY: Final = 0
 """An id that no registry gives: of a codec that only reads."""

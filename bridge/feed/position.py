@@ -96,8 +96,7 @@ class Position:
         self._pings_since = None
         if settled_at is not None:
             self._locate(at, settled_at)
-        if self._far == 0 or not self.live:
-            self._advance(at)
+        self._advance(at)
 
     def _locate(self, at: float, settled_at: float) -> None:
         """Learn from a settlementTime how far behind now the feed is."""
@@ -121,8 +120,7 @@ class Position:
         if at - self._pings_since >= quiet:
             self._far = 0
             self._go_live(at)
-        if self._far == 0 or not self.live:
-            self._advance(at)
+        self._advance(at)
 
     def _go_live(self, at: float) -> None:
         if self._live_since is None:
@@ -130,6 +128,8 @@ class Position:
 
     def _advance(self, at: float) -> None:
         if self.live:
+            if self._far:
+                return
             promise = at - self._settings.disorder - self._settings.overlap
         elif len(self._window) == WINDOW:
             promise = min(self._window) - self._settings.overlap

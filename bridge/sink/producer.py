@@ -140,6 +140,10 @@ class TransactionalWriter:
     def _gone(self) -> bool:
         return self._abandoned.is_set() or not self._leadership.holds(self._term)
 
+    def _must_own(self) -> None:
+        if self._gone():
+            raise NotOwner("another process owns the feed, or this one is ending")
+
     def _face(self, error: KafkaError) -> kafka.Answer:
         """What the error asks for, after a rest that grows, with jitter.
 
@@ -152,8 +156,7 @@ class TransactionalWriter:
         self._trouble(error.str())
         self._abandoned.wait(min(LONGEST_REST_SECONDS, 0.05 * 2**self._failures) * random.uniform(0.5, 1.0))
         self._failures = min(self._failures + 1, 10)
-        if self._gone():
-            raise NotOwner("another process owns the feed, or this one is ending")
+        self._must_own()
         return answer
 
     def _forget(self) -> None:
@@ -179,8 +182,7 @@ class TransactionalWriter:
                 )
             except BufferError:
                 producer.poll(0.05)
-                if self._gone():
-                    raise NotOwner("another process owns the feed, or this one is ending") from None
+                self._must_own()
             else:
                 self._written += 1
         producer.poll(0)
@@ -242,8 +244,7 @@ class TransactionalWriter:
         )
         self._call(partial(producer.init_transactions, INIT_SECONDS))
         found = self._committed(self._gone)
-        if self._gone():
-            raise NotOwner("another process owns the feed")
+        self._must_own()
         if awaited is None:
             self._last = found
         elif found not in (self._last, awaited):
