@@ -6,6 +6,7 @@ import math
 import signal
 import threading
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -138,50 +139,102 @@ def _wait_for_signal() -> None:
         pass
 
 
+_listening = partial(typer.Option, rich_help_panel="Where it listens")
+_message = partial(typer.Option, rich_help_panel="What it publishes")
+_connection = partial(typer.Option, rich_help_panel="Connections, replays and refusals")
+_credential = partial(typer.Option, rich_help_panel="Credentials of the feed")
+
+
 def simulate(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, _listening(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
+        int,
+        _listening(min=0, max=65535, help="Port to listen on; a free one where it is taken."),
     ] = 8900,
-    rate: Annotated[float, typer.Option(min=0.001, help="Messages a second.")] = 200,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same bets.")] = 1,
+    control_port: Annotated[
+        int | None,
+        _listening(
+            min=0,
+            max=65535,
+            help="Port of the control endpoint: faults and the truth over HTTP; 0 is any free one.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        _listening(help="PEM file with certificate and key: use TLS."),
+    ] = None,
+    skew: Annotated[float, _listening(help="Seconds by which its clock is ahead.")] = 0,
+    rate: Annotated[float, _message(min=0.001, help="Messages a second, on average.")] = 200,
+    seed: Annotated[int, _message(help="The same seed makes the same bets.")] = 1,
     history: Annotated[
         str,
-        typer.Option(metavar="AGE", help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d."),
+        _message(metavar="AGE", help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d."),
     ] = "0s",
+    ping: Annotated[float, _message(min=0.01, help="Seconds between pings.")] = 5,
     resettle: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of messages that settle a bet again.")
+        float,
+        _message(min=0, max=1, help="Share of messages that settle a bet again."),
     ] = 0.05,
     disorder: Annotated[
-        float, typer.Option(min=0, help="How many seconds before its publication a settlementTime may lie.")
+        float,
+        _message(min=0, help="How many seconds before its publication a settlementTime may lie."),
     ] = 2,
-    ping: Annotated[float, typer.Option(min=0.01, help="Seconds between pings.")] = 5,
-    replay_rate: Annotated[float, typer.Option(min=1, help="Messages a second in a replay.")] = math.inf,
+    burst: Annotated[
+        int,
+        _message(min=1, max=1_000_000, help="So many messages come at one moment."),
+    ] = 1,
+    large_every: Annotated[int, _message(min=0, help="Of so many bets one is large; 0: none.")] = 0,
+    large_bytes: Annotated[
+        int,
+        _message(min=1, max=64 * 1024 * 1024, help="The least size of a large bet's message."),
+    ] = 1_000_000,
+    fragment_bytes: Annotated[
+        int,
+        _message(min=0, help="Messages go out in frames of at most so many bytes; 0: in one."),
+    ] = 0,
+    replay_rate: Annotated[float, _connection(min=1, help="Messages a second in a replay.")] = math.inf,
+    zero: Annotated[
+        Literal["nothing", "everything"],
+        _connection(help="What revision 0 replays."),
+    ] = "nothing",
+    too_old: Annotated[
+        Literal["edge", "refuse"],
+        _connection(help="A revision older than the memory is replayed from its edge, or refused."),
+    ] = "edge",
     second: Annotated[
         Literal["refuse", "replace"],
-        typer.Option(help="A second connection is refused, or replaces the first."),
+        _connection(help="A second connection is refused, or replaces the first."),
     ] = "refuse",
-    zero: Annotated[
-        Literal["nothing", "everything"], typer.Option(help="What revision 0 replays.")
-    ] = "nothing",
     limits_scale: Annotated[
         float,
-        typer.Option(
+        _connection(
             min=1, help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike."
         ),
     ] = 1,
-    refusal_status: Annotated[int, typer.Option(min=300, max=599, help="HTTP status of a refusal.")] = 429,
-    skew: Annotated[float, typer.Option(help="Seconds by which its clock is ahead.")] = 0,
+    refusal: Annotated[
+        Literal["status", "close"],
+        _connection(help="A refusal is an HTTP status, or a close code right after the handshake."),
+    ] = "status",
+    refusal_status: Annotated[
+        int,
+        _connection(min=200, max=599, help="HTTP status of a refusal for a limit."),
+    ] = 429,
+    refusal_close_code: Annotated[int, _connection(help="Close code of a refusal for a limit.")] = 1008,
+    second_status: Annotated[
+        int,
+        _connection(min=200, max=599, help="HTTP status of the refusal of a second connection."),
+    ] = 409,
+    second_close_code: Annotated[
+        int, _connection(help="Close code of the refusal of a second connection.")
+    ] = 1008,
     auth: Annotated[
-        Literal["none", "bearer", "header", "query"], typer.Option(help="Credentials it asks for.")
+        Literal["none", "bearer", "header", "query"],
+        _credential(help="Credentials it asks for."),
     ] = "none",
-    auth_name: Annotated[str | None, typer.Option(help="Name of the header or the parameter.")] = None,
-    auth_value_file: Annotated[Path | None, typer.Option(help="File with the credential.")] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help="PEM file with certificate and key: use TLS.")
-    ] = None,
+    auth_name: Annotated[str | None, _credential(help="Name of the header or the parameter.")] = None,
+    auth_value_file: Annotated[Path | None, _credential(help="File with the credential.")] = None,
 ) -> None:
-    """Be the provider: a settlement feed with replay, pings, resettlements and enforced limits.
+    """Be the provider: a settlement feed with replay, pings, resettlements, enforced limits and faults.
 
     Prints its address, then one JSON line for each connection attempt. Point BRIDGE_FEED__BASE_URL at it.
     """
@@ -191,20 +244,30 @@ def simulate(
         say,
         host=host,
         port=port,
+        control_port=control_port,
+        certificate=certificate,
+        clock_skew_seconds=skew,
         rate=rate,
         seed=seed,
         history_seconds=age_seconds(history),
+        ping_seconds=ping,
         resettle=resettle,
         disorder_seconds=disorder,
-        ping_seconds=ping,
+        burst=burst,
+        large_every=large_every,
+        large_bytes=large_bytes,
+        fragment_bytes=fragment_bytes,
         replay_rate=replay_rate,
-        second=second,
         zero=zero,
+        too_old=too_old,
+        second=second,
         limits_scale=limits_scale,
+        refusal=refusal,
         refusal_status=refusal_status,
-        clock_skew_seconds=skew,
+        refusal_close_code=refusal_close_code,
+        second_status=second_status,
+        second_close_code=second_close_code,
         auth=auth,
         auth_name=auth_name,
         auth_value=None if auth_value_file is None else read_secret("--auth-value-file", auth_value_file),
-        certificate=certificate,
     )

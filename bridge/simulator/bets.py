@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+import orjson
+
 from bridge.simulator.world import Event, Market, World, mix
 
 Json = dict[str, Any]
@@ -94,21 +96,22 @@ class _Settlement:
         }
 
 
-def message(world: World, number: int, version: int, micros: int) -> Json:
+def message(world: World, number: int, version: int, micros: int, least_bytes: int = 0) -> Json:
     """A message with a settled bet (interface, "SettlementFeedMessageDto").
 
     `number` says which bet, from 0; `version` which settlement of it, from 1; `micros` when it was
-    settled, in microseconds of Unix time: `settlementTime` is never a whole microsecond later.
+    settled, in microseconds of Unix time: `settlementTime` is never a whole microsecond later. There are
+    as many selections as it takes for the message to be of `least_bytes`.
     Some messages leave out what is null, as a serializer may.
     """
-    bet = _bet(world, number, version, micros)
+    bet = _bet(world, number, version, micros, least_bytes)
     whole: Json = {"pingId": None, "data": bet}
     if mix(world.seed, _TERSE, number) < _TERSE_SHARE * 2**64:
         whole = _without_nulls(whole)
     return whole
 
 
-def _bet(world: World, number: int, version: int, micros: int) -> Json:
+def _bet(world: World, number: int, version: int, micros: int, least_bytes: int) -> Json:
     """A settled bet (interface, "SettledBetViewModelV3")."""
     draw = Random(mix(world.seed, _PLACED, number)).random
     again = Random(mix(world.seed, _SETTLED, number, version)).random
@@ -117,11 +120,14 @@ def _bet(world: World, number: int, version: int, micros: int) -> Json:
     result = (first + version - 1) % 8
     settlement = _Settlement(version, micros, int(draw() * 100), again)
     builder = draw() < _BUILDER_SHARE
-    items = [
+    items: list[Json] = []
+    count, size = _COUNTS[int(draw() * 100)], 0
+    while len(items) < count or size < least_bytes:
+        is_first = not items
         # One lost item loses the whole bet.
-        _item(world, draw, settlement, WIN if i and result == LOSE else result, builder and i == 0)
-        for i in range(_COUNTS[int(draw() * 100)])
-    ]
+        outcome = result if is_first or result != LOSE else WIN
+        items.append(_item(world, draw, settlement, outcome, builder and is_first))
+        size += len(orjson.dumps(_without_nulls(items[-1]))) if least_bytes else 0
     amount = _amount(draw, again)
     multiplier = _multiplier(result, items, again)
     payout = amount["value"] / 10 ** amount["precision"] * multiplier
@@ -130,7 +136,7 @@ def _bet(world: World, number: int, version: int, micros: int) -> Json:
         "betSettlement": result,
         "payoutMultiplier": _number(multiplier),
         "isCancelled": result == REFUND and again() < 0.3,
-        "selections": items if draw() > 0.002 else None,
+        "selections": items if draw() > 0.002 or least_bytes else None,
         "isRejected": result == NONE,
         "settlementTime": settlement.stamp(),
         "payout": _number(payout),
@@ -238,7 +244,7 @@ def _amount(draw: Draw, again: Draw) -> Json:
 def _multiplier(result: int, items: list[Json], again: Draw) -> float:
     if result == WIN:
         product = 1.0
-        for item in items:
+        for item in items[: _COUNTS[-1]]:  # the odds of a large bet would be beyond a double
             product *= item.get("price") or 1
         return round(product, 4)
     fixed = {REFUND: 1.0, HALF_WIN: 1.425, HALF_LOSE: 0.5, PLACE_WIN: 1.2}

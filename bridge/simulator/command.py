@@ -11,26 +11,35 @@ import orjson
 from pydantic import ValidationError
 
 from bridge.errors import SettingsError
-from bridge.simulator.server import run
+from bridge.simulator.server import Simulator, run
 from bridge.simulator.settings import SimulatorSettings
 
 
 def simulate(say: Callable[[str], None], **settings: Any) -> None:
     """Serve until SIGINT or SIGTERM, with settings as in `SimulatorSettings`.
 
-    `say` gets the address and a JSON line for each connection attempt. Raises SettingsError.
+    `say` gets the addresses and a JSON line for each connection attempt. Raises SettingsError.
     """
     try:
         chosen = SimulatorSettings(**settings)
         asyncio.run(
             run(
                 chosen,
-                on_start=lambda simulator: say(f"provider at {simulator.url}"),
+                on_start=lambda simulator: _say_where(simulator, say),
                 on_attempt=lambda attempt: say(orjson.dumps(asdict(attempt), default=str).decode()),
             )
         )
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, e['loc'])) or 'options'}: {e['msg']}" for e in error.errors()]
+        wrong = [
+            f"{'.'.join(map(str, e['loc'])) or 'options'}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors()
+        ]
         raise SettingsError("\n".join(wrong)) from None
     except OSError as error:
-        raise SettingsError(f"cannot listen on {settings.get('host')}: {error}") from None
+        raise SettingsError(f"the simulator cannot start: {error.strerror or error}") from None
+
+
+def _say_where(simulator: Simulator, say: Callable[[str], None]) -> None:
+    say(f"provider at {simulator.url}")
+    if simulator.control_url:
+        say(f"control at {simulator.control_url}")

@@ -26,7 +26,7 @@ class Breach:
     """A limit that an attempt broke."""
 
     at: float
-    """Unix seconds, the provider's clock."""
+    """Unix seconds."""
     revision: int | None
     rule: Rule
     reason: str
@@ -76,7 +76,7 @@ class _Bucket:
 
 
 class Limits:
-    """Judges attempts to connect. Times are Unix seconds of the provider's clock, which never goes back.
+    """Judges attempts to connect. `now` is in Unix seconds and never goes back.
 
     `scale` makes every duration (windows, ages, the bucket) that many times shorter. The drain, which is
     seconds a second, stays as it is.
@@ -91,23 +91,33 @@ class Limits:
         self._large = _Window(5, 1800 / scale)
         self._bucket = _Bucket(3600 / scale, 4)
 
-    def attempt(self, now: float, revision: int | None, *, connected: bool = False) -> Verdict:
+    def kind(self, now: float, revision: int | None, *, ahead: float = 0) -> Kind:
+        """The class of an attempt. The clock that revisions are readings of is `ahead` of `now`."""
+        if not revision or self._age(now, revision, ahead) > self.max_age:
+            return "initial"
+        return "large" if self._age(now, revision, ahead) > self.large_age else "small"
+
+    def attempt(
+        self, now: float, revision: int | None, *, connected: bool = False, ahead: float = 0
+    ) -> Verdict:
         """Enter an attempt in the book and judge it; `connected` says that another connection is active."""
-        age = now - (revision or 0)
+        kind = self.kind(now, revision, ahead=ahead)
         found: list[tuple[Rule, str | None]] = []
         if connected:
             found.append(("active", "another connection is active"))
-        if revision is None or age > self.max_age:
-            kind: Kind = "initial"
+        if kind == "initial":
             found.append(("initial", self._initial.add(now)))
         else:
             found.append(("proper", self._proper.add(now)))
-            if age > self.large_age:
-                kind = "large"
+            if kind == "large":
                 found.append(("large", self._large.add(now)))
             else:
-                kind = "small"
+                age = self._age(now, revision, ahead)
                 found.append(("bucket", self._bucket.add(now, max(0.0, age))))
         breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
         self.breaches += breaches
         return Verdict(kind, breaches[0] if breaches else None)
+
+    @staticmethod
+    def _age(now: float, revision: int | None, ahead: float) -> float:
+        return now + ahead - (revision or 0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from math import inf
+from math import inf, nextafter
 
 from bridge.simulator.stream import Published, Stream
 
@@ -29,6 +29,11 @@ class Log:
         reader = Reader(self, since)
         while reader.due <= until:
             yield reader.take()
+
+    def count(self, until: float) -> int:
+        """How many messages were published until a moment, included."""
+        slots = self.stream.first_slot(nextafter(min(until, self.end), inf))
+        return slots + bisect_right(self.injected, until, key=lambda message: message.at)
 
 
 class Reader:

@@ -1,7 +1,8 @@
-"""The provider without its sockets: who is let in, and what is sent to whom at what moment.
+"""The provider without its sockets: who is let in, what is sent to whom at what moment, what goes wrong.
 
-Time comes in as an argument, in Unix seconds of the provider's clock. A driver asks `connect` about each
-handshake, then calls `frames` of the connection again and again, sleeping until `due` in between.
+Time comes in as an argument, in Unix seconds that never go back (what the provider's clock shows is another
+matter: see `clock`). A driver asks `connect` about each handshake, then calls `frames` of the connection
+again and again, sleeping until `due` in between, and looks again at once when a fault was inflicted.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
+from bridge.simulator.connection import Connection, Farewell
+from bridge.simulator.faults import Clear, ClockJump, Drop, Fault, Forget, Garbage, HalfOpen, Ongoing
 from bridge.simulator.limits import Breach, Kind, Limits
-from bridge.simulator.log import Log, Reader
+from bridge.simulator.log import Log
 from bridge.simulator.stream import Published, Stream
-from bridge.simulator.world import mix
 
-ACCEPTED = 101
+ACCEPTED, UNAUTHORIZED = 101, 401
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,22 @@ class Attempt:
     revision: int | None
     kind: Kind
     status: int
-    """The HTTP status of the answer; 101 when it was let in."""
+    """The HTTP status of the answer; 101 when it was let in, or was refused with a close code."""
     reason: str
     """Why it was refused; empty when it was let in."""
     since: float | None
     """Everything published at or after this moment is sent to it; None when it was refused."""
+    close_code: int | None = None
+    """With what the connection was closed as soon as it was open; None when it was not."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The handshake is answered with this status."""
+    """The handshake is answered with this status or, with a close code, accepted and closed at once."""
 
     status: int
     reason: str
+    close_code: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,69 +57,15 @@ class Policy:
     """What is replayed without a revision or with 0: nothing, or all that is remembered."""
     too_old: Literal["edge", "refuse"] = "edge"
     """A revision older than the memory: replay from the edge of memory, or refuse."""
+    refusal: Literal["status", "close"] = "status"
+    """A refusal is an HTTP status, or a close code right after the handshake."""
     refusal_status: int = 429
+    refusal_close_code: int = 1008
     second_status: int = 409
+    second_close_code: int = 1008
     ping_seconds: float = 5.0
     replay_rate: float = inf
     """Messages a second while a connection has not caught up."""
-
-
-class Connection:
-    """One accepted connection: a place in the log, a ping clock and, while catching up, a pace."""
-
-    def __init__(self, provider: Provider, number: int, now: float, since: float) -> None:
-        self._provider = provider
-        self._number = number
-        self._reader = Reader(provider.log, since)
-        self._opened = now
-        self._pinged = now
-        self._pings = 0
-        self._replayed = 0
-        self._replaying = True
-
-    @property
-    def is_active(self) -> bool:
-        """False once the connection was dropped, replaced or closed."""
-        return self._provider.active is self
-
-    @property
-    def due(self) -> float:
-        """When to look again: at once when no longer active, never while the provider is stalled."""
-        if not self.is_active:
-            return -inf
-        return inf if self._provider.stalled else min(self._message_due, self._ping_due)
-
-    def frames(self, now: float, limit: int) -> list[bytes]:
-        """Up to `limit` messages to send now, and a ping when one is due. Each call moves on."""
-        frames: list[bytes] = []
-        if self._provider.stalled:
-            return frames
-        while len(frames) < limit and self._message_due <= now:
-            frames.append(self._reader.take().body)
-            self._replayed += self._replaying
-        if self._reader.due > now:
-            self._replaying = False
-        if self._ping_due <= now:
-            # One ping stands for all that were due while the client did not read or the provider stalled.
-            self._pinged = now
-            self._pings += 1
-            frames.append(self._ping())
-        return frames
-
-    @property
-    def _message_due(self) -> float:
-        if not self._replaying:
-            return self._reader.due
-        return max(self._reader.due, self._opened + self._replayed / self._provider.policy.replay_rate)
-
-    @property
-    def _ping_due(self) -> float:
-        return self._pinged + self._provider.policy.ping_seconds
-
-    def _ping(self) -> bytes:
-        """A ping (interface, "SettlementFeedMessageDto")."""
-        seed = self._provider.log.stream.world.seed
-        return b'{"pingId":"%016x"}' % mix(seed, self._number, self._pings)
 
 
 class Provider:
@@ -132,8 +83,9 @@ class Provider:
         self.policy = policy or Policy()
         self.active: Connection | None = None
         self.attempts: list[Attempt] = []
-        self.stalled = False
-        """While True nothing is sent, pings neither: to a client the socket is half-open."""
+        self.ongoing = Ongoing()
+        """The faults that last."""
+        self._remembers_from = -inf
         self._on_attempt = on_attempt
 
     @property
@@ -146,40 +98,99 @@ class Provider:
 
         With `second = replace` the connection that was active before is no longer afterwards.
         """
-        second = self.active is not None and self.policy.second == "refuse"
-        verdict = self.limits.attempt(now, revision, connected=second)
-        refusal = self._refusal(now, revision, verdict.breach)
+        ahead = self.log.stream.clock.ahead(now)
+        fault = self.ongoing.refusal(now)
+        refusal = Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
+        kind = self.limits.kind(now, revision, ahead=ahead)
+        # Whoever is not known has no account to charge.
+        if refusal is None or refusal.status != UNAUTHORIZED:
+            second = self.active is not None and self.policy.second == "refuse"
+            verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
+            refusal = refusal or self._refusal(kind, revision, verdict.breach)
         if refusal:
-            self._record(Attempt(now, revision, verdict.kind, refusal.status, refusal.reason, None))
+            status = refusal.status if refusal.close_code is None else ACCEPTED
+            self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
             return refusal
         since = self._replay_from(now, revision)
-        self._record(Attempt(now, revision, verdict.kind, ACCEPTED, "", since))
-        self.active = Connection(self, len(self.attempts), now, since)
+        self._dismiss(Farewell(1001, "another connection took over"))
+        policy = self.policy
+        self.active = Connection(
+            self.log,
+            self.ongoing,
+            now,
+            since=since,
+            number=len(self.attempts),
+            replay_rate=policy.replay_rate,
+            ping_seconds=policy.ping_seconds,
+        )
+        self._record(Attempt(now, revision, kind, ACCEPTED, "", since))
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
         """The connection has ended; nothing happens when another took its place."""
+        connection.is_active = False
         if self.active is connection:
             self.active = None
+
+    def inflict(self, fault: Fault, now: float) -> None:
+        """Let something go wrong from now on. What is published is not changed by it, but for `Garbage`."""
+        match fault:
+            case Drop():
+                self._dismiss(Farewell(fault.code, "dropped", fault.abort))
+            case HalfOpen():
+                if self.active:
+                    self.active.half_open_until = fault.until(now)
+            case Garbage():
+                for body in fault.bodies(len(self.log.injected)):
+                    self.log.inject(body, now)
+            case ClockJump():
+                self.log.stream.clock.step(now, fault.by)
+            case Forget():
+                clock = self.log.stream.clock
+                self._remembers_from = now if fault.before is None else clock.first(fault.before)
+            case Clear():
+                self.ongoing.clear()
+                self.inflict(HalfOpen(seconds=0), now)
+            case _:
+                self.ongoing.begin(fault, now)
+
+    def lasting(self, now: float) -> dict[str, float]:
+        """The faults that go on, by name, each with the moment at which it ends."""
+        half_open = self.active.half_open_until if self.active else -inf
+        ends = {"half-open": half_open} | self.ongoing.ends
+        return {name: end for name, end in ends.items() if end > now}
 
     def published(self, until: float) -> Iterator[Published]:
         """The truth: everything published from the beginning of memory to `until`, in order."""
         return self.log.read(self.log.stream.origin, until)
 
+    def edge(self, now: float) -> float:
+        """Nothing that was published before this moment is replayed."""
+        return max(now - self.limits.max_age, self._remembers_from)
+
     def _record(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
         self._on_attempt(attempt)
 
-    def _refusal(self, now: float, revision: int | None, breach: Breach | None) -> Refusal | None:
+    def _dismiss(self, farewell: Farewell) -> None:
+        if self.active:
+            self.active.farewell = farewell
+            self.disconnect(self.active)
+
+    def _refusal(self, kind: Kind, revision: int | None, breach: Breach | None) -> Refusal | None:
+        policy = self.policy
+        status, code, reason = policy.refusal_status, policy.refusal_close_code, ""
         if breach:
-            status = self.policy.second_status if breach.rule == "active" else self.policy.refusal_status
-            return Refusal(status, breach.reason)
-        if revision and now - revision > self.limits.max_age and self.policy.too_old == "refuse":
-            return Refusal(self.policy.refusal_status, f"revision is older than {self.limits.max_age:g} s")
-        return None
+            reason = breach.reason
+            if breach.rule == "active":
+                status, code = policy.second_status, policy.second_close_code
+        elif revision and kind == "initial" and policy.too_old == "refuse":
+            reason = f"revision is older than {self.limits.max_age:g} s"
+        if not reason:
+            return None
+        return Refusal(status, reason, code if policy.refusal == "close" else None)
 
     def _replay_from(self, now: float, revision: int | None) -> float:
-        edge = now - self.limits.max_age
         if not revision:
-            return edge if self.policy.zero == "everything" else now
-        return min(max(revision, edge), now)
+            return self.edge(now) if self.policy.zero == "everything" else now
+        return min(max(self.log.stream.clock.first(revision), self.edge(now)), now)

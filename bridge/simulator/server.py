@@ -10,23 +10,32 @@ import signal
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from email.utils import formatdate
+from http.client import responses
 from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from bridge.simulator.connection import Connection, Farewell
+from bridge.simulator.control import Control
+from bridge.simulator.faults import Clear, Drop, Fault, Stall
 from bridge.simulator.limits import Breach, Limits
 from bridge.simulator.log import Reader
-from bridge.simulator.provider import Attempt, Connection, Provider, Refusal
+from bridge.simulator.provider import Attempt, Provider
+from bridge.simulator.rest import Rest
+from bridge.simulator.rest_routes import ROOT
 from bridge.simulator.settings import SimulatorSettings
 from bridge.simulator.stream import Published, Stream
 from bridge.simulator.world import World
+from bridge.wsgi import WsgiServer
 
 PATH = "/feed/settlement/v4"
 
@@ -34,7 +43,10 @@ _BATCH = 100
 """Messages made in one go, before the event loop has its turn."""
 _TICK = 0.002
 """Seconds that live messages wait for each other, so that a high rate does not mean a timer for each."""
+_BATCH_BYTES = 1 << 20
 _REPLIES = 10_000
+_CONTROL_SECONDS = 10
+"""The event loop has that long to let a fault happen that the control endpoint was asked for."""
 
 
 class Simulator:
@@ -50,7 +62,8 @@ class Simulator:
         """What clients sent, the newest of it."""
         self._on_attempt = on_attempt
         self._kicked = asyncio.Event()
-        self._accepted: dict[ServerConnection, Connection] = {}
+        self._accepted: dict[ServerConnection, Connection | Farewell] = {}
+        """The handshakes that were let in, if only to be closed at once."""
         self._releases: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -59,19 +72,30 @@ class Simulator:
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
         stream = Stream(
-            World(settings.seed, origin),
+            World(settings.seed, origin, settings.sizes),
             origin=origin,
             rate=settings.rate,
+            burst=settings.burst,
             resettle=settings.resettle,
             disorder=settings.disorder_seconds,
+            large_every=settings.large_every,
+            large_bytes=settings.large_bytes,
         )
         self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
-        self._server = await self._listen()
+        self.rest = Rest(stream.world, settings.api)
+        self._loop = asyncio.get_running_loop()
+        self._control = self._serve_control()
+        try:
+            self._server = await self._listen()
+        except BaseException:
+            self._close_control()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await asyncio.to_thread(self._close_control)
         self._server.close()
         await self._server.wait_closed()
         await asyncio.gather(*self._releases)
@@ -84,6 +108,11 @@ class Simulator:
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property
+    def control_url(self) -> str | None:
+        """The base address of the control endpoint; None without one."""
+        return self._control.url if self._control else None
+
+    @property
     def connections(self) -> list[Attempt]:
         """The log of connections: every attempt, when, with what revision, and how it was answered."""
         return self._provider.attempts
@@ -94,11 +123,15 @@ class Simulator:
         return self._provider.breaches
 
     def now(self) -> float:
-        """The provider's clock, Unix seconds. It never goes back."""
+        """The time that things happen at, Unix seconds. It never goes back."""
         return time.monotonic() + self._clock_offset
 
+    def clock(self) -> float:
+        """What the provider's clock shows, Unix seconds: equal to `now` until a `ClockJump`."""
+        return self._provider.log.stream.clock.reading(self.now())
+
     def published(self, until: float | None = None) -> Iterator[Published]:
-        """The truth: all that was published, in order, until now or until a time of the provider's clock.
+        """The truth: all that was published, in order, until now or until a moment before.
 
         It begins with the history. It is made again from the seed, at about 0.1 ms a message.
         """
@@ -124,22 +157,48 @@ class Simulator:
         self._kick()
         return message
 
+    def inflict(self, fault: Fault) -> float:
+        """Let something go wrong. Returns the moment, Unix seconds."""
+        now = self.now()
+        self._provider.inflict(fault, now)
+        for socket, connection in self._accepted.items():
+            # At once, even when the client does not read and so holds up what would be closed in order.
+            if isinstance(connection, Connection) and connection.farewell and connection.farewell.abort:
+                socket.transport.abort()
+        self._kick()
+        return now
+
     async def drop(self, *, abort: bool = False) -> None:
         """Close the active connection now; with `abort` without a closing handshake."""
-        for socket, connection in list(self._accepted.items()):
-            if connection.is_active:
-                if abort:
-                    socket.transport.abort()
-                await socket.close(1001)
+        dropped = [s for s, c in self._accepted.items() if isinstance(c, Connection) and c.is_active]
+        self.inflict(Drop(abort=abort))
+        for socket in dropped:
+            await socket.close(1001, "dropped")
 
     def stall(self) -> None:
         """Send nothing any more, not even pings, but keep the connection: a half-open socket."""
-        self._provider.stalled = True
+        self.inflict(Stall())
 
     def resume(self) -> None:
-        """End `stall`; what was published meanwhile goes out."""
-        self._provider.stalled = False
-        self._kick()
+        """End every fault that lasts; what was published meanwhile goes out."""
+        self.inflict(Clear())
+
+    def _serve_control(self) -> WsgiServer | None:
+        settings = self.settings
+        if settings.control_port is None:
+            return None
+        facts = {"seed": settings.seed, "rate": settings.rate, "limits_scale": settings.limits_scale}
+        control = Control(self._provider, now=self.now, inflict=self._inflict_from_thread, facts=facts)
+        return WsgiServer(control, settings.host, settings.control_port)
+
+    def _close_control(self) -> None:
+        if self._control:
+            self._control.close()
+
+    def _inflict_from_thread(self, fault: Fault) -> float:
+        moment: Future[float] = Future()
+        self._loop.call_soon_threadsafe(lambda: moment.set_result(self.inflict(fault)))
+        return moment.result(_CONTROL_SECONDS)
 
     async def _listen(self) -> Server:
         try:
@@ -166,10 +225,12 @@ class Simulator:
             ping_interval=None,
         )
 
-    def _answer(self, socket: ServerConnection, request: Request) -> Response | None:
+    def _answer(self, socket: ServerConnection, request: Request) -> Response | Awaitable[Response] | None:
         """None to accept the handshake, or the response that refuses it."""
         address = urlsplit(request.path)
         query = parse_qs(address.query, keep_blank_values=True)
+        if address.path.startswith(ROOT):
+            return self._answer_rest(request)
         if address.path != PATH:
             return socket.respond(404, f"there is only {PATH} here\n")
         if request.headers.get("Upgrade", "").lower() != "websocket":
@@ -180,15 +241,29 @@ class Simulator:
         if revision is not None and not re.fullmatch(r"[0-9]{1,15}", revision):
             return socket.respond(400, "revision must be a Unix timestamp in seconds\n")
         answer = self._provider.connect(self.now(), None if revision is None else int(revision))
-        if isinstance(answer, Refusal):
+        if isinstance(answer, Connection):
+            self._let_in(socket, answer)
+        elif answer.close_code is None:
             return socket.respond(answer.status, f"{answer.reason}\n")
+        else:
+            self._let_in(socket, Farewell(answer.close_code, answer.reason))
+        return None
+
+    def _let_in(self, socket: ServerConnection, answer: Connection | Farewell) -> None:
         self._accepted[socket] = answer
         # Not left to the handler, which never runs when the client goes away during the handshake.
         release = asyncio.create_task(self._release(socket, answer))
         self._releases.add(release)
         release.add_done_callback(self._releases.discard)
         self._kick()  # so that a connection that was replaced ends now
-        return None
+
+    async def _answer_rest(self, request: Request) -> Response:
+        credentials = ", ".join(request.headers.get_all("Authorization"))
+        answer = self.rest.answer(self.now(), request.path, credentials)
+        await asyncio.sleep(answer.delay)
+        headers = {"Date": "", "Connection": "close", "Content-Length": str(len(answer.body))}
+        reason = responses.get(answer.status, "")
+        return Response(answer.status, reason, Headers(headers | answer.headers), answer.body)
 
     def _is_known(self, request: Request, query: dict[str, list[str]]) -> bool:
         settings = self.settings
@@ -206,17 +281,21 @@ class Simulator:
     def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
         """Any answer to a handshake carries the time of the provider's clock, not of this machine's."""
         del response.headers["Date"]
-        response.headers["Date"] = formatdate(self.now(), usegmt=True)
+        response.headers["Date"] = formatdate(self.clock(), usegmt=True)
 
-    async def _release(self, socket: ServerConnection, connection: Connection) -> None:
+    async def _release(self, socket: ServerConnection, answer: Connection | Farewell) -> None:
         await socket.wait_closed()
-        self._provider.disconnect(connection)
+        if isinstance(answer, Connection):
+            self._provider.disconnect(answer)
         del self._accepted[socket]
         self._kick()
 
     async def _serve_connection(self, socket: ServerConnection) -> None:
         connection = self._accepted.get(socket)
         if connection is None:  # the client was gone as soon as it was let in
+            return
+        if isinstance(connection, Farewell):
+            await socket.close(connection.code, connection.reason)
             return
         reader = asyncio.create_task(self._read(socket))
         try:
@@ -233,10 +312,17 @@ class Simulator:
     async def _send(self, socket: ServerConnection, connection: Connection) -> None:
         """Send what is due until the connection ends. A client that does not read holds this up."""
         while connection.is_active:
-            for frame in connection.frames(self.now(), _BATCH):
-                await socket.send(frame, text=_is_text(frame))
+            for frame in connection.frames(self.now(), _BATCH, _BATCH_BYTES):
+                await socket.send(self._fragments(frame), text=_is_text(frame))
             await self._sleep(connection.due)
-        await socket.close(1001, "another connection took over")
+        if farewell := connection.farewell:
+            await socket.close(farewell.code, farewell.reason)
+
+    def _fragments(self, frame: bytes) -> bytes | list[bytes]:
+        size = self.settings.fragment_bytes
+        if not size or len(frame) <= size:
+            return frame
+        return [frame[start : start + size] for start in range(0, len(frame), size)]
 
     async def _sleep(self, until: float) -> None:
         """Until a time of the provider's clock, or until something changed."""

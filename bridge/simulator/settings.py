@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import inf
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FilePath, SecretStr, model_validator
 
+from bridge.simulator.faults import CloseCode, Status
 from bridge.simulator.provider import Policy
+from bridge.simulator.rest_policy import RestPolicy
+from bridge.simulator.world import Sizes
 
-Status = Annotated[int, Field(ge=300, le=599)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -23,14 +24,22 @@ class SimulatorSettings(BaseModel):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8900
     """When it is taken, or 0, any free port is used instead."""
-    certificate: Path | None = None
+    certificate: FilePath | None = None
     """PEM file with the certificate chain and the private key; TLS when set."""
     compression: Literal["deflate", "none"] = "deflate"
     """Whether permessage-deflate is agreed to when a client offers it."""
 
     seed: int = 1
     rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
-    """Messages a second."""
+    """Messages a second, on average."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """So many are published at one moment."""
+    large_every: Annotated[int, Field(ge=0)] = 0
+    """Of so many bets one is large; none with 0."""
+    large_bytes: Annotated[int, Field(ge=1, le=64 * 1024 * 1024)] = 1_000_000
+    """The least size of a large bet's message, which has as many selections as that takes."""
+    fragment_bytes: Annotated[int, Field(ge=0)] = 0
+    """A message that is longer goes out in several frames, each of so many bytes; in one with 0."""
     history_seconds: Seconds = 0
     """How long the stream already ran when the simulator starts."""
     resettle: Share = 0.05
@@ -49,17 +58,30 @@ class SimulatorSettings(BaseModel):
     """What is replayed without a revision, or with 0."""
     too_old: Literal["edge", "refuse"] = "edge"
     """A revision older than the memory: replay from the edge of memory, or refuse."""
+    refusal: Literal["status", "close"] = "status"
+    """A refusal is an HTTP status, or a close code right after the handshake."""
     refusal_status: Status = 429
     """HTTP status of a refusal for a limit."""
+    refusal_close_code: CloseCode = 1008
+    """Close code of a refusal for a limit."""
     second_status: Status = 409
     """HTTP status of a refusal because another connection is active."""
+    second_close_code: CloseCode = 1008
+    """Close code of a refusal because another connection is active."""
     clock_skew_seconds: Annotated[float, Field(allow_inf_nan=False)] = 0
     """How far the provider's clock is ahead of this machine's."""
+    control_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    """Port of the control endpoint, on the same host: 0 is any free one, None is none."""
 
     auth: Literal["none", "bearer", "header", "query"] = "none"
     auth_name: str | None = None
     """Name of the header or of the query parameter."""
     auth_value: SecretStr | None = None
+
+    sizes: Sizes = Sizes()
+    """How much of everything the world has; the feed and the REST side share it."""
+    api: RestPolicy = RestPolicy()
+    """The translations and currency endpoints."""
 
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
@@ -75,8 +97,11 @@ class SimulatorSettings(BaseModel):
             second=self.second,
             zero=self.zero,
             too_old=self.too_old,
+            refusal=self.refusal,
             refusal_status=self.refusal_status,
+            refusal_close_code=self.refusal_close_code,
             second_status=self.second_status,
+            second_close_code=self.second_close_code,
             ping_seconds=self.ping_seconds,
             replay_rate=self.replay_rate,
         )

@@ -1,10 +1,10 @@
 """What the provider publishes, as a pure function of the slot number.
 
-Slot n is published at origin + n / rate and holds one message: the first settlement of a bet, or a
-resettlement of an earlier one. Which one a slot resettles is not remembered but worked out: slots come
-in blocks, blocks in lanes, and a lane of one block is a permutation of the same lane some blocks before.
-A permutation has each message resettled at most once by its successor, so versions rise by one along the
-chain, and any slot can be made without the others. Days of messages cost no memory.
+Slot n is published at origin + n / rate, or with the first slot of its burst, and holds one message: the
+first settlement of a bet, or a resettlement of an earlier one. Which one a slot resettles is not remembered
+but worked out: slots come in blocks, blocks in lanes, and a lane of one block is a permutation of the same
+lane some blocks before. A permutation has each message resettled at most once by its successor, so versions
+rise by one along the chain, and any slot can be made without the others. Days of messages cost no memory.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import orjson
 
 from bridge.simulator.bets import message
+from bridge.simulator.clock import Clock
 from bridge.simulator.world import World, mix
 
 _LANE = 64
@@ -30,42 +31,60 @@ class Published:
     """One message as it was published."""
 
     at: float
-    """When, in Unix seconds of the provider's clock."""
+    """When, in Unix seconds; this time never steps (see `clock`)."""
     seq: int
     """Number of its slot, from 0; negative for what was injected."""
     bet_id: str | None
     """None for what was injected: it need not be a bet."""
     body: bytes
+    version: int | None = None
+    """The bet's `settlementVersion`; None for what was injected."""
 
 
 class Stream:
     """The endless stream of one seed.
 
-    `origin` is the time of slot 0 (Unix seconds), `rate` in messages a second, `resettle` the share of
-    messages that settle an earlier bet again (less until there are earlier ones), `disorder` how long, in
-    seconds, a message's `settlementTime` may lie before its publication.
+    `origin` is the time of slot 0 (Unix seconds), `rate` in messages a second, of which `burst` come at one
+    moment, `resettle` the share of messages that settle an earlier bet again (less until there are earlier
+    ones), `disorder` how long, in seconds, a message's `settlementTime` may lie before its publication. Of
+    every `large_every` bets (0: none) one has so many selections that its message is of `large_bytes` or
+    more. `clock` gives the times that messages carry.
     """
 
     def __init__(
-        self, world: World, *, origin: float, rate: float, resettle: float = 0.05, disorder: float = 2.0
+        self,
+        world: World,
+        *,
+        origin: float,
+        rate: float,
+        burst: int = 1,
+        resettle: float = 0.05,
+        disorder: float = 2.0,
+        large_every: int = 0,
+        large_bytes: int = 1_000_000,
+        clock: Clock | None = None,
     ) -> None:
         self.world = world
         self.origin = origin
+        self.clock = clock or Clock()
         self._rate = rate
+        self._burst = burst
         self._resettle = int(resettle * 2**64)
         self._disorder = disorder
+        self._large_every = large_every
+        self._large_bytes = large_bytes
 
     def at(self, slot: int) -> float:
         """When the slot is published, Unix seconds. Never falls as the slot rises."""
-        return self.origin + slot / self._rate
+        return self.origin + slot // self._burst * self._burst / self._rate
 
     def first_slot(self, time: float) -> int:
         """The first slot published at `time` or later."""
-        # One slot early, as rounding may be off, and nothing published at `time` may be missed.
-        slot = max(0, int((time - self.origin) * self._rate) - 1)
-        while self.at(slot) < time:
-            slot += 1
-        return slot
+        # A burst early, as rounding may be off, and nothing published at `time` may be missed.
+        burst = max(0, int((time - self.origin) * self._rate / self._burst) - 1)
+        while self.at(burst * self._burst) < time:
+            burst += 1
+        return burst * self._burst
 
     def message(self, slot: int) -> Published:
         """The message of a slot, as the bytes that go out (interface, "SettlementFeedMessageDto")."""
@@ -73,8 +92,10 @@ class Stream:
         at = self.at(slot)
         delay = self._disorder * (mix(self.world.seed, _DELAY, slot) / 2**64)
         # One microsecond earlier, for the seventh digit that `timestamp` adds.
-        content = message(self.world, number, version, int((at - delay) * 1e6) - 1)
-        return Published(at, slot, content["data"]["betId"], orjson.dumps(content))
+        micros = int((self.clock.reading(at) - delay) * 1e6) - 1
+        is_large = self._large_every > 0 and number % self._large_every == self._large_every - 1
+        content = message(self.world, number, version, micros, self._large_bytes if is_large else 0)
+        return Published(at, slot, content["data"]["betId"], orjson.dumps(content), version)
 
     def messages(self, since: float, until: float) -> Iterator[Published]:
         """Everything published from `since` on and before `until`, in order."""

@@ -134,6 +134,10 @@ _RACE_MARKETS = (
 _OUTRIGHT_MARKETS = (_MarketType(301, "Outright winner", 0),)
 _RUNNERS = 8
 
+FIRST_SPORT, FIRST_REGION = 1, 100
+"""The first ids of those that are named by their number."""
+SELECTIONS_A_MARKET = 100
+"""The id of a selection is its market's times this, and its place in it."""
 _FIRST_LEAGUE, _FIRST_COMPETITOR, _FIRST_EVENT = 5_000, 60_000, 20_000_000
 
 
@@ -148,7 +152,9 @@ class World:
         sizes = sizes or Sizes()
         self._newest = datetime.fromtimestamp(epoch // 3600 * 3600, UTC)
         self.sports = tuple(self._sport(i) for i in range(sizes.sports))
-        self.regions = tuple(Region(100 + i, names.name(names.REGIONS, i)) for i in range(sizes.regions))
+        self.regions = tuple(
+            Region(FIRST_REGION + i, names.name(names.REGIONS, i)) for i in range(sizes.regions)
+        )
         self.leagues = tuple(self._league(i) for i in range(sizes.leagues))
         self.competitors = tuple(self._competitor(i) for i in range(sizes.competitors))
         self.events = tuple(self._event(i) for i in range(sizes.events))
@@ -156,7 +162,7 @@ class World:
     @staticmethod
     def _sport(index: int) -> Sport:
         name = names.name(names.SPORTS, index)
-        return Sport(1 + index, name, name in names.RACES)
+        return Sport(FIRST_SPORT + index, name, name in names.RACES)
 
     def _league(self, index: int) -> League:
         sport = self.sports[index % len(self.sports)]
@@ -196,12 +202,18 @@ class World:
         )
 
 
+def market_types(sport: Sport) -> tuple[int, ...]:
+    """Ids of all types of markets that events of the sport may have."""
+    types = (_RACE_MARKETS if sport.is_race else _MATCH_MARKETS) + _OUTRIGHT_MARKETS
+    return tuple(kind.id for kind in types)
+
+
 def _markets(event_id: int, is_outright: bool, is_race: bool, runners: int) -> tuple[Market, ...]:
     types = _OUTRIGHT_MARKETS if is_outright else _RACE_MARKETS if is_race else _MATCH_MARKETS
     markets: list[Market] = []
     for kind in types:
         for properties in kind.lines:
             market_id = event_id * 1000 + len(markets)
-            selections = tuple(market_id * 100 + i for i in range(kind.selections or runners))
+            selections = tuple(market_id * SELECTIONS_A_MARKET + i for i in range(kind.selections or runners))
             markets.append(Market(market_id, kind.id, kind.name, properties, selections))
     return tuple(markets)

@@ -14,6 +14,7 @@ from pydantic import SecretStr, ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from bridge.simulator.faults import ClockJump, HalfOpen
 from bridge.simulator.server import PATH, Simulator, run
 from bridge.simulator.settings import SimulatorSettings
 
@@ -144,6 +145,73 @@ async def test_a_drop_closes_the_connection() -> None:
                 assert (caught.value.rcvd.code if caught.value.rcvd else None) == code
 
 
+async def test_a_refusal_can_be_a_close_code() -> None:
+    """The handshake is accepted and the connection closed at once, with code and reason; none is open."""
+    wanted = settings(refusal="close", refusal_close_code=4029, second_close_code=4009)
+    async with Simulator(wanted) as simulator:
+        async with dial(simulator) as first:
+            async with dial(simulator) as second, asyncio.timeout(5):
+                with pytest.raises(ConnectionClosed) as caught:
+                    await second.recv()
+            assert caught.value.rcvd is not None
+            assert (caught.value.rcvd.code, caught.value.rcvd.reason) == (
+                4009,
+                "active: another connection is active",
+            )
+            assert len(await read(first, 1)) == 1
+        for _ in range(3):
+            async with dial(simulator):
+                pass
+        async with dial(simulator) as sixth, asyncio.timeout(5):
+            with pytest.raises(ConnectionClosed) as caught:
+                await sixth.recv()
+        assert caught.value.rcvd is not None
+        assert caught.value.rcvd.code == 4029
+
+
+async def test_long_messages_go_out_in_fragments() -> None:
+    """Frames have the size asked for, the last what is left, and the messages are whole."""
+    wanted = settings(rate=20, fragment_bytes=4000, large_every=2, large_bytes=10_000)
+    async with Simulator(wanted) as simulator, asyncio.timeout(10):
+        async with dial(simulator, "?revision=0") as socket:
+            whole = await read(socket, 6)
+        async with dial(simulator, "?revision=0") as socket:
+            sizes: list[list[int]] = []
+            for _ in range(6):
+                sizes.append([len(part) async for part in socket.recv_streaming(decode=False)])
+        bodies = {message.body for message in simulator.published()}
+    assert set(whole) <= bodies
+    long = [message for message in sizes if sum(message) > 4000]
+    assert long
+    for first, *rest in long:
+        assert {first, *rest[:-2]} == {4000}
+    assert [len(message) for message in sizes if sum(message) <= 4000] == [1] * (6 - len(long))
+
+
+async def test_after_half_open_a_new_connection_is_served() -> None:
+    """The old one gets nothing more, though it stays open."""
+    async with Simulator(settings(second="replace")) as simulator, dial(simulator) as first:
+        got = await read(first, 10)
+        simulator.inflict(HalfOpen())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(drain(first, got), 0.2)
+        async with dial(simulator) as second:
+            assert len(await read(second, 10)) == 10
+
+
+async def test_a_client_that_does_not_read_can_be_cut_off() -> None:
+    """An abort does not wait for what is under way."""
+    async with (
+        asyncio.timeout(10),
+        Simulator(settings(rate=20_000)) as simulator,
+        dial(simulator, max_queue=1),
+    ):
+        await asyncio.sleep(0.3)
+        await simulator.drop(abort=True)
+        async with dial(simulator) as again:
+            assert len(await read(again, 1)) == 1
+
+
 async def test_stalling_and_resuming_loses_nothing() -> None:
     """A stalled provider sends nothing; resumed, it goes on where it stopped."""
     async with Simulator(settings()) as simulator, dial(simulator) as socket:
@@ -228,6 +296,18 @@ async def test_the_date_header_is_the_providers_clock() -> None:
             assert len(response.headers.get_all("Date")) == 1
             moment = parsedate_to_datetime(response.headers["Date"]).timestamp()
             assert moment == pytest.approx(time.time() + 7200, abs=3)
+
+
+async def test_a_clock_jump_is_in_the_date_header() -> None:
+    """The time of what happens goes on as before."""
+    async with Simulator(settings()) as simulator:
+        simulator.inflict(ClockJump(by=-7200))
+        assert simulator.clock() == pytest.approx(simulator.now() - 7200, abs=1)
+        async with dial(simulator) as socket:
+            assert socket.response is not None
+            moment = parsedate_to_datetime(socket.response.headers["Date"]).timestamp()
+            assert moment == pytest.approx(time.time() - 7200, abs=3)
+        assert simulator.connections[0].at == pytest.approx(time.time(), abs=3)
 
 
 async def test_a_taken_port_is_replaced_by_a_free_one() -> None:

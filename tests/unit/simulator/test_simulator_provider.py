@@ -4,46 +4,17 @@ from __future__ import annotations
 
 from math import inf
 
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.simulator.connection import Connection
 from bridge.simulator.limits import Limits
-from bridge.simulator.provider import Attempt, Connection, Policy, Provider, Refusal
+from bridge.simulator.provider import Attempt, Policy, Provider, Refusal
 from bridge.simulator.stream import Stream
 from bridge.simulator.world import World
-
-ORIGIN = 1_790_000_000.0
-NOW = ORIGIN + 100
-
-
-def provider(stream: Stream, policy: Policy | None = None, scale: float = 1) -> Provider:
-    return Provider(stream, Limits(scale), policy)
-
-
-def let_in(feed: Provider, now: float, revision: int | None) -> Connection:
-    answer = feed.connect(now, revision)
-    assert isinstance(answer, Connection), answer
-    return answer
-
-
-def received(connection: Connection, start: float, end: float, limit: int = 100) -> list[bytes]:
-    """All that a client gets from `start` to `end` when it always reads, pings included."""
-    got: list[bytes] = []
-    now = start
-    while now <= end:
-        got += connection.frames(now, limit)
-        now = max(now, connection.due)
-    return got
-
-
-def bets(frames: list[bytes]) -> list[bytes]:
-    return [frame for frame in frames if b'"data":' in frame]
-
-
-def pings(frames: list[bytes]) -> list[str]:
-    return [message["pingId"] for message in map(orjson.loads, frames) if "data" not in message]
+from tests.unit.simulator.conftest import ORIGIN
+from tests.unit.simulator.feed import NOW, bets, let_in, pings, provider, received
 
 
 @settings(deadline=None, max_examples=40)
@@ -135,6 +106,30 @@ def test_a_broken_limit_refuses(stream: Stream) -> None:
     assert [breach.rule for breach in feed.breaches] == ["proper"]
 
 
+def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
+    """With refusal = close, limits and a second connection are refused with codes of their own."""
+    feed = provider(stream, Policy(refusal="close", refusal_close_code=4029, second_close_code=4009))
+    first = let_in(feed, NOW, int(NOW))
+    feed.connect(NOW + 1, int(NOW))
+    feed.disconnect(first)
+    for i in (2, 3, 4):
+        feed.disconnect(let_in(feed, NOW + i, int(NOW)))
+    answer = feed.connect(NOW + 5, int(NOW))
+    assert isinstance(answer, Refusal)
+    assert answer.close_code == 4029
+    told = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
+    let = (101, None, False)
+    assert told == [let, (101, 4009, True), let, let, let, (101, 4029, True)]
+
+
+def test_frames_are_bounded_by_their_size(stream: Stream) -> None:
+    """No message is added to so many bytes or more, and the rest comes with the next call."""
+    connection = let_in(provider(stream), NOW, int(NOW) - 1)
+    sizes = [len(message.body) for message in stream.messages(NOW - 1, NOW)]
+    assert [len(frame) for frame in connection.frames(NOW, 100, sum(sizes[:3]))] == sizes[:3]
+    assert [len(frame) for frame in connection.frames(NOW, 100, 1)] == sizes[3:4]
+
+
 def test_pings_come_on_time_and_differ(stream: Stream) -> None:
     """Every five seconds, during the replay as well, each with an id of its own."""
     frames = received(let_in(provider(stream, Policy(replay_rate=200)), NOW, int(NOW) - 60), NOW, NOW + 26)
@@ -160,19 +155,6 @@ def test_replay_keeps_its_pace_and_live_does_not(stream: Stream) -> None:
     assert len(bets(received(connection, NOW + 5.01, NOW + 20))) == pytest.approx(4000, abs=4)
     live = let_in(provider(stream, Policy(replay_rate=50)), NOW, None)
     assert len(bets(received(live, NOW, NOW + 5))) == 1001
-
-
-def test_a_stalled_provider_is_silent_and_loses_nothing(stream: Stream) -> None:
-    """Stalled, neither data nor pings are sent; afterwards all of it comes, with one ping."""
-    feed = provider(stream)
-    connection = let_in(feed, NOW, int(NOW))
-    feed.stalled = True
-    assert connection.frames(NOW + 30, 10**6) == []
-    assert connection.due == inf
-    feed.stalled = False
-    frames = received(connection, NOW + 30, NOW + 30, limit=10_000)
-    assert bets(frames) == [message.body for message in feed.log.read(NOW, NOW + 30)]
-    assert len(pings(frames)) == 1
 
 
 def test_what_was_injected_is_replayed_at_its_place(stream: Stream) -> None:

@@ -42,10 +42,12 @@ def test_any_slot_can_be_had_alone(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.3, 7.0, 200.0, 9999.0])
-@given(slot=st.integers(0, 10**9), part=st.floats(0, 0.99))
-def test_the_first_slot_of_a_time_is_exact(world: World, rate: float, slot: int, part: float) -> None:
+@given(slot=st.integers(0, 10**9), part=st.floats(0, 0.99), burst=st.sampled_from([1, 2, 7, 5000]))
+def test_the_first_slot_of_a_time_is_exact(
+    world: World, rate: float, slot: int, part: float, burst: int
+) -> None:
     """No slot published at or after a time is missed, and none published before it is taken."""
-    stream = Stream(world, origin=ORIGIN, rate=rate)
+    stream = Stream(world, origin=ORIGIN, rate=rate, burst=burst)
     for time in (stream.at(slot), nextafter(stream.at(slot), inf), stream.at(slot) + part / rate):
         first = stream.first_slot(time)
         assert stream.at(first) >= time
@@ -108,3 +110,48 @@ def test_publication_never_goes_back(stream: Stream) -> None:
     times = [message.at for message in stream.messages(ORIGIN + 3, ORIGIN + 5)]
     assert times == sorted(times)
     assert (times[0], len(times)) == (ORIGIN + 3, 400)
+
+
+def test_bursts_keep_the_rate(world: World) -> None:
+    """Messages come so many at a moment, with as much time between as the rate asks for."""
+    stream = Stream(world, origin=ORIGIN, rate=200, burst=50)
+    times = [message.at - ORIGIN for message in stream.messages(ORIGIN, ORIGIN + 1)]
+    assert times == [0.0] * 50 + [0.25] * 50 + [0.5] * 50 + [0.75] * 50
+    assert stream.first_slot(ORIGIN + 0.25) == 50
+
+
+def test_large_bets_have_many_selections(world: World) -> None:
+    """Each tenth bet is of the size asked for, whichever its form, and the others are as they were."""
+    plain = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
+    large = 0
+    for slot in range(800):
+        message, as_was = stream.message(slot), plain.message(slot)
+        number = int((message.bet_id or "")[19:].replace("-", ""), 16)
+        if number % 10 == 9:
+            large += 1
+            assert 100_000 <= len(message.body) < 150_000
+            assert (message.bet_id, message.version) == (as_was.bet_id, as_was.version)
+        else:
+            assert message == as_was
+    assert large == pytest.approx(80, abs=30)
+
+
+def test_a_large_bet_is_never_without_selections(world: World) -> None:
+    """Where another bet's selections would be null, a large one has them."""
+    plain = Stream(world, origin=ORIGIN, rate=200)
+    slot = next(slot for slot in range(9000) if not bet(plain.message(slot).body).get("selections"))
+    stream = Stream(world, origin=ORIGIN, rate=200, large_every=1, large_bytes=1)
+    assert bet(stream.message(slot).body)["selections"]
+
+
+def test_a_large_bet_is_one_of_the_interface(world: World) -> None:
+    """A message of a megabyte has finite numbers and selections of the world."""
+    stream = Stream(world, origin=ORIGIN, rate=200, large_every=1)
+    selections = {id_ for event in world.events for market in event.markets for id_ in market.selections}
+    for slot in range(6):
+        data = bet(stream.message(slot).body)
+        assert data["payout"] is not None
+        assert data["payoutMultiplier"] is not None
+        assert {item["selectionId"] for item in data["selections"]} <= selections
+        assert len(data["selections"]) > 1000

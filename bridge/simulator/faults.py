@@ -1,0 +1,189 @@
+"""What can go wrong at the provider, each with what a tester may choose about it.
+
+A fault is inflicted on a `Provider` at a moment. Those with `seconds` last so long, or until `Clear` where
+it is None; the same fault again takes the place of the one before, so 0 seconds ends it.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Status = Annotated[int, Field(ge=200, le=599)]
+"""An HTTP status that does not let anybody in."""
+
+
+def _may_be_sent(code: int) -> int:
+    if not (1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code <= 4999):
+        raise ValueError("must be a close code that may be sent: 1000-1003, 1007-1014 or 3000-4999")
+    return code
+
+
+CloseCode = Annotated[int, AfterValidator(_may_be_sent)]
+"""A close code of a WebSocket (RFC 6455, 7.4)."""
+
+
+_LATE_SECONDS = 0.05
+"""What a driver that wakes up late may make up for: timers are not exact, and a pace is to be kept."""
+
+
+class _Fault(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Lasting(_Fault):
+    """A fault that goes on for so many seconds, or until `Clear`."""
+
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+    def until(self, now: float) -> float:
+        """When it ends if it begins now; infinity for one that has to be cleared."""
+        return inf if self.seconds is None else now + self.seconds
+
+
+class Drop(_Fault):
+    """The active connection ends: with this close code, or with `abort` without a closing handshake."""
+
+    code: CloseCode = 1001
+    abort: bool = False
+
+
+class Stall(Lasting):
+    """The provider sends nothing to anybody, pings neither. Afterwards all that was published goes out."""
+
+
+class HalfOpen(Lasting):
+    """The connection active now gets nothing more, pings neither; one opened later is served."""
+
+
+class Pause(Lasting):
+    """No data is sent while pings go on, even in the middle of a replay. Afterwards all of it goes out."""
+
+
+class Slow(Lasting):
+    """At most so many messages a second are sent; pings come on time."""
+
+    per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1
+
+
+class Garbage(_Fault):
+    """Publish `count` malformed messages, or the text `body` so many times, as part of the truth."""
+
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
+    body: str | None = None
+
+    def bodies(self, first: int) -> list[bytes]:
+        """The messages. No two are alike when each call goes on with the number it came to."""
+        if self.body is not None:
+            return [self.body.encode()] * self.count
+        return [_MALFORMED[n % len(_MALFORMED)] % n for n in range(first, first + self.count)]
+
+
+class Refuse(Lasting):
+    """Handshakes are refused: the next `count` where that is given, or all of them meanwhile.
+
+    With a close code the handshake is accepted and the connection closed at once. Any refusal but 401
+    counts as an attempt.
+    """
+
+    count: Annotated[int, Field(ge=1)] | None = None
+    status: Status = 503
+    close_code: CloseCode | None = None
+
+
+class ClockJump(_Fault):
+    """The provider's clock steps by so many seconds: `Date`, the age of revisions, and `settlementTime`."""
+
+    by: Annotated[float, Field(ge=-1e8, le=1e8)]
+
+
+class Forget(_Fault):
+    """Replays begin at `before` (Unix seconds, the provider's clock; now where None) or later, in silence."""
+
+    before: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+
+
+class Clear(_Fault):
+    """End every fault that lasts. The clock stays where it is, and what was forgotten stays so."""
+
+
+Fault = Drop | Stall | HalfOpen | Pause | Slow | Garbage | Refuse | ClockJump | Forget | Clear
+
+FAULTS: dict[str, type[Fault]] = {
+    "drop": Drop,
+    "stall": Stall,
+    "half-open": HalfOpen,
+    "pause": Pause,
+    "slow": Slow,
+    "garbage": Garbage,
+    "refuse": Refuse,
+    "clock-jump": ClockJump,
+    "forget": Forget,
+    "clear": Clear,
+}
+"""By the name that the control endpoint knows it by."""
+
+_MALFORMED = (
+    b'{"data":{"betId":"cut off %d',
+    b"\xff\xfe binary %d",
+    b'{"data":{"betId":%d}}',
+    b'{"data":{"betSettlement":1,"settlementVersion":%d}}',
+    b"[%d]",
+    b'{"data":"text %d"}',
+)
+"""No JSON, no text, an id of the wrong type, no id, no object, no bet."""
+
+
+class Pace:
+    """When the next message may go out, at `rate` messages a second from `start` on."""
+
+    def __init__(self, rate: float, start: float) -> None:
+        self.due = start
+        self._gap = 1 / rate
+
+    def took(self, now: float) -> None:
+        """A message went out now."""
+        self.due = max(self.due, now - _LATE_SECONDS) + self._gap
+
+
+class Ongoing:
+    """The faults of a provider that last, but for `HalfOpen`, which is of one connection."""
+
+    def __init__(self) -> None:
+        self.pace = Pace(inf, -inf)
+        """That of `Slow`, of no meaning after its end."""
+        self._until: dict[type[Lasting], float] = {}
+        self._refuse = Refuse()
+        self._refused = 0
+
+    @property
+    def ends(self) -> dict[str, float]:
+        """When each ends or has ended, by the name in `FAULTS`."""
+        return {name: self._until[kind] for name, kind in FAULTS.items() if kind in self._until}
+
+    def until(self, kind: type[Lasting]) -> float:
+        """When it ends: -infinity for one that there never was."""
+        return self._until.get(kind, -inf)
+
+    def begin(self, fault: Lasting, now: float) -> None:
+        """From now on, in the place of another of its kind."""
+        self._until[type(fault)] = fault.until(now)
+        if isinstance(fault, Slow):
+            self.pace = Pace(fault.per_second, now)
+        elif isinstance(fault, Refuse):
+            self._refuse, self._refused = fault, 0
+
+    def refusal(self, now: float) -> Refuse | None:
+        """Asked once for each handshake: the fault that refuses it."""
+        if now >= self.until(Refuse):
+            return None
+        self._refused += 1
+        if self._refused == self._refuse.count:
+            del self._until[Refuse]
+        return self._refuse
+
+    def clear(self) -> None:
+        """End them all."""
+        self._until.clear()

@@ -1,0 +1,65 @@
+"""The endpoints of the REST side, by short names of their own, and their paths (interface, "Endpoints")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+ROOT = "/api/"
+"""What every path begins with."""
+
+OneLanguage = Literal["sports", "regions", "leagues", "competitors"]
+AllLanguages = Literal["all-sport", "all-region", "all-league", "all-competitor"]
+OfEvent = Literal["markets", "all-markets", "all-event"]
+Templates = Literal["selection-templates", "market-type-templates"]
+Currencies = Literal["active-currencies", "currency-precision"]
+Endpoint = OneLanguage | AllLanguages | OfEvent | Templates | Currencies
+
+CURRENCIES: frozenset[Endpoint] = frozenset(get_args(Currencies))
+
+_PATHS: dict[Endpoint, str] = {
+    # Before those of one language, which would take `all` and `templates` for one.
+    "all-sport": "translations/all/sport/ID",
+    "all-event": "translations/all/event/ID",
+    "all-markets": "translations/all/ID/markets",
+    "all-region": "translations/all/region/ID",
+    "all-league": "translations/all/league/ID",
+    "all-competitor": "translations/all/competitor/ID",
+    "selection-templates": "translations/templates/selections",
+    "market-type-templates": "translations/templates/market-types",
+    "sports": "translations/LANG/sports",
+    "regions": "translations/LANG/regions",
+    "leagues": "translations/LANG/leagues",
+    "competitors": "translations/LANG/competitors",
+    "markets": "translations/LANG/ID/markets",
+    "active-currencies": "CurrencyExchange/active-currencies",
+    "currency-precision": "CurrencyExchange/currency-precision",
+}
+ENDPOINTS = tuple(_PATHS)
+_PATTERNS = {
+    endpoint: re.compile(
+        ROOT + path.replace("ID", "(?P<id>[0-9]{1,18})").replace("LANG", "(?P<language>[^/]+)")
+    )
+    for endpoint, path in _PATHS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An endpoint with what its path says."""
+
+    endpoint: Endpoint
+    language: str = ""
+    """Empty where the path has none."""
+    id: int = 0
+    """0 where the path has none."""
+
+
+def route(path: str) -> Route | None:
+    """Where a path leads; None when to nothing."""
+    for endpoint, pattern in _PATTERNS.items():
+        if match := pattern.fullmatch(path):
+            given = match.groupdict()
+            return Route(endpoint, given.get("language", ""), int(given.get("id", 0)))
+    return None

@@ -1,0 +1,193 @@
+"""The control endpoint over HTTP, beside a feed that is being read."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from bridge.simulator.server import PATH, Simulator
+from bridge.simulator.settings import SimulatorSettings
+
+
+def simulator(**changes: Any) -> Simulator:
+    chosen = {"port": 0, "control_port": 0, "rate": 500, "compression": "none", **changes}
+    return Simulator(SimulatorSettings(**chosen))
+
+
+def dial(provider: Simulator, query: str = "") -> connect:
+    address = provider.url.replace("http", "ws", 1)
+    return connect(f"{address}{PATH}{query}", proxy=None, close_timeout=0.2, max_queue=None)
+
+
+def request(url: str | None, method: str, place: str, body: str = "", **headers: str) -> tuple[int, str]:
+    assert url is not None
+    address = urlsplit(url)
+    client = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
+    try:
+        client.request(method, place, body or None, headers)
+        response = client.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        client.close()
+
+
+async def drain(client: ClientConnection) -> None:
+    """Read until nothing more comes, or the connection ends."""
+    while True:
+        await asyncio.wait_for(client.recv(), 0.3)
+
+
+async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
+    status, told = await asyncio.to_thread(
+        request, provider.control_url, "POST", f"/faults/{fault}", json.dumps(choices)
+    )
+    assert status == 200, told
+
+
+async def page(provider: Simulator, place: str) -> Any:
+    status, told = await asyncio.to_thread(request, provider.control_url, "GET", place)
+    assert status == 200, told
+    return json.loads(told)
+
+
+async def test_the_truth_is_what_a_client_received() -> None:
+    """Over HTTP, while the feed goes on: the hashes of all that was sent, in order."""
+    async with (
+        asyncio.timeout(20),
+        simulator(history_seconds=2) as provider,
+        dial(provider, f"?revision={int(provider.now()) - 10}") as client,
+    ):
+        got = [await client.recv(decode=False) for _ in range(800)]
+        await inflict(provider, "garbage", count=3)
+        end = provider.stop_publishing()
+        status, told = await asyncio.to_thread(request, provider.control_url, "GET", "/truth")
+        truth = [json.loads(line) for line in told.splitlines()]
+        while len(got) < len(truth):
+            got.append(await client.recv(decode=False))
+    assert status == 200
+    assert [line["sha256"] for line in truth] == [hashlib.sha256(frame).hexdigest() for frame in got]
+    assert sum(line["betId"] is None for line in truth) == 3
+    assert max(line["at"] for line in truth) <= end
+
+
+async def test_the_feed_goes_on_while_the_truth_is_told() -> None:
+    """Telling twenty thousand messages takes seconds, and none of what is live waits for it."""
+    async with (
+        asyncio.timeout(60),
+        simulator(rate=200, history_seconds=100) as provider,
+        dial(provider) as client,
+    ):
+        telling = asyncio.create_task(asyncio.to_thread(request, provider.control_url, "GET", "/truth"))
+        gaps, last = [], time.monotonic()
+        while not telling.done():
+            await client.recv()
+            gaps.append(time.monotonic() - last)
+            last = time.monotonic()
+        _, told = await telling
+    assert len(told.splitlines()) > 20_000
+    assert max(gaps) < 1
+
+
+async def test_faults_reach_the_feed() -> None:
+    """Each is seen by the client: silence and its end, a refusal, a close code, a cut without any."""
+    async with simulator() as provider, asyncio.timeout(20):
+        async with dial(provider) as client:
+            await inflict(provider, "stall")
+            with pytest.raises(TimeoutError):
+                await drain(client)
+            assert (await page(provider, "/state"))["faults"] == {"stall": None}
+            await inflict(provider, "clear")
+            await client.recv()
+            await inflict(provider, "refuse", count=1, status=401)
+            await inflict(provider, "drop", code=1012)
+            with pytest.raises(ConnectionClosed) as caught:
+                await drain(client)
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == 1012
+        with pytest.raises(InvalidStatus, match="401"):
+            await dial(provider)
+        async with dial(provider) as client:
+            assert len(await page(provider, "/connections")) == 1
+            await inflict(provider, "drop", abort=True)
+            with pytest.raises(ConnectionClosed) as caught:
+                await drain(client)
+            assert caught.value.rcvd is None
+        assert [attempt["status"] for attempt in await page(provider, "/attempts")] == [101, 401, 101]
+        assert await page(provider, "/breaches") == []
+
+
+async def test_a_length_that_is_no_number_is_told() -> None:
+    """The answer says what is wrong; the server goes on."""
+    async with simulator() as provider:
+        answer = await asyncio.to_thread(
+            request, provider.control_url, "POST", "/faults/stall", **{"Content-Length": "x"}
+        )
+        assert answer == (400, '{"error":"Content-Length must be a number"}\n')
+        assert (await page(provider, "/state"))["faults"] == {}
+
+
+async def test_there_is_no_control_endpoint_unless_asked_for() -> None:
+    """By default nothing but the feed listens."""
+    async with Simulator(SimulatorSettings(port=0)) as provider:
+        assert provider.control_url is None
+
+
+async def test_the_control_endpoint_ends_with_the_simulator() -> None:
+    """Nothing listens there any more."""
+    async with simulator() as provider:
+        url = provider.control_url
+        await page(provider, "/state")
+    with pytest.raises(ConnectionRefusedError):
+        request(url, "GET", "/state")
+
+
+async def test_a_taken_control_port_is_an_error() -> None:
+    """It is not replaced by another, as nobody would know which; the feed does not stay behind."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
+            await simulator(control_port=port).__aenter__()
+
+
+async def test_when_the_feed_cannot_start_the_control_endpoint_does_not_stay(tmp_path: Path) -> None:
+    """What was listening already is closed again."""
+    (tmp_path / "no.pem").write_text("no certificate")
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        port = chosen.getsockname()[1]
+    with pytest.raises(OSError, match="PEM"):
+        await simulator(control_port=port, certificate=tmp_path / "no.pem").__aenter__()
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_the_command_says_where_both_are() -> None:
+    """`bridge simulate --control-port 0` prints both addresses, and SIGTERM ends it with 0."""
+    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--control-port", "0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BRIDGE_")}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        feed, control = process.stderr.readline(), process.stderr.readline().split()
+        assert feed.startswith("provider at http://127.0.0.1:")
+        assert control[:2] == ["control", "at"]
+        state = json.loads(request(control[2], "GET", "/state")[1])
+        assert (state["rate"], state["seed"]) == (200, 1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate()
