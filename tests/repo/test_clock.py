@@ -20,22 +20,30 @@ CLOCKS = {
     "datetime.date.today",
     "datetime.now",
     "datetime.utcnow",
+    "bridge.instant.now",
 }
 DRIVERS = {
-    "bridge.committer": "tells when Kafka keeps it waiting, and waits only for a moment at the end",
     "bridge.app": "start-up waits for Kafka and the registry",
     "bridge.avro.registry": "tries again",
+    "bridge.cli": "says how old what it shows is",
+    "bridge.cli.look": "the same",
     "bridge.demo.main": "plays for so many seconds",
     "bridge.demo.show": "rates and ages on the screen",
     "bridge.dev.cluster": "waits for servers to answer",
     "bridge.dev.guardian": "watches a process",
     "bridge.dev.maven": "tries again",
+    "bridge.doctor.cluster": "waits for a coordinator",
+    "bridge.doctor.feed": "judges how old things are",
+    "bridge.feed.clock": "compares it with the provider's",
     "bridge.feed.client": "stamps what it reads from the socket",
+    "bridge.gaps": "gives up waiting for a broker",
     "bridge.readers": "gives up waiting for a broker",
-    "bridge.reign": "drives the cores",
+    "bridge.instant": "reads it for all others",
     "bridge.simulator.server": "drives the simulated provider",
     "bridge.sink.leadership": "waits for the coordinator",
+    "bridge.reign": "lets others have their turn",
     "bridge.sink.store": "waits for Kafka",
+    "bridge.web.app": "answers as of the moment it is asked",
 }
 """The modules that read it, and what for."""
 

@@ -8,32 +8,40 @@ import pytest
 
 from tests.repo.source import MODULES, imports, outside
 
-LEAVES = ["__init__", "errors", "model", "log", "config"]
+LEAVES = ["__init__", "errors", "model", "log", "config", "config.sections", "instant", "text"]
 CORES = [
     "avro.schemas",
     "avro.codec",
     "avro.compatibility",
     "avro.check",
     "convert",
+    "feed.backoff",
     "feed.events",
     "feed.frames",
     "feed.session",
     "feed.limits",
     "feed.position",
+    "feed.progress",
     "sink.batch",
     "sink.checkpoint",
     "sink.deadletter",
+    "sink.gap",
     "sink.guard",
+    "view",
+    "health",
 ]
 DRIVERS = [
     "avro.registry",
     "feed.client",
+    "feed.clock",
+    "feed.tls",
     "kafka",
     "sink.leadership",
     "sink.producer",
     "sink.store",
     "sink.worker",
     "topics",
+    "wsgi",
 ]
 PACKAGES = {"bridge.avro", "bridge.feed", "bridge.sink"}
 """Without code of their own."""
@@ -81,7 +89,7 @@ def test_there_is_no_cycle() -> None:
 def test_the_simulator_shares_nothing_with_the_bridge(module: str) -> None:
     """So that each checks the other."""
     foreign = {name for name in imports(module) if not within(name, "bridge.simulator")}
-    assert foreign <= {"bridge", "bridge.errors", "bridge.log"}
+    assert foreign <= {"bridge", "bridge.errors", "bridge.log", "bridge.wsgi"}
 
 
 def test_the_verification_shares_nothing_with_the_conversion() -> None:
@@ -94,14 +102,18 @@ def test_the_clients_are_each_wrapped_once() -> None:
     wrappers = {
         "websockets": ["bridge.feed.client", "bridge.simulator.server"],
         "fastavro": ["bridge.avro", "bridge.demo.verify"],
+        "httpx2": ["bridge.feed.clock"],
+        "prometheus_client": ["bridge.metrics"],
         "confluent_kafka": [
             "bridge.kafka",
             "bridge.topics",
             "bridge.avro.registry",
             "bridge.sink",
             "bridge.readers",
+            "bridge.gaps",
             "bridge.demo",
             "bridge.dev",
+            "bridge.doctor",
         ],
     }
     for library, users in wrappers.items():

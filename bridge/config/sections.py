@@ -1,17 +1,10 @@
-"""Settings: frozen, validated once at the edge, the only reader of the environment.
-
-Sources, the first that names a setting wins: environment variables (`BRIDGE_…`, `__` between
-levels), then the TOML file given by `--config`, then the default. A secret can be given by the path
-of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up.
-"""
+"""The settings by section: what each means, its default, and what it may be."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,21 +15,11 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
-    ValidationError,
     field_validator,
     model_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
 
 from bridge.errors import SettingsError
-
-ENV_PREFIX = "BRIDGE_"
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[int, Field(gt=0)]
@@ -69,8 +52,16 @@ class FeedSettings(_Section):
     """How far behind the position the revision stays."""
     disorder_seconds: Seconds = 60
     """How far out of order `settlementTime` may be."""
+    max_skew_seconds: Seconds = 15
+    """A provider's clock that is further from ours than that stops the bridge. At most the overlap."""
     start: str = "0"
     """First start: `0` as the interface says, an age such as `2d`, or an ISO 8601 time."""
+    on_gap: Literal["stop", "continue"] = "stop"
+    """What to do once a gap is declared: stop with exit 5, or go on behind it."""
+    refusal_statuses: frozenset[Annotated[int, Field(ge=300, le=599)]] = frozenset({403, 429})
+    """HTTP answers to a dial that mean: not now. 401 is not one of them, it is about the credential."""
+    refusal_close_codes: frozenset[Annotated[int, Field(ge=1000, le=4999)]] = frozenset({1008, 1013})
+    """WebSocket close codes that mean the same, after the dial was accepted."""
     may_be_missing: frozenset[str] = frozenset()
     """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
     max_message_bytes: Positive = 64 * 1024 * 1024
@@ -111,6 +102,16 @@ class FeedSettings(_Section):
             raise ValueError(f"auth = {self.auth} needs one of auth_value and auth_value_file")
         if self.auth in ("header", "query") and not self.auth_name:
             raise ValueError(f"auth = {self.auth} needs auth_name")
+        return self
+
+    @model_validator(mode="after")
+    def _overlap_covers_skew(self) -> Self:
+        # Before the first answer the skew is not known: the overlap has to bear it.
+        if self.max_skew_seconds > self.overlap_seconds:
+            raise ValueError(
+                f"max_skew_seconds = {self.max_skew_seconds:g} must not be above "
+                f"overlap_seconds = {self.overlap_seconds:g}"
+            )
         return self
 
     def auth_secret(self) -> str:
@@ -232,85 +233,12 @@ class BatchSettings(_Section):
     max_age_ms: Positive = 20
 
 
-class Settings(BaseSettings):
-    """All settings of the bridge. Read them with `load`, once."""
+class WebSettings(_Section):
+    """Where health and metrics are served, over HTTP."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX,
-        env_nested_delimiter="__",
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        validate_default=False,
-    )
-
-    feed: FeedSettings = FeedSettings()
-    limits: LimitsSettings = LimitsSettings()
-    kafka: KafkaSettings = KafkaSettings()
-    registry: RegistrySettings = RegistrySettings()
-    topics: TopicsSettings = TopicsSettings()
-    batch: BatchSettings = BatchSettings()
-
-    @model_validator(mode="after")
-    def _starts_within_memory(self) -> Self:
-        start = self.feed.start
-        if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
-            raise ValueError(
-                f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
-                f"{self.limits.memory_seconds:g} s: by the time of the dial it is older. Take a little less, "
-                "such as 71h."
-            )
-        return self
-
-    def need(self, *names: str) -> None:
-        """Raise SettingsError when one of the settings named (`feed.base_url`) has no value."""
-        for name in names:
-            section, _, key = name.partition(".")
-            if not getattr(getattr(self, section), key):
-                raise SettingsError(
-                    f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the "
-                    f"file given by --config."
-                )
-
-
-def env_name(*path: str) -> str:
-    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
-    return ENV_PREFIX + "__".join(part.upper() for part in path)
-
-
-def load(config: Path | None = None) -> Settings:
-    """Read the settings from the environment and, where given, a TOML file.
-
-    Raises SettingsError, with one line for each wrong setting: its name, what is wrong, what to do.
-    """
-    _reject_unknown_variables(os.environ)
-
-    class Sourced(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            env = EnvSettingsSource(settings_cls)
-            if config is None:
-                return (env,)
-            return env, TomlConfigSettingsSource(settings_cls, config)
-
-    if config is not None and not config.is_file():
-        raise SettingsError(
-            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
-        )
-    try:
-        return Sourced()
-    except ValidationError as error:
-        lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
-    except (ValueError, OSError) as error:  # not TOML, or a list or a table that is not JSON
-        raise SettingsError(f"the settings cannot be read: {error}") from None
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 9464
+    """0 takes any free port; the log says which."""
 
 
 def age_seconds(text: str) -> int:
@@ -361,33 +289,3 @@ def _secret(name: str, value: SecretStr | None, file: Path | None) -> str:
     if file is not None:
         return read_secret(name, file)
     return value.get_secret_value() if value else ""
-
-
-def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
-    path = path[:2]
-    if not path:
-        return message.removeprefix("Value error, ")
-    where = ".".join(path)
-    if kind == "extra_forbidden":
-        close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
-        hint = f"; did you mean {'.'.join((*path[:-1], close[0]))}?" if close else "; remove it"
-        return f"{where} ({env_name(*path)}) is not a setting{hint}"
-    return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
-
-
-def _names(section: tuple[str, ...]) -> list[str]:
-    if not section:
-        return list(Settings.model_fields)
-    field = Settings.model_fields.get(section[0])
-    model = field.annotation if field else None
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
-
-
-def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
-    """pydantic-settings ignores variables whose first level it does not know; a typo must not pass."""
-    known = [env_name(name) for name in Settings.model_fields]
-    for name in environ:
-        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in known:
-            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
-            hint = f" Did you mean {close[0]}__…?" if close else ""
-            raise SettingsError(f"{name} is not a setting of the bridge.{hint}")

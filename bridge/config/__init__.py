@@ -1,0 +1,168 @@
+"""Settings: frozen, validated once at the edge, the only reader of the environment.
+
+Sources, the first that names a setting wins: environment variables (`BRIDGE_…`, `__` between
+levels), then the TOML file given by `--config`, then the default. A secret can be given by the path
+of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from bridge.config.sections import (
+    BatchSettings,
+    FeedSettings,
+    KafkaSettings,
+    LimitsSettings,
+    RegistrySettings,
+    TopicsSettings,
+    WebSettings,
+    age_seconds,
+    parse_start,
+    read_secret,
+)
+from bridge.errors import SettingsError
+
+__all__ = [
+    "BatchSettings",
+    "FeedSettings",
+    "KafkaSettings",
+    "LimitsSettings",
+    "RegistrySettings",
+    "Settings",
+    "TopicsSettings",
+    "WebSettings",
+    "age_seconds",
+    "env_name",
+    "load",
+    "parse_start",
+    "read_secret",
+]
+
+ENV_PREFIX = "BRIDGE_"
+
+
+class Settings(BaseSettings):
+    """All settings of the bridge. Read them with `load`, once."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    feed: FeedSettings = FeedSettings()
+    limits: LimitsSettings = LimitsSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    registry: RegistrySettings = RegistrySettings()
+    topics: TopicsSettings = TopicsSettings()
+    batch: BatchSettings = BatchSettings()
+    web: WebSettings = WebSettings()
+
+    @model_validator(mode="after")
+    def _starts_within_memory(self) -> Self:
+        start = self.feed.start
+        if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
+            raise ValueError(
+                f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
+                f"{self.limits.memory_seconds:g} s: by the time of the dial it is older. Take a little less, "
+                "such as 71h."
+            )
+        return self
+
+    def need(self, *names: str) -> None:
+        """Raise SettingsError when one of the settings named (`feed.base_url`) has no value."""
+        for name in names:
+            section, _, key = name.partition(".")
+            if not getattr(getattr(self, section), key):
+                raise SettingsError(
+                    f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the "
+                    f"file given by --config."
+                )
+
+
+def env_name(*path: str) -> str:
+    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
+    return ENV_PREFIX + "__".join(part.upper() for part in path)
+
+
+def load(config: Path | None = None) -> Settings:
+    """Read the settings from the environment and, where given, a TOML file.
+
+    Raises SettingsError, with one line for each wrong setting: its name, what is wrong, what to do.
+    """
+    _reject_unknown_variables(os.environ)
+
+    class Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            env = EnvSettingsSource(settings_cls)
+            if config is None:
+                return (env,)
+            return env, TomlConfigSettingsSource(settings_cls, config)
+
+    if config is not None and not config.is_file():
+        raise SettingsError(
+            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
+        )
+    try:
+        return Sourced()
+    except ValidationError as error:
+        lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from None
+    except (ValueError, OSError) as error:  # not TOML, or a list or a table that is not JSON
+        raise SettingsError(f"the settings cannot be read: {error}") from None
+
+
+def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
+    path = path[:2]
+    if not path:
+        return message.removeprefix("Value error, ")
+    where = ".".join(path)
+    if kind == "extra_forbidden":
+        close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
+        hint = f"; did you mean {'.'.join((*path[:-1], close[0]))}?" if close else "; remove it"
+        return f"{where} ({env_name(*path)}) is not a setting{hint}"
+    return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
+
+
+def _names(section: tuple[str, ...]) -> list[str]:
+    if not section:
+        return list(Settings.model_fields)
+    field = Settings.model_fields.get(section[0])
+    model = field.annotation if field else None
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
+    """pydantic-settings ignores variables whose first level it does not know; a typo must not pass."""
+    known = [env_name(name) for name in Settings.model_fields]
+    for name in environ:
+        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in known:
+            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
+            hint = f" Did you mean {close[0]}__…?" if close else ""
+            raise SettingsError(f"{name} is not a setting of the bridge.{hint}")
