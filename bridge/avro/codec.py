@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.read import SchemaResolutionError
@@ -56,6 +56,11 @@ class Codec:
             raise SchemaError(f"not a {self._name}: {error}") from error
         return out.getvalue()
 
+    def in_schema(self, schema_id: int) -> Codec:
+        """A codec of the same records as an earlier schema has them. Raises what `schema_by_id` raises."""
+        assert self._schema_by_id is not None
+        return Codec(self._schema_by_id(schema_id), schema_id, self._schema_by_id)
+
     def decode(self, data: bytes) -> dict[str, Any]:
         """The datum, as seen through this codec's schema, of a record written with any version of it.
 
@@ -86,6 +91,14 @@ class Codec:
                 raise SchemaError(f"not a {self._name} of schema {self.schema_id} but of schema {schema_id}")
             self._writers[schema_id] = parse_schema(_without_logical_types(self._schema_by_id(schema_id)))
         return self._writers[schema_id]
+
+
+class Codecs(NamedTuple):
+    """One for each topic that the main job writes."""
+
+    bets: Codec
+    checkpoints: Codec
+    gaps: Codec
 
 
 def schema_id_of(data: bytes) -> int:

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,6 +31,15 @@ _RETRY_WAIT_MS: Final = 100
 
 class RegistryUnavailable(TopologyError):
     """The registry cannot be reached, or is in trouble itself: worth trying again later."""
+
+
+class Standing(Enum):
+    """What a registry makes of one of our schemas."""
+
+    REGISTERED = "registered"
+    NEW = "not registered yet"
+    COMPATIBLE = "a new version that would be taken"
+    INCOMPATIBLE = "not compatible with what is registered"
 
 
 class Registry:
@@ -70,12 +80,35 @@ class Registry:
             known = set(self._client.get_subjects())
         return {name: self._register(name, subject(topic_prefix, name), known) for name in TOPICS}
 
+    def standings(self, topic_prefix: str) -> dict[str, Standing]:
+        """Subject → what `register` would meet with there. Raises as that does."""
+        with self._explained("the list of subjects"):
+            known = set(self._client.get_subjects())
+        subjects = {subject(topic_prefix, name): load(name) for name in TOPICS}
+        return {
+            name: self._standing(name, RegistrySchema(json.dumps(schema), "AVRO"))
+            if name in known
+            else Standing.NEW
+            for name, schema in subjects.items()
+        }
+
     def schema_by_id(self, schema_id: int) -> Schema:
         """The schema behind an id, kept for ever once read. Raises like `register`."""
         if schema_id not in self._schemas:
             with self._explained(f"schema {schema_id}"):
                 self._schemas[schema_id] = json.loads(self._client.get_schema(schema_id).schema_str or "")
         return self._schemas[schema_id]
+
+    def _standing(self, name: str, schema: RegistrySchema) -> Standing:
+        with self._explained(f"subject {name}"):
+            try:
+                self._client.lookup_schema(name, schema, normalize_schemas=True)
+            except SchemaRegistryError as error:
+                if error.http_status_code != 404:
+                    raise
+                taken = self._client.test_compatibility_all_versions(name, schema, normalize=True)
+                return Standing.COMPATIBLE if taken else Standing.INCOMPATIBLE
+            return Standing.REGISTERED
 
     def _register(self, name: str, subject_name: str, known: set[str]) -> int:
         schema = load(name)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -25,7 +24,9 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
 
 from bridge.config import FeedSettings
-from bridge.errors import FeedLost, FeedRefused, SettingsError
+from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
+from bridge.feed import tls
+from bridge.feed.clock import Skew, from_date
 from bridge.feed.events import Oversized, Received
 from bridge.feed.frames import Assembler, Slicer
 from bridge.feed.session import Request
@@ -51,6 +52,7 @@ class Connection(ClientConnection):
         stall_after: float,
         wake: Callable[[], None],
         without_secret: Callable[[str], str],
+        refusal_codes: Collection[int],
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -58,6 +60,9 @@ class Connection(ClientConnection):
         self._assembler = assembler
         self._wake = wake
         self._without_secret = without_secret
+        self._refusal_codes = refusal_codes
+        self.skew: Skew | None = None
+        """What the handshake says of the provider's clock."""
         self._queue: deque[Received] = deque()
         self._queued_bytes = 0
         self.held = False
@@ -131,9 +136,20 @@ class Connection(ClientConnection):
             self.protocol.send_text(text.encode())
             self.send_data()
 
-    def why_over(self) -> FeedLost:
-        """What ended the connection."""
-        return FeedLost(f"the connection ended: {self._without_secret(str(self.protocol.close_exc))}")
+    def why_over(self) -> FeedError:
+        """What ended the connection: FeedRefused where its close code is one for a limit."""
+        detail = self._without_secret(str(self.protocol.close_exc))
+        if self.protocol.close_code in self._refusal_codes:
+            return FeedRefused(f"close code {self.protocol.close_code}", detail)
+        return FeedLost(f"the connection ended: {detail}")
+
+    async def hang_up(self) -> None:
+        """Close politely, but not for longer than a moment."""
+        try:
+            async with asyncio.timeout(HANG_UP_SECONDS):
+                await self.close()
+        except (TimeoutError, OSError, WebSocketException):
+            self.transport.abort()
 
     def _hold(self) -> None:
         full = len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
@@ -162,12 +178,14 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
             stall_after=stall_after,
             wake=wake,
             without_secret=request.without_secret,
+            refusal_codes=settings.refusal_close_codes,
             **kwargs,
         )
 
     options: dict[str, Any] = {"create_connection": create}
+    asked_at = time.time()
     if request.url.startswith("wss:"):
-        options["ssl"] = _tls(settings)
+        options["ssl"] = tls.context(settings)
     try:
         connection = await _Once(
             request.url,
@@ -184,7 +202,8 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     except InvalidStatus as error:
         # A provider may well repeat what it was asked, the credential included.
         body = request.without_secret((error.response.body or b"").decode("utf-8", "replace"))
-        raise FeedRefused(error.response.status_code, body[:200].strip()) from None
+        status = error.response.status_code
+        raise FeedRefused(f"HTTP {status}", body[:200].strip(), status) from None
     except InvalidHandshake as error:
         raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
     except (OSError, EOFError) as error:  # a time-out, and whatever TLS finds wrong, among them
@@ -197,16 +216,9 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     except WebSocketException as error:
         raise FeedLost(f"no connection: {error}") from None
     assert isinstance(connection, Connection)
+    date = connection.response.headers.get("Date") if connection.response else None
+    connection.skew = from_date(date, asked_at, time.time()) if date else None
     return connection
-
-
-async def hang_up(connection: Connection) -> None:
-    """Close politely, but not for longer than a moment."""
-    try:
-        async with asyncio.timeout(HANG_UP_SECONDS):
-            await connection.close()
-    except (TimeoutError, OSError, WebSocketException):
-        connection.transport.abort()
 
 
 class _Once(connect):
@@ -214,15 +226,6 @@ class _Once(connect):
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
-
-
-def _tls(settings: FeedSettings) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=settings.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(
-            f"feed.ca_file (BRIDGE_FEED__CA_FILE): cannot use {settings.ca_file} as certificates: {error}"
-        ) from None
 
 
 def _size(body: bytes | Oversized) -> int:

@@ -8,17 +8,20 @@ when a message settled at t has come, everything published before t has come too
                    lowest settlementTime of the last `WINDOW` plausible ones, less the overlap.
                    Plausible is what lies in (revision, now]: a late resettlement may carry an old
                    time, a broken clock a future one, and 0001-01-01 means none.
-    live           the newest plausible settlementTime was within `disorder` of now, so the feed cannot
-                   be further behind than that. Then data settled within `disorder`, and what says
-                   nothing of its time and comes after it, move the revision to their time of receipt
-                   less disorder and overlap. Older data does not: it may be a late resettlement, or a
-                   feed that has fallen behind.
+    live           the last `NEAR` settlementTimes were within `disorder` of now, so the feed cannot
+                   be further behind than that. Then data, and what says nothing of its time and
+                   comes after it, move the revision to their time of receipt less disorder and
+                   overlap. Older data stops it until as many near ones have come again: it may be a
+                   late resettlement, or a feed that has fallen behind.
 
 Back to catching up when the socket was not read for more than half the overlap, because what is read
 next was published long ago; and when `WINDOW` data in a row were settled longer than `disorder` ago,
 because then the feed is behind after all. Pings alone count as caught up after `quiet` seconds, but
-only if data had come within `disorder` of now on this connection, otherwise after an hour: a provider
-may pause, and ping, in the middle of a replay.
+only if the feed had been near now on this connection, otherwise after an hour: a provider may pause, and
+ping, in the middle of a replay.
+
+settlementTime is in the provider's time, receipt in ours. By as much as the two clocks are known to
+differ, a time may lie ahead of now, and the revision stays further behind.
 
 The revision never goes back and never passes now. All times are Unix seconds.
 """
@@ -30,6 +33,8 @@ from dataclasses import dataclass
 
 WINDOW = 50
 """How many plausible settlementTimes are looked at while catching up."""
+NEAR = 3
+"""How many settlementTimes in a row must be near now: a single one may be wrong."""
 BLIND_QUIET_SECONDS = 3600.0
 """How long pings alone must last where no data has shown the feed to be near now."""
 
@@ -51,11 +56,16 @@ class Position:
         self._revision = float(revision)
         self._window: deque[float] = deque(maxlen=WINDOW)
         self._was_near = False
-        self._far = 0
+        self._near = self._far = self._ahead = 0
+        """How many data in a row were near now, further behind, and ahead of it."""
+        self._least_ahead = 0.0
         self._pings_since: float | None = None
         self._live_since: float | None = None
+        self.skew = 0.0
+        """How far the provider's clock is from ours at least, seconds, as far as is known."""
+        self.oldest: float | None = None
         self.newest: float | None = None
-        """The newest plausible settlementTime of this connection."""
+        """The oldest and the newest plausible settlementTime of this connection."""
         self.last_data: float | None = None
         """When data last came on this connection."""
 
@@ -71,24 +81,30 @@ class Position:
 
     def replaying(self, at: float) -> bool:
         """Whether what comes now may have come before: catching up, or not long enough after."""
-        margin = self._settings.disorder + self._settings.overlap
+        margin = self._settings.disorder + self._settings.overlap + self.skew
         return self._live_since is None or at - self._live_since <= margin
 
     def quiet(self, now: float) -> bool:
         """Whether the feed is live but no data has come for long."""
         return self.live and (self.last_data is None or now - self.last_data > self._settings.quiet)
 
-    def connected(self) -> None:
-        """A new connection: what comes may be old."""
+    def connected(self, skew: float = 0.0) -> None:
+        """A new connection: what comes may be old. `skew` is what its handshake says of the clocks."""
         self.stalled()
+        self.skew = abs(skew)
+        self._ahead = 0
         self._was_near = False
-        self.newest = self.last_data = None
+        self.oldest = self.newest = self.last_data = None
 
     def stalled(self) -> None:
         """The socket was not read for more than half the overlap before what comes next."""
         self._live_since = self._pings_since = None
-        self._far = 0
+        self._near = self._far = 0
         self._window.clear()
+
+    def skip(self, revision: int) -> None:
+        """Go on from a later revision: what lies before it is a gap, and declared as one."""
+        self._revision = max(self._revision, float(revision))
 
     def data(self, at: float, settled_at: float | None) -> None:
         """A settled bet was received; `settled_at` is its settlementTime, None where it has none."""
@@ -100,17 +116,33 @@ class Position:
 
     def _locate(self, at: float, settled_at: float) -> None:
         """Learn from a settlementTime how far behind now the feed is."""
-        if 0 <= at - settled_at <= self._settings.disorder:
+        self._compare_clocks(settled_at - at)
+        if -self.skew <= at - settled_at <= self._settings.disorder:
             self._far = 0
-            self._was_near = True
-            self._go_live(at)
+            self._near += 1
+            if self._near >= NEAR:
+                self._was_near = True
+                self._go_live(at)
         else:
+            self._near = 0
             self._far += 1
             if self.live and self._far >= WINDOW:
                 self.stalled()
-        if self._revision < settled_at <= at:
+        if self._revision < settled_at <= at + self.skew:
             self._window.append(settled_at)
+            self.oldest = settled_at if self.oldest is None else min(self.oldest, settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
+
+    def _compare_clocks(self, ahead: float) -> None:
+        """Where all data come from the future, the provider's clock is ahead by the least of it."""
+        if ahead <= self.skew:
+            self._ahead = 0
+            return
+        self._least_ahead = min(ahead, self._least_ahead) if self._ahead else ahead
+        self._ahead += 1
+        if self._ahead >= WINDOW:
+            self._ahead = 0
+            self.skew = self._least_ahead
 
     def ping(self, at: float) -> None:
         """A ping was received."""
@@ -118,7 +150,7 @@ class Position:
             self._pings_since = at
         quiet = self._settings.quiet if self._was_near else BLIND_QUIET_SECONDS
         if at - self._pings_since >= quiet:
-            self._far = 0
+            self._near = NEAR
             self._go_live(at)
         self._advance(at)
 
@@ -127,12 +159,13 @@ class Position:
             self._live_since = at
 
     def _advance(self, at: float) -> None:
+        overlap = self._settings.overlap + self.skew
         if self.live:
-            if self._far:
+            if self._near < NEAR:
                 return
-            promise = at - self._settings.disorder - self._settings.overlap
+            promise = at - self._settings.disorder - overlap
         elif len(self._window) == WINDOW:
-            promise = min(self._window) - self._settings.overlap
+            promise = min(self._window) - overlap
         else:
             return
         self._revision = max(self._revision, promise)

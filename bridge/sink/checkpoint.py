@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from bridge.feed.limits import Attempt
+from bridge.feed.progress import CatchUp
 
 MICROS = 1_000_000
 
@@ -73,6 +74,18 @@ class Checkpoint:
     counters: Counters
     updated_at: float
     owner: str
+    reason: str = ""
+    """Why it is in this state, in words."""
+    since: float | None = None
+    """When the state began, Unix seconds."""
+    until: float | None = None
+    """When a wait will be over, Unix seconds, where that is known."""
+    newest: float | None = None
+    """The newest settlementTime published, Unix seconds; none from the future."""
+    skew: float | None = None
+    """How far the provider's clock is ahead of ours at least, seconds."""
+    catch_up: CatchUp | None = None
+    """How far a replay has come, while there is one."""
 
     def follows(self, other: Checkpoint) -> bool:
         """Whether this one may be written after `other`: neither the position nor a count goes back."""
@@ -90,7 +103,7 @@ class Checkpoint:
                     "at": _micros(attempt.at),
                     "class": "Initial" if attempt.initial else "Proper",
                     "recoverySeconds": attempt.recovery_seconds,
-                    "answeredAt": None if attempt.answered_at is None else _micros(attempt.answered_at),
+                    "answeredAt": _micros_or_none(attempt.answered_at),
                     "refused": attempt.refused,
                 }
                 for attempt in self.ledger
@@ -98,6 +111,17 @@ class Checkpoint:
             "counters": dict(zip(_AVRO_COUNTERS, _counts(self.counters), strict=True)),
             "updatedAt": _micros(self.updated_at),
             "owner": self.owner,
+            "reason": self.reason,
+            "since": _micros_or_none(self.since),
+            "until": _micros_or_none(self.until),
+            "newestSettlement": _micros_or_none(self.newest),
+            "skewSeconds": self.skew,
+            "catchUp": self.catch_up
+            and {
+                "position": _micros_or_none(self.catch_up.position),
+                "rate": self.catch_up.rate,
+                "remainingSeconds": self.catch_up.remaining,
+            },
         }
 
     @classmethod
@@ -106,13 +130,13 @@ class Checkpoint:
         return cls(
             feed=datum["feed"],
             revision=datum["revision"],
-            state=State(datum["state"]),
+            state=_state(datum["state"]),
             ledger=tuple(
                 Attempt(
                     at=c["at"] / MICROS,
                     recovery_seconds=c["recoverySeconds"],
                     initial=c["class"] != "Proper",
-                    answered_at=None if c["answeredAt"] is None else c["answeredAt"] / MICROS,
+                    answered_at=_seconds(c["answeredAt"]),
                     refused=c["refused"],
                 )
                 for c in datum["connections"]
@@ -120,6 +144,17 @@ class Checkpoint:
             counters=Counters(*(datum["counters"][name] for name in _AVRO_COUNTERS)),
             updated_at=datum["updatedAt"] / MICROS,
             owner=datum["owner"],
+            reason=datum["reason"],
+            since=_seconds(datum["since"]),
+            until=_seconds(datum["until"]),
+            newest=_seconds(datum["newestSettlement"]),
+            skew=datum["skewSeconds"],
+            catch_up=datum["catchUp"]
+            and CatchUp(
+                _seconds(datum["catchUp"]["position"]),
+                datum["catchUp"]["rate"],
+                datum["catchUp"]["remainingSeconds"],
+            ),
         )
 
 
@@ -135,9 +170,22 @@ _AVRO_COUNTERS = (
 )
 
 
+def _state(symbol: str) -> State:
+    """A reader gets `Unknown` for a state that is newer than its schema; it is about to enter one anyway."""
+    return State.CONNECTING if symbol == "Unknown" else State(symbol)
+
+
 def _counts(counters: Counters) -> tuple[int, ...]:
     return tuple(getattr(counters, f.name) for f in fields(Counters))
 
 
 def _micros(seconds: float) -> int:
     return round(seconds * MICROS)
+
+
+def _micros_or_none(seconds: float | None) -> int | None:
+    return None if seconds is None else _micros(seconds)
+
+
+def _seconds(micros: int | None) -> float | None:
+    return None if micros is None else micros / MICROS

@@ -5,6 +5,9 @@ contents published at it, in order. A connection replays the provider's own sequ
 along what it knew when the connection began and drops what matches. So A, B, A is published as A, B, A
 live as well as in a replay, whatever part of it had been committed before.
 
+A content is known by the schema in which it was published and a hash of its bytes. What was published
+with another schema than today's is compared in that one.
+
 Memory: about 450 bytes a bet (a key of 36 characters, an entry and one hash), measured by
 `tests/unit/sink/test_guard.py`. What is younger than `keep_from` is never evicted, the rest is.
 """
@@ -17,7 +20,12 @@ from hashlib import blake2b
 from itertools import takewhile
 from typing import TypeVar
 
+from bridge.avro.codec import HEADER_BYTES
+
 T = TypeVar("T")
+
+Rewrite = Callable[[bytes], bytes | None]
+"""The fingerprint of the content in hand in another schema, by the schema's id; None if it does not fit."""
 
 
 class Verdict(Enum):
@@ -45,9 +53,14 @@ class _Entry:
         """How far the replay on this connection has walked along them."""
 
 
+SCHEMA = slice(1, HEADER_BYTES)
+"""Where a value in wire format has the id of its schema."""
+_ID_BYTES = SCHEMA.stop - SCHEMA.start
+
+
 def fingerprint(value: bytes) -> bytes:
-    """The 16 bytes by which a content is known. Maps must be encoded in sorted order."""
-    return blake2b(value, digest_size=16).digest()
+    """The 20 bytes by which a value in wire format is known: schema and hash. Maps must be sorted."""
+    return value[SCHEMA] + blake2b(value[HEADER_BYTES:], digest_size=16).digest()
 
 
 class Guard:
@@ -65,7 +78,9 @@ class Guard:
         """A new connection begins: what is known up to now may come again."""
         self._connection += 1
 
-    def judge(self, key: bytes, version: int, content: bytes, *, replaying: bool) -> Verdict:
+    def judge(
+        self, key: bytes, version: int, content: bytes, rewrite: Rewrite, *, replaying: bool
+    ) -> Verdict:
         """What to do with this content of this bet. Changes nothing but the place in the replay."""
         entry = self._bets.get(key)
         if entry is None or version > entry.version:
@@ -78,10 +93,10 @@ class Guard:
         if replaying and len(entry.contents) == entry.known:
             # From where the walk stands, not behind it: a content may come twice in a row.
             for place in range(max(0, entry.cursor - 1), entry.known):
-                if entry.contents[place] == content:
+                if _same(entry.contents[place], content, rewrite):
                     entry.cursor = place + 1
                     return Verdict.DUPLICATE
-        return Verdict.DUPLICATE if entry.contents[-1] == content else Verdict.CORRECTION
+        return Verdict.DUPLICATE if _same(entry.contents[-1], content, rewrite) else Verdict.CORRECTION
 
     def publish(self, key: bytes, version: int, content: bytes, at: float) -> None:
         """A record is published, or was: in the order of its partition. `at`: receipt, Unix seconds."""
@@ -94,7 +109,7 @@ class Guard:
         self._bets[key] = entry  # at the young end
 
     def is_buried(self, content: bytes) -> bool:
-        """Whether this dead letter is published already. `content` is the fingerprint of its bytes."""
+        """Whether this dead letter is published already. `content` is its `identity`."""
         return content in self._dead
 
     def bury(self, content: bytes, at: float) -> None:
@@ -106,6 +121,11 @@ class Guard:
         """Forget what was published before `keep_from`, Unix seconds: no replay reaches that far."""
         _drop_while(self._bets, lambda entry: entry.at < keep_from)
         _drop_while(self._dead, lambda at: at < keep_from)
+
+
+def _same(known: bytes, content: bytes, rewrite: Rewrite) -> bool:
+    schema = known[:_ID_BYTES]
+    return known == content or (schema != content[:_ID_BYTES] and known == rewrite(schema))
 
 
 def _drop_while(entries: dict[bytes, T], old: Callable[[T], bool]) -> None:

@@ -39,6 +39,11 @@ _NOT_A_MEMBER = {
 }
 
 
+def group_of(settings: Settings) -> str:
+    """The consumer group whose member with the checkpoint partition owns the feed."""
+    return f"{settings.topics.prefix}.{settings.feed.name}.owner"
+
+
 class Leadership:
     """Membership in the group of a feed, kept up by a thread of its own.
 
@@ -48,7 +53,7 @@ class Leadership:
     """
 
     def __init__(self, settings: Settings, topic: str, changed: Callable[[], object]) -> None:
-        self.group = f"{settings.topics.prefix}.{settings.feed.name}.owner"
+        self.group = group_of(settings)
         self._partition = TopicPartition(topic, 0)
         self._changed = changed
         self._owner = threading.Event()

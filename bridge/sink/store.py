@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge import kafka
-from bridge.avro.codec import HEADER_BYTES, READ_ONLY, Codec
+from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import RegistryUnavailable
 from bridge.avro.schemas import Schema
 from bridge.config import Settings
@@ -76,7 +76,7 @@ class Store:
         def take_bet(message: Message) -> None:
             key, value = message.key(), message.value()
             if isinstance(key, bytes) and value is not None:
-                content = fingerprint(value[HEADER_BYTES:])
+                content = fingerprint(value)
                 version = self._version(message, value)
                 guard.publish(key, version, content, _received(message))
 

@@ -1,7 +1,8 @@
 """However often a bridge crashes and a replay begins anew, the topic says what the provider said.
 
 The provider's sequence of a bet: versions that never fall, and contents that may come again. In the
-topic must be that sequence without what repeats the content just before it at the same version.
+topic must be that sequence without what repeats the content just before it at the same version. Any
+connection may write with another schema than the one before.
 
 One thing cannot be told: where contents change under one version, a replay that begins in the middle may
 begin at any of them. After A, B an A may be the first one again, or a change back. So a replay begins here
@@ -16,9 +17,10 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sink.guard import Guard, Verdict
+from bridge.sink.guard import Guard, Rewrite, Verdict
 
 KEY = b"bet"
+SCHEMAS = [b"\0\0\0\1", b"\0\0\0\2"]
 Message = tuple[int, bytes]
 
 
@@ -59,17 +61,21 @@ def latest_start(sequence: list[Message], published: int) -> int:
 def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list[Message]) -> None:
     """Through crashes, reconnections and replays from anywhere, nothing is lost, doubled or out of order."""
     topic: list[Message] = []  # what is committed
+    written: list[Message] = []  # the same, each as its schema has it
     reached = 0
     guard = Guard()
     for _ in range(data.draw(st.integers(1, 4), "connections")):
         if data.draw(st.booleans(), "crash"):
             guard = Guard()
-            for version, content in topic:
+            for version, content in written:
                 guard.publish(KEY, version, content, at=0.0)
         guard.connected()
+        schema = data.draw(st.sampled_from(SCHEMAS), "schema")
         start = data.draw(st.integers(0, latest_start(sequence, reached)), "start")
         end = data.draw(st.integers(start, len(sequence)), "end")
-        feed(guard, topic, sequence[start:end])
+        published = feed(guard, sequence[start:end], schema=schema)
+        topic += published
+        written += [(version, schema + content) for version, content in published]
         reached = max(reached, end)
         assert topic == changes(sequence[:reached])
 
@@ -80,11 +86,9 @@ def test_bets_do_not_touch_each_other(sequence: list[Message], others: list[Mess
     """What one bet goes through changes nothing for another."""
     guard = Guard()
     for version, content in others:
-        guard.publish(b"other", version, content, at=0.0)
+        guard.publish(b"other", version, SCHEMAS[0] + content, at=0.0)
     guard.connected()
-    topic: list[Message] = []
-    feed(guard, topic, sequence)
-    assert topic == changes(sequence)
+    assert feed(guard, sequence) == changes(sequence)
 
 
 @settings(deadline=None)
@@ -93,16 +97,24 @@ def test_going_live_in_the_middle_changes_nothing(sequence: list[Message], caugh
     """What comes for the first time is published, whether the connection replays or not."""
     guard = Guard()
     guard.connected()
-    topic: list[Message] = []
-    feed(guard, topic, sequence[:caught_up])
-    feed(guard, topic, sequence[caught_up:], replaying=False)
+    topic = feed(guard, sequence[:caught_up])
+    topic += feed(guard, sequence[caught_up:], replaying=False)
     assert topic == changes(sequence)
 
 
-def feed(guard: Guard, topic: list[Message], messages: list[Message], *, replaying: bool = True) -> None:
-    """Judge the messages and publish what is to be published."""
+def feed(
+    guard: Guard, messages: list[Message], *, schema: bytes = SCHEMAS[0], replaying: bool = True
+) -> list[Message]:
+    """Judge the messages and publish what is to be published, which is returned."""
+    published = []
     for version, content in messages:
-        verdict = guard.judge(KEY, version, content, replaying=replaying)
+        verdict = guard.judge(KEY, version, schema + content, written_as(content), replaying=replaying)
         if verdict in (Verdict.NEW, Verdict.CORRECTION):
-            guard.publish(KEY, version, content, at=0.0)
-            topic.append((version, content))
+            guard.publish(KEY, version, schema + content, at=0.0)
+            published.append((version, content))
+    return published
+
+
+def written_as(content: bytes) -> Rewrite:
+    """The content as any schema has it."""
+    return lambda schema: schema + content

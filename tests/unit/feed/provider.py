@@ -15,7 +15,7 @@ from websockets.http11 import Response
 
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, FeedRefused, SettingsError
-from bridge.feed.client import Connection, dial, hang_up
+from bridge.feed.client import Connection, dial
 from bridge.feed.events import Received
 from bridge.feed.session import request
 
@@ -81,7 +81,7 @@ async def reading(base_url: str, **changes: Any) -> AsyncIterator[Reader]:
     try:
         yield Reader(connection, woken)
     finally:
-        await hang_up(connection)
+        await connection.hang_up()
 
 
 async def failure(base_url: str, **changes: Any) -> Exception:

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.feed.position import BLIND_QUIET_SECONDS, WINDOW, Position, PositionSettings
-
-OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
-NOW = 1_790_000_000.0
-DAY = 86_400.0
-NO_TIME = -62_135_596_800.0
-"""0001-01-01, which some senders use for 'not set'."""
-
-
-def position(revision: float = NOW - 2 * DAY) -> Position:
-    """Connected, with a revision of two days ago."""
-    made = Position(PositionSettings(OVERLAP, DISORDER, QUIET), int(revision))
-    made.connected()
-    return made
-
-
-def live() -> Position:
-    """Live since NOW."""
-    made = position()
-    made.data(NOW, NOW)
-    return made
-
-
-def replay(made: Position, settled: list[float], at: float = NOW) -> Position:
-    for moment in settled:
-        made.data(at, moment)
-    return made
+from tests.unit.feed.positions import (
+    BLIND_QUIET,
+    DAY,
+    DISORDER,
+    NO_TIME,
+    NOW,
+    OVERLAP,
+    QUIET,
+    WINDOW,
+    live,
+    position,
+    replay,
+)
 
 
 def test_a_revision_stays_until_the_window_is_full() -> None:
@@ -54,7 +40,7 @@ def test_catching_up_follows_the_lowest_of_the_last_times() -> None:
 def test_times_that_are_not_plausible_are_ignored(settled: float | None) -> None:
     """No time, one at or before the revision and one from the future fill no window."""
     made = position()
-    for _ in range(WINDOW):
+    for _ in range(WINDOW - 1):
         made.data(NOW, settled)
     assert made.newest is None
     made = replay(made, [NOW - DAY] * (WINDOW - 1))
@@ -64,46 +50,81 @@ def test_times_that_are_not_plausible_are_ignored(settled: float | None) -> None
     assert made.revision == NOW - DAY - OVERLAP
 
 
-def test_the_newest_plausible_time_is_known() -> None:
-    """It is that of this connection, and the future does not count."""
-    made = replay(position(), [NOW - DAY, NOW - 2 * DAY - 1, NOW - DAY - 5, NOW + 5])
-    assert made.newest == NOW - DAY
+def test_the_oldest_and_the_newest_plausible_time_are_known() -> None:
+    """They are those of this connection; what is not plausible does not count."""
+    made = replay(position(), [NOW - DAY, NOW - 2 * DAY - 1, NOW - DAY + 5, NOW - DAY - 5, NO_TIME, NOW + 5])
+    assert (made.oldest, made.newest) == (NOW - DAY - 5, NOW - DAY + 5)
     made.connected()
-    assert made.newest is None
+    assert (made.oldest, made.newest, made.last_data) == (None, None, None)
+
+
+def test_a_gap_is_skipped_forwards_only() -> None:
+    """The revision goes on from where the provider still remembers."""
+    made = position()
+    made.skip(int(NOW - DAY))
+    assert made.revision == NOW - DAY
+    made.skip(int(NOW - 2 * DAY))
+    assert made.revision == NOW - DAY
 
 
 @pytest.mark.parametrize("age", [0.0, DISORDER])
-def test_a_time_within_the_disorder_of_now_makes_it_live(age: float) -> None:
-    """Then the revision is the time of receipt, less disorder and overlap, with one message already."""
-    made = position()
+def test_three_times_in_a_row_within_the_disorder_of_now_make_it_live(age: float) -> None:
+    """Then the revision is the time of receipt, less disorder and overlap."""
+    made = replay(position(), [NOW - age] * 2)
+    assert not made.live
+    assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - age)
     assert made.live
     assert made.revision == NOW - DISORDER - OVERLAP
 
 
 @pytest.mark.parametrize("age", [DISORDER + 0.001, -0.001])
-def test_a_time_outside_the_disorder_does_not(age: float) -> None:
+def test_times_outside_the_disorder_do_not(age: float) -> None:
     """Neither a little older nor from the future."""
-    made = position()
-    made.data(NOW, NOW - age)
+    made = replay(position(), [NOW - age] * 10)
     assert not made.live
     assert made.revision == NOW - 2 * DAY
 
 
+@pytest.mark.parametrize("between", [NOW - DAY, NOW + 1, NO_TIME])
+def test_a_time_that_is_not_near_begins_the_count_anew(between: float) -> None:
+    """A single one, or two, may be wrong; what has no time says nothing."""
+    made = replay(position(), [NOW, NOW, between, NOW, NOW])
+    assert not made.live
+    made.data(NOW, None)
+    made.data(NOW, NOW)
+    assert made.live
+
+
 def test_live_data_and_pings_move_the_revision() -> None:
-    """Whatever settlementTime they carry, because the feed is in order."""
+    """Data that are near now or say nothing of their time, and pings: the feed is in order."""
     made = live()
     made.ping(NOW + 10)
     assert made.revision == NOW + 10 - DISORDER - OVERLAP
-    for settled in (NOW + 20, NOW - DAY, NO_TIME, None):
-        made.data(NOW + 20, settled)
-        assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    made.data(NOW + 20, NOW - 40)
+    assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    made.data(NOW + 30, None)
+    assert made.revision == NOW + 30 - DISORDER - OVERLAP
+
+
+@pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + 20.001])
+def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) -> None:
+    """It may be a late resettlement, or a feed that has fallen behind: nothing moves the revision then."""
+    made = live()
+    before = made.revision
+    for what in (settled, None, NOW + 20, NOW + 20):
+        made.data(NOW + 20, what)
+        made.ping(NOW + 20)
+        assert made.revision == before
+    made.data(NOW + 20, NOW + 20)
+    assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    assert made.live
 
 
 def test_the_revision_is_a_whole_second_in_the_past() -> None:
     """A fraction is cut off, never rounded up."""
-    made = position()
-    made.data(NOW + 0.999, NOW)
+    made = live()
+    made.ping(NOW + 0.999)
     assert made.revision == NOW - DISORDER - OVERLAP
 
 
@@ -134,6 +155,10 @@ def test_a_stall_is_catching_up_again() -> None:
     made = live()
     made.stalled()
     assert not made.live
+    replay(made, [NOW] * 2)
+    assert not made.live
+    made.data(NOW, NOW)
+    assert made.live
 
 
 def test_many_old_data_in_a_row_end_being_live() -> None:
@@ -151,11 +176,11 @@ def test_pings_alone_count_after_an_hour() -> None:
     """A provider that pauses and pings in the middle of a replay does not fool it before."""
     made = replay(position(), [NOW - DAY] * 10)
     made.ping(NOW + 1)
-    made.ping(NOW + BLIND_QUIET_SECONDS)
+    made.ping(NOW + BLIND_QUIET)
     assert not made.live
-    made.ping(NOW + 1 + BLIND_QUIET_SECONDS)
+    made.ping(NOW + 1 + BLIND_QUIET)
     assert made.live
-    assert made.revision == NOW + 1 + BLIND_QUIET_SECONDS - DISORDER - OVERLAP
+    assert made.revision == NOW + 1 + BLIND_QUIET - DISORDER - OVERLAP
 
 
 def test_pings_alone_count_sooner_where_data_had_been_near() -> None:
@@ -179,9 +204,9 @@ def test_data_between_pings_begin_the_quiet_anew() -> None:
     made.ping(NOW)
     made.data(NOW + 3000, NOW - DAY)
     made.ping(NOW + 3001)
-    made.ping(NOW + BLIND_QUIET_SECONDS)
+    made.ping(NOW + BLIND_QUIET)
     assert not made.live
-    made.ping(NOW + 3001 + BLIND_QUIET_SECONDS)
+    made.ping(NOW + 3001 + BLIND_QUIET)
     assert made.live
 
 
@@ -189,7 +214,7 @@ def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
     """What came before may come again for disorder and overlap more, counted from the moment it went live."""
     made = position()
     assert made.replaying(NOW)
-    made.data(NOW, NOW)
+    replay(made, [NOW] * 3)
     made.data(NOW + 50, NOW + 50)
     assert made.replaying(NOW + DISORDER + OVERLAP)
     assert not made.replaying(NOW + DISORDER + OVERLAP + 0.001)
@@ -213,8 +238,8 @@ def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
     """An hour of pings and nothing else."""
     made = position()
     made.ping(NOW)
-    made.ping(NOW + BLIND_QUIET_SECONDS)
-    assert made.quiet(NOW + BLIND_QUIET_SECONDS)
+    made.ping(NOW + BLIND_QUIET)
+    assert made.quiet(NOW + BLIND_QUIET)
 
 
 def test_a_feed_that_falls_behind_while_live_gains_no_promise() -> None:
@@ -225,8 +250,6 @@ def test_a_feed_that_falls_behind_while_live_gains_no_promise() -> None:
         made.data(NOW + 600 + number, NOW + number)
         made.ping(NOW + 600.5 + number)
         assert made.revision == before
-    made.data(NOW + 700, NOW + 699)
-    assert made.revision == NOW + 700 - DISORDER - OVERLAP
 
 
 def test_after_a_late_resettlement_pings_alone_must_last_for_the_quiet_time() -> None:

@@ -3,33 +3,57 @@
 from __future__ import annotations
 
 import tracemalloc
+from hashlib import blake2b
 
 import pytest
 
-from bridge.sink.guard import Guard, Verdict, fingerprint
+from bridge.sink.guard import Guard, Rewrite, Verdict, fingerprint
 
 KEY = b"bet"
-A, B, C = (fingerprint(content) for content in (b"a", b"b", b"c"))
+TODAY, BEFORE = b"\0\0\0\7", b"\0\0\0\2"
+"""Ids of schemas."""
+
+
+def content(body: bytes, schema: bytes = TODAY) -> bytes:
+    """The fingerprint of a record in wire format."""
+    return fingerprint(b"\0" + schema + body)
+
+
+def unfit(schema: bytes) -> None:
+    """What is in hand does not fit into any other schema."""
+
+
+A, B, C = content(b"a"), content(b"b"), content(b"c")
+OLD_A, OLD_B = content(b"a", BEFORE), content(b"b", BEFORE)
 NEW, CORRECTION, DUPLICATE, STALE = Verdict.NEW, Verdict.CORRECTION, Verdict.DUPLICATE, Verdict.STALE
 
 
-def offer(guard: Guard, *contents: bytes, version: int = 1, replaying: bool = True) -> list[Verdict]:
+def offer(
+    guard: Guard, *contents: bytes, version: int = 1, rewrite: Rewrite = unfit, replaying: bool = True
+) -> list[Verdict]:
     """Judge contents of one bet, and publish them as the pipeline does."""
     verdicts = []
-    for content in contents:
-        verdicts.append(guard.judge(KEY, version, content, replaying=replaying))
+    for each in contents:
+        verdicts.append(guard.judge(KEY, version, each, rewrite, replaying=replaying))
         if verdicts[-1] in (NEW, CORRECTION):
-            guard.publish(KEY, version, content, at=0.0)
+            guard.publish(KEY, version, each, at=0.0)
     return verdicts
 
 
 def restored(*contents: bytes, version: int = 1) -> Guard:
     """A guard as it is after a crash, on a new connection."""
     guard = Guard()
-    for content in contents:
-        guard.publish(KEY, version, content, at=0.0)
+    for each in contents:
+        guard.publish(KEY, version, each, at=0.0)
     guard.connected()
     return guard
+
+
+def test_a_value_is_known_by_its_schema_and_a_hash_of_its_bytes() -> None:
+    """Twenty bytes, whatever its length; the first byte of the wire format is the same for all."""
+    assert content(b"a") == TODAY + blake2b(b"a", digest_size=16).digest()
+    assert len({A, B, C, OLD_A, OLD_B}) == 5
+    assert len(content(b"a" * 10_000)) == 20
 
 
 def test_a_bet_that_nobody_knows_is_new() -> None:
@@ -96,7 +120,7 @@ def test_a_known_content_that_comes_live_is_a_change() -> None:
 def test_judging_publishes_nothing() -> None:
     """Only `publish` makes a content known."""
     guard = restored()
-    assert [guard.judge(KEY, 1, A, replaying=True) for _ in range(2)] == [NEW, NEW]
+    assert [guard.judge(KEY, 1, A, unfit, replaying=True) for _ in range(2)] == [NEW, NEW]
     assert len(guard) == 0
 
 
@@ -105,6 +129,34 @@ def test_a_lower_version_that_was_published_is_ignored() -> None:
     guard = restored(B, version=2)
     guard.publish(KEY, 1, A, at=0.0)
     assert offer(guard, B, version=2, replaying=False) == [DUPLICATE]
+
+
+@pytest.mark.parametrize("replaying", [True, False])
+def test_what_was_published_with_an_earlier_schema_is_compared_in_it(replaying: bool) -> None:
+    """It is a duplicate when it says the same there, and a correction when it does not, or does not fit."""
+    asked = []
+
+    def rewrite(schema: bytes) -> bytes:
+        asked.append(schema)
+        return OLD_A
+
+    assert offer(restored(OLD_A), A, rewrite=rewrite, replaying=replaying) == [DUPLICATE]
+    assert offer(restored(OLD_B), A, rewrite=rewrite, replaying=replaying) == [CORRECTION]
+    assert set(asked) == {BEFORE}
+    assert offer(restored(OLD_A), A, rewrite=unfit, replaying=replaying) == [CORRECTION]
+
+
+def test_what_was_published_with_the_same_schema_is_compared_as_it_is() -> None:
+    """Another content stays another, whatever a rewriting would make of it."""
+    assert offer(restored(A), B, rewrite=lambda _: A, replaying=False) == [CORRECTION]
+
+
+def test_a_replay_walks_across_a_change_of_schema() -> None:
+    """Each content is compared in the schema in which it was published."""
+    guard = restored(OLD_A, OLD_B, A)
+    assert offer(guard, A, rewrite=lambda _: OLD_A) == [DUPLICATE]
+    assert offer(guard, B, rewrite=lambda _: OLD_B) == [DUPLICATE]
+    assert offer(guard, A, C) == [DUPLICATE, CORRECTION]
 
 
 def test_a_dead_letter_is_known_by_its_bytes() -> None:
@@ -124,8 +176,8 @@ def test_what_is_old_is_evicted_and_nothing_younger() -> None:
         guard.bury(b"letter %d" % at, at=at)
     guard.evict(keep_from=7)
     assert len(guard) == 6
-    assert guard.judge(b"bet 6", 1, A, replaying=True) is NEW
-    assert guard.judge(b"bet 7", 1, A, replaying=True) is DUPLICATE
+    assert guard.judge(b"bet 6", 1, A, unfit, replaying=True) is NEW
+    assert guard.judge(b"bet 7", 1, A, unfit, replaying=True) is DUPLICATE
     assert guard.is_buried(b"letter 7")
     assert not guard.is_buried(b"letter 6")
 
@@ -142,7 +194,7 @@ def test_a_bet_that_is_settled_again_is_young_again() -> None:
     guard.bury(A, at=5)
     guard.evict(keep_from=5)
     assert len(guard) == 3
-    assert guard.judge(b"neither", 1, A, replaying=True) is NEW
+    assert guard.judge(b"neither", 1, A, unfit, replaying=True) is NEW
 
 
 def test_a_bet_takes_the_memory_that_the_docstring_says() -> None:

@@ -1,0 +1,28 @@
+"""How moments and durations are written for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc(seconds: float) -> str:
+    """Unix seconds as an ISO 8601 time in UTC, of whole seconds where it is one."""
+    try:
+        return (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+    except OverflowError:  # before year 1 or after year 9999
+        return f"{seconds:+.6f}s"
+
+
+def duration(seconds: float) -> str:
+    """`3d 4h`, `2h 5m`, `4m 10s` or `7.5s`: the two largest units that say something."""
+    left = round(seconds)
+    if left < 60:
+        return f"{seconds:.3g}s"
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+    return " ".join(part for part in parts[:2] if part)

@@ -1,0 +1,34 @@
+"""Positions with a past, and the figures that the tests of them are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge.feed.position import Position, PositionSettings
+
+OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+WINDOW = 50
+BLIND_QUIET = 3600.0
+NOW = 1_790_000_000.0
+DAY = 86_400.0
+NO_TIME = -62_135_596_800.0
+"""0001-01-01, which some senders use for 'not set'."""
+
+
+def position(revision: float = NOW - 2 * DAY, *, skew: float = 0.0) -> Position:
+    """Connected, with a revision of two days ago."""
+    made = Position(PositionSettings(OVERLAP, DISORDER, QUIET), int(revision))
+    made.connected(skew)
+    return made
+
+
+def live(*, skew: float = 0.0) -> Position:
+    """Live since NOW."""
+    return replay(position(skew=skew), [NOW] * 3)
+
+
+def replay(made: Position, settled: Iterable[float], at: float = NOW) -> Position:
+    """Data settled at these moments come, all at once."""
+    for moment in settled:
+        made.data(at, moment)
+    return made

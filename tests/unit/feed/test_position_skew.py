@@ -1,0 +1,94 @@
+"""The revision that may be promised where the provider's clock is not ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.feed.positions import DAY, DISORDER, NOW, OVERLAP, WINDOW, live, position, replay
+
+
+@pytest.mark.parametrize("skew", [7.0, -7.0])
+def test_the_revision_stays_behind_by_as_much_as_the_clocks_differ(skew: float) -> None:
+    """In whichever direction, live as well as while catching up."""
+    assert live(skew=skew).revision == NOW - DISORDER - OVERLAP - 7
+    assert replay(position(skew=skew), [NOW - DAY] * WINDOW).revision == NOW - DAY - OVERLAP - 7
+
+
+@pytest.mark.parametrize("skew", [7.0, -7.0])
+def test_it_is_replaying_for_as_much_longer(skew: float) -> None:
+    """Because it was asked for as much more."""
+    made = live(skew=skew)
+    assert made.replaying(NOW + DISORDER + OVERLAP + 7)
+    assert not made.replaying(NOW + DISORDER + OVERLAP + 7.001)
+
+
+def test_a_time_ahead_of_now_by_the_skew_is_near_and_plausible() -> None:
+    """One that is further ahead is neither."""
+    made = replay(position(skew=7), [NOW + 7] * 2)
+    assert made.newest == NOW + 7
+    assert not made.live
+    assert replay(made, [NOW + 7]).live
+    made = replay(position(skew=7), [NOW + 7.001] * 3)
+    assert made.newest is None
+    assert not made.live
+
+
+def test_a_skew_does_not_make_old_data_near() -> None:
+    """The disorder is counted from our clock: a provider that is behind is catching up for longer."""
+    assert replay(position(skew=7), [NOW - DISORDER] * 3).live
+    assert not replay(position(skew=7), [NOW - DISORDER - 0.001] * 3).live
+
+
+def test_fifty_times_in_a_row_from_the_future_tell_the_skew() -> None:
+    """It is the least by which they are ahead; then they are near."""
+    made = replay(position(), [NOW + 9, NOW + 5, *[NOW + 8] * (WINDOW - 3)])
+    assert made.skew == 0
+    made.data(NOW, NOW + 6)
+    assert made.skew == 5
+    replay(made, [NOW + 5] * 3)
+    assert made.live
+    assert made.revision == NOW - DISORDER - OVERLAP - 5
+
+
+def test_a_time_that_is_not_from_the_future_begins_the_count_anew() -> None:
+    """What was seen before it says nothing any more."""
+    made = replay(position(), [NOW + 1] * (WINDOW - 1))
+    made.data(NOW, NOW)
+    replay(made, [NOW + 4] * (WINDOW - 1))
+    assert made.skew == 0
+    made.data(NOW, NOW + 3)
+    assert made.skew == 3
+
+
+def test_the_skew_grows_when_the_clocks_drift_apart() -> None:
+    """As soon as fifty in a row are ahead of what is known, and not for what is within it."""
+    made = replay(position(skew=5), [NOW + 5] * 2 * WINDOW)
+    assert made.skew == 5
+    replay(made, [NOW + 7, NOW + 6] * (WINDOW // 2))
+    assert made.skew == 6
+    replay(made, [NOW + 9] * (WINDOW - 1))
+    assert made.skew == 6
+    made.data(NOW, NOW + 9)
+    assert made.skew == 9
+
+
+def test_a_connection_begins_with_what_its_handshake_says() -> None:
+    """What data had told on the one before is forgotten, and so is the count."""
+    made = replay(position(), [NOW + 5] * WINDOW)
+    made.connected(-3)
+    assert made.skew == 3
+    made.connected()
+    assert made.skew == 0
+    replay(made, [NOW + 5] * (WINDOW - 1))
+    made.connected()
+    made.data(NOW, NOW + 5)
+    assert made.skew == 0
+
+
+def test_a_stall_does_not_change_what_is_known_of_the_clocks() -> None:
+    """What is read late is not further ahead for that."""
+    made = replay(position(skew=3), [NOW + 5] * (WINDOW - 1))
+    made.stalled()
+    assert made.skew == 3
+    made.data(NOW, NOW + 5)
+    assert made.skew == 5
