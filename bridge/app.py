@@ -8,29 +8,38 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 from bridge import __version__, kafka, topics
-from bridge.avro.codec import Codec
+from bridge.avro.codec import Codec, Codecs
 from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import NotCommitted, NotOwner
+from bridge.feed import client, clock
+from bridge.instant import now
 from bridge.log import get
+from bridge.ports import Ports
 from bridge.reign import Reign
 from bridge.sink.checkpoint import State
 from bridge.sink.leadership import Leadership
+from bridge.sink.producer import TransactionalWriter
 from bridge.sink.store import Store
 from bridge.sink.worker import Worker
 from bridge.status import Status
+from bridge.view import View
+from bridge.web.app import make_app
+from bridge.wsgi import WsgiServer
 
 T = TypeVar("T")
 
 RETRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
 """Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
+BEAT_SECONDS = 1.0
+"""How often what can be seen from outside is renewed."""
 
 
 def run(settings: Settings) -> None:
@@ -39,88 +48,167 @@ def run(settings: Settings) -> None:
     Raises the errors of `bridge.errors` whose exit code says what a person has to do.
     """
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
-    asyncio.run(_serve(settings))
+    asyncio.run(_Service(settings).serve())
 
 
-async def _serve(settings: Settings) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    status = Status(settings.feed.name)
-    owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-    reign: Reign | None = None
-    changed = asyncio.Event()
+class _Service:
+    """One process: it stands by, reigns when it is its turn, and shows what it does."""
 
-    def look() -> None:
-        changed.set()
-        if reign is not None:
-            reign.wake()
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._status = Status(settings.feed.name, now)
+        self._owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._started_at = now().wall
+        self._stop = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._reign: Reign | None = None
+        self._view = self._look()
 
-    def end() -> None:
-        stop.set()
-        look()
+    async def serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end)
+        get().info("starting", version=__version__, feed=self._settings.feed.name, owner=self._owner_id)
+        beat = asyncio.create_task(self._beat())
+        try:
+            with self._shown():
+                await self._stand_by_and_reign()
+        finally:
+            beat.cancel()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
-    get().info("starting", version=__version__, feed=settings.feed.name, owner=owner_id)
-    prepared = await _until_stopped(_prepare(settings, status), stop)
-    if prepared is None:
-        return
-    declared, codecs, store = prepared
-    leadership = Leadership(settings, declared.checkpoints.name, partial(loop.call_soon_threadsafe, look))
-    try:
-        while not stop.is_set():
-            status.become(State.STANDBY)
-            changed.clear()
-            leadership.check()
-            if not leadership.owner:
-                await changed.wait()
-                continue
-            reign = Reign(settings, declared, codecs, store, leadership, status, owner_id, stop)
-            try:
-                await reign.run()
-            except (NotOwner, NotCommitted) as error:
-                get().warning("publishing has ended", reason=str(error))
-            finally:
-                reign = None
-                leadership.released()
-            await _until_stopped(asyncio.sleep(PAUSE_SECONDS), stop)
-    finally:
-        await asyncio.to_thread(leadership.close)
-        if status.state is not State.STOPPED_ON_GAP:
-            status.become(State.STOPPED)
+    async def _stand_by_and_reign(self) -> None:
+        loop = asyncio.get_running_loop()
+        prepared = await self._until_stopped(self._prepare())
+        if prepared is None:
+            return
+        declared, codecs, store = prepared
+        leadership = Leadership(
+            self._settings, declared.checkpoints.name, partial(loop.call_soon_threadsafe, self._notice)
+        )
+        ports = Ports(
+            topics=declared,
+            codecs=codecs,
+            store=store,
+            leadership=leadership,
+            writer=lambda trouble: TransactionalWriter(self._settings, leadership, store.checkpoint, trouble),
+            dial=client.dial,
+            ask_time=clock.ask,
+            clock=now,
+        )
+        try:
+            while not self._stop.is_set():
+                self._status.become(State.STANDBY)
+                self._changed.clear()
+                leadership.check()
+                if not leadership.owner:
+                    await self._changed.wait()
+                    continue
+                await self._one_reign(ports, leadership)
+                await self._until_stopped(asyncio.sleep(PAUSE_SECONDS))
+        finally:
+            await asyncio.to_thread(leadership.close)
+            if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
+                self._status.become(State.STOPPED)
 
+    async def _one_reign(self, ports: Ports, leadership: Leadership) -> None:
+        self._reign = Reign(self._settings, ports, self._status, self._owner_id, self._stop)
+        try:
+            await self._reign.run()
+        except (NotOwner, NotCommitted) as error:
+            get().warning("publishing has ended", reason=str(error))
+        finally:
+            self._reign = None
+            leadership.released()
 
-async def _prepare(settings: Settings, status: Status) -> tuple[topics.Topics, tuple[Codec, Codec], Store]:
-    """Topics as they must be and the ids of the schemas; waits for Kafka and the registry."""
+    async def _prepare(self) -> tuple[topics.Topics, Codecs, Store]:
+        """Topics as they must be and the ids of the schemas; waits for Kafka and the registry."""
+        settings = self._settings
+        worker = Worker("start")  # a daemon: the end of the process does not wait for a broker that is away
 
-    worker = Worker("start")  # a daemon: the end of the process does not wait for a broker that is away
+        async def patiently(job: Callable[[], T]) -> T:
+            while True:
+                try:
+                    return await asyncio.wrap_future(worker.submit(job))
+                except (kafka.KafkaUnavailable, RegistryUnavailable) as error:
+                    self._status.become(State.WAITING_FOR_KAFKA, str(error))
+                    await asyncio.sleep(RETRY_SECONDS)
 
-    async def patiently(job: Callable[[], T]) -> T:
+        try:
+            declared, changes = await patiently(lambda: topics.ensure(kafka.admin(settings.kafka), settings))
+            for change in changes:
+                get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
+            registry = Registry(settings.registry)
+            ids = await patiently(lambda: registry.register(settings.topics.prefix))
+        finally:
+            worker.close(0)
+        codecs = Codecs(
+            *(
+                Codec(load(name), ids[name], registry.schema_by_id)
+                for name in ("settled-bet", "feed-checkpoint", "feed-gap")
+            )
+        )
+        return declared, codecs, Store(settings, declared, registry.schema_by_id)
+
+    # What can be seen from outside.
+
+    def _look(self) -> View:
+        status = self._status
+        return View(
+            at=now().wall,
+            started_at=self._started_at,
+            feed=self._settings.feed.name,
+            owner_id=self._owner_id,
+            state=status.state,
+            reason=status.reason,
+            since=status.since,
+            until=status.until,
+            **(self._reign.seen() if self._reign else {}),
+        )
+
+    async def _beat(self) -> None:
         while True:
-            try:
-                return await asyncio.wrap_future(worker.submit(job))
-            except (kafka.KafkaUnavailable, RegistryUnavailable) as error:
-                status.become(State.WAITING_FOR_KAFKA, str(error))
-                await asyncio.sleep(RETRY_SECONDS)
+            self._view = self._look()
+            await asyncio.sleep(BEAT_SECONDS)
 
-    declared, changes = await patiently(lambda: topics.ensure(kafka.admin(settings.kafka), settings))
-    for change in changes:
-        get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
-    registry = Registry(settings.registry)
-    ids = await patiently(lambda: registry.register(settings.topics.prefix))
-    bets, checkpoints = (
-        Codec(load(name), ids[name], registry.schema_by_id) for name in ("settled-bet", "feed-checkpoint")
-    )
-    return declared, (bets, checkpoints), Store(settings, declared, registry.schema_by_id)
+    @contextlib.contextmanager
+    def _shown(self) -> Iterator[None]:
+        """Serve health and metrics meanwhile. Publishing goes on where the port is taken."""
+        web = self._settings.web
+        try:
+            server = WsgiServer(make_app(lambda: self._view, self._settings), web.host, web.port)
+        except OSError as error:
+            get().warning(
+                "health and metrics are not served: set web.port (BRIDGE_WEB__PORT) to a free port",
+                host=web.host,
+                port=web.port,
+                reason=str(error),
+            )
+            yield
+            return
+        get().info("health and metrics", address=server.url)
+        try:
+            yield
+        finally:
+            server.close()
 
+    # Little things.
 
-async def _until_stopped(job: asyncio.Future[T] | Coroutine[Any, Any, T], stop: asyncio.Event) -> T | None:
-    task, stopping = asyncio.ensure_future(job), asyncio.ensure_future(stop.wait())
-    await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if task.done():
-        return task.result()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-    return None
+    def _notice(self) -> None:
+        self._changed.set()
+        if self._reign is not None:
+            self._reign.wake()
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._notice()
+
+    async def _until_stopped(self, job: Coroutine[Any, Any, T]) -> T | None:
+        task, stopping = asyncio.ensure_future(job), asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if task.done():
+            return task.result()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from bridge.errors import NotCommitted
+from bridge.instant import Clock
+from bridge.ports import Writer
 from bridge.sink.batch import Batch, Record
-from bridge.sink.producer import TransactionalWriter
 
 T = TypeVar("T")
 
@@ -30,12 +30,14 @@ class Committer:
 
     def __init__(
         self,
-        make: Callable[[Callable[[str], None]], TransactionalWriter],
+        make: Callable[[Callable[[str], None]], Writer],
+        clock: Clock,
         wake: asyncio.Event,
         stop: asyncio.Event,
         told: Callable[[str], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._clock = clock
         self._wake = wake
         self._stop = stop
         self._told = told
@@ -45,6 +47,10 @@ class Committer:
         """Since when the job that is awaited has been under way, monotonic."""
         self._last_moment: float | None = None
         """When the end of the process waits no longer, monotonic."""
+        self.transactions = 0
+        """Committed so far."""
+        self.seconds = 0.0
+        """Spent on these, in all."""
         self.writer = make(self._troubled)
 
     @property
@@ -54,7 +60,7 @@ class Committer:
 
     def tell_if_waiting(self) -> bool:
         """Whether Kafka keeps us waiting; if so, it is told."""
-        waiting = self._since is not None and time.monotonic() - self._since > TROUBLE_SECONDS
+        waiting = self._since is not None and self._clock().steady - self._since > TROUBLE_SECONDS
         if waiting:
             self._told(self._trouble)
         return waiting
@@ -75,8 +81,10 @@ class Committer:
         if not self._committing.done():
             return False
         committed, self._committing = self._committing, None
-        self._since, self._trouble = None, ""
+        began, self._since, self._trouble = self._since, None, ""
         committed.result()
+        self.transactions += 1
+        self.seconds += self._clock().steady - (began or 0.0)
         return True
 
     async def finish(self) -> None:
@@ -99,7 +107,7 @@ class Committer:
     def _submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
         future = asyncio.wrap_future(self.writer.run(job))
         future.add_done_callback(lambda _: self._wake.set())
-        self._since = time.monotonic()
+        self._since = self._clock().steady
         return future
 
     async def _wait(self, job: asyncio.Future[T]) -> None:
@@ -108,8 +116,8 @@ class Committer:
             await asyncio.wait({job}, timeout=LOOK_SECONDS)
             self.tell_if_waiting()
         if not job.done():
-            self._last_moment = self._last_moment or time.monotonic() + LAST_COMMIT_SECONDS
-            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - time.monotonic()))
+            self._last_moment = self._last_moment or self._clock().steady + LAST_COMMIT_SECONDS
+            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - self._clock().steady))
         if not job.done():
             raise NotCommitted("Kafka does not answer in time for the end; a replay brings the rest back")
 

@@ -4,12 +4,13 @@
     ├── SettingsError           exit 2   a setting is wrong: names the setting and the fix
     ├── AuthError               exit 3   the provider does not know us: a person has to act
     ├── GapError                exit 5   the feed can no longer give back what is missing
+    ├── ClockError              exit 9   our clock and the provider's are too far apart
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is not as it must be
     │   └── SchemaError         exit 6   a schema does not parse, or breaks compatibility
     ├── DevError                exit 7   the embedded Kafka or registry did not start
     ├── ConversionError         —        the provider sent what is not a settled bet: dead letter
     ├── FeedError               —        the connection is of no more use: ask the limiter, dial again
-    │   ├── FeedRefused         —        the provider answered the handshake with a refusal
+    │   ├── FeedRefused         —        the provider answered, with a refusal
     │   └── FeedLost            —        closed, reset, silent, or the protocol was broken
     └── SinkError               —        Kafka did not take a batch
         ├── NotOwner            —        someone else owns the feed now: close the socket, stand by
@@ -49,6 +50,12 @@ class GapError(BridgeError):
     exit_code = 5
 
 
+class ClockError(BridgeError):
+    """A clock is wrong, ours or the provider's: what the position promises would not hold."""
+
+    exit_code = 9
+
+
 class TopologyError(BridgeError):
     """A topic is missing or misconfigured, or the bridge lacks a right. The text says how to fix it."""
 
@@ -80,10 +87,13 @@ class FeedError(BridgeError):
 
 
 class FeedRefused(FeedError):
-    """The handshake was answered with an HTTP status other than 101."""
+    """The handshake was answered with an HTTP status other than 101, or the connection closed for a limit.
 
-    def __init__(self, status: int, detail: str = "") -> None:
-        super().__init__(f"the provider refused the connection: HTTP {status}{detail and ': ' + detail}")
+    `answer` says how, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if it was one.
+    """
+
+    def __init__(self, answer: str, detail: str = "", status: int | None = None) -> None:
+        super().__init__(f"the provider refused the connection: {answer}{detail and ': ' + detail}")
         self.status = status
 
 

@@ -1,7 +1,8 @@
 """feed → decode → guard → encode → batch: what becomes of each message.
 
 No IO: messages with their time of receipt in, records in a batch out. Every message moves the position
-and ends in exactly one counter.
+and ends in exactly one counter. A replay that brings back nothing of what is known from after the
+revision that was asked for is a gap: the provider has forgotten without saying so.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from bridge.avro.codec import HEADER_BYTES, Codec
+from bridge.avro.codec import Codecs
 from bridge.config import Settings
 from bridge.convert import Converter
 from bridge.errors import ConversionError, SchemaError
@@ -19,6 +20,7 @@ from bridge.model import SettledBet
 from bridge.sink.batch import Batch, Record
 from bridge.sink.checkpoint import MICROS, Counters
 from bridge.sink.deadletter import Kind, dead_letter, identity
+from bridge.sink.gap import Cause, Gap
 from bridge.sink.guard import Guard, Verdict, fingerprint
 from bridge.topics import Topics
 
@@ -38,23 +40,36 @@ class Pipeline:
         self,
         settings: Settings,
         topics: Topics,
-        bets: Codec,
+        codecs: Codecs,
         guard: Guard,
         position: Position,
         counters: Counters,
+        newest: float | None,
         new_extra: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._topics = topics
         self._converter = Converter(settings.feed.may_be_missing)
-        self._bets = bets
+        self._bets = codecs.bets
+        self._bets_before = {codecs.bets.schema_id: codecs.bets}
+        self._gaps = codecs.gaps
         self._guard = guard
+        self._awaiting: int | None = None
+        """The revision that was asked for, while what is known from after it has yet to come back."""
+        self._stood_at = position.revision
+        """Where the position was when the connection began."""
         self._new_extra = new_extra
         self.position = position
         self.counters = counters
+        self.newest = newest
+        """The newest settlementTime published, Unix seconds; none from the future."""
         self.extras: Counter[str] = Counter()
         """How often each field that the interface does not know has come."""
         self.batch = Batch()
+        self.gaps = 0
+        """Declared so far."""
+        self.unwitnessed: Gap | None = None
+        """A gap that a replay has shown, until somebody takes note of it."""
 
     @property
     def full(self) -> bool:
@@ -66,8 +81,44 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
+    def connected(self, revision: int | None, skew: float) -> None:
+        """A connection that replays from this revision begins; `skew` is what its handshake says."""
+        self.position.connected(skew)
+        self._guard.connected()
+        # What was settled after the revision was published after it, so a replay has to bring it back.
+        known = revision is not None and self.newest is not None and self.newest > revision
+        self._awaiting = revision if known else None
+        self._stood_at = self.position.revision
+
+    def declare(self, gap: Gap) -> None:
+        """Put a gap on record, in the transaction of the checkpoint that goes on behind it."""
+        self.gaps += 1
+        self.batch.add(
+            Record(
+                self._topics.gaps.name,
+                gap.feed.encode(),
+                self._gaps.encode(gap.to_avro()),
+                int(gap.detected_at * 1000),
+                partition=0,
+            )
+        )
+
     def handle(self, message: Received, now: float) -> str | None:
         """Take a message at a monotonic time; returns its ping id, to be answered, if it has one."""
+        ping_id = self._handle(message, now)
+        if self._awaiting is not None and self.position.revision > self._stood_at:
+            self._miss(message.at, self._awaiting)
+        return ping_id
+
+    def _miss(self, now: float, revision: int) -> None:
+        """The position leaves the revision behind, and nothing of what is known from then has come."""
+        self._awaiting = None
+        settings, oldest = self._settings.feed, self.position.oldest
+        resumed = now if oldest is None else min(now, oldest + settings.disorder_seconds)
+        self.unwitnessed = Gap(settings.name, revision, resumed, Cause.UNWITNESSED, now)
+        self.declare(self.unwitnessed)
+
+    def _handle(self, message: Received, now: float) -> str | None:
         self.batch.touch(now)
         self.counters.received += 1
         if message.stalled:
@@ -100,25 +151,47 @@ class Pipeline:
         except SchemaError as error:  # model and schema disagree: our mistake, but the bet must not be lost
             self._bury(message, Kind.ERROR, str(error))
             return
-        content = fingerprint(value[HEADER_BYTES:])
-        verdict = self._guard.judge(key, version, content, replaying=self.position.replaying(message.at))
+        settled_at = bet["settlementTime"] / MICROS
+        content = fingerprint(value)
+        verdict = self._guard.judge(
+            key,
+            version,
+            content,
+            lambda schema: self._rewrite(bet, schema),
+            replaying=self.position.replaying(message.at),
+        )
         if verdict is Verdict.DUPLICATE:
             self.counters.duplicates += 1
+            self._awaiting = None
         elif verdict is Verdict.STALE:
             self.counters.stale += 1
+            self._awaiting = None
         else:
             self._guard.publish(key, version, content, message.at)
+            if settled_at <= message.at:
+                self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
             self.counters.published += 1
             self.counters.corrections += verdict is Verdict.CORRECTION
             if extras:
                 self._sample(message, extras)
-        self.position.data(message.at, bet["settlementTime"] / MICROS)
+        self.position.data(message.at, settled_at)
+
+    def _rewrite(self, bet: SettledBet, schema: bytes) -> bytes | None:
+        """The fingerprint of a bet as an earlier schema has it."""
+        schema_id = int.from_bytes(schema, "big")
+        if schema_id not in self._bets_before:  # known since the guard was restored: nobody is asked
+            self._bets_before[schema_id] = self._bets.in_schema(schema_id)
+        try:
+            return fingerprint(self._bets_before[schema_id].encode(bet))
+        except SchemaError:
+            return None
 
     def _bury(self, message: Received, kind: Kind, reason: str) -> None:
         content = identity(message.body)
         if self._guard.is_buried(content):
             self.counters.duplicates += 1
+            self._awaiting = None
         else:
             self._guard.bury(content, message.at)
             self._write_dead_letter(message, kind, reason)

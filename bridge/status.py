@@ -4,31 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridge.instant import Clock
 from bridge.log import get
 from bridge.sink.checkpoint import State
+from bridge.text import utc
 
-_QUIET_STATES = {State.CATCHING_UP, State.LIVE, State.QUIET}
+_ORDINARY = {
+    State.CATCHING_UP,
+    State.LIVE,
+    State.QUIET,
+    State.STANDBY,
+    State.CONNECTING,
+    State.STOPPED,
+}
 
 
 class Status:
-    """The present state and its reason."""
+    """The present state, its reason, and the end of a wait. Times are Unix seconds."""
 
-    def __init__(self, feed: str) -> None:
+    def __init__(self, feed: str, clock: Clock) -> None:
         self._feed = feed
+        self._clock = clock
         self.state: State | None = None
         self.reason = ""
+        self.since = clock().wall
+        self.until: float | None = None
 
-    def become(self, state: State, reason: str = "", **details: Any) -> None:
-        """Enter a state; logs one line when it is another than before, or has another reason."""
+    def become(self, state: State, reason: str = "", *, until: float | None = None, **details: Any) -> bool:
+        """Enter a state; logs one line, and returns True, when it is another or has another reason."""
+        self.until = until
         if (state, reason) == (self.state, self.reason):
-            return
+            return False
+        if state is not self.state:
+            self.since = self._clock().wall
         self.state, self.reason = state, reason
         if reason:
             details["reason"] = reason
-        log = get().info if state in _QUIET_STATES or state is State.STANDBY else get().warning
-        if state in (State.CONNECTING, State.STOPPED):
-            log = get().info
+        if until is not None:
+            details["until"] = utc(until)
+        log = get().info if state in _ORDINARY and not (state is State.STOPPED and reason) else get().warning
         log(_SENTENCES[state], state=state.value, feed=self._feed, **details)
+        return True
 
 
 _SENTENCES = {

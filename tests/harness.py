@@ -98,6 +98,7 @@ class Place:
             "BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS": "500",
             "BRIDGE_KAFKA__SESSION_TIMEOUT_MS": "3000",
             "BRIDGE_FEED__START": "10m",
+            "BRIDGE_WEB__PORT": "0",
             **given,
         }
 

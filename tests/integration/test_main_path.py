@@ -146,15 +146,6 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
         assert not feed.breaches
 
 
-async def test_a_position_older_than_the_feeds_memory_stops_with_5(place: Place) -> None:
-    """The bridge does not skip what it can no longer have: exit 5, and it says from when to when."""
-    async with provider(rate=20) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START="2020-01-01T00:00:00Z")
-        assert await bridge.wait() == 5
-        assert "can no longer be had" in bridge.text()
-        assert not feed.connections
-
-
 async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
     """A wrong topic is named with its fix; `topics plan` shows it, `topics apply` mends it."""
     name = f"{place.prefix}.bets"

@@ -40,7 +40,7 @@ def test_exit_codes_are_not_shared_by_strangers() -> None:
     """Two errors have the same code only where one is a kind of the other."""
     coded = [error for error in tree(BridgeError) if "exit_code" in vars(error)]
     assert len({error.exit_code for error in coded}) == len(coded)
-    assert {error.exit_code for error in coded} == {1, 2, 3, 5, 6, 7, 8}
+    assert {error.exit_code for error in coded} == {1, 2, 3, 5, 6, 7, 8, 9}
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,9 @@ def test_exit_codes_are_not_shared_by_strangers() -> None:
 )
 def test_a_refusal_tells_its_status(detail: str, text: str) -> None:
     """With the provider's words, where it has any."""
-    error = FeedRefused(429, detail)
+    error = FeedRefused("HTTP 429", detail, 429)
     assert (str(error), error.status) == (text, 429)
+    assert FeedRefused("close code 1013").status is None
 
 
 def test_a_conversion_error_remembers_the_ping() -> None:

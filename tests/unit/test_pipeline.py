@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.avro.codec import Codec
+from bridge.avro.codec import Codec, Codecs
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings, FeedSettings, Settings
 from bridge.feed.events import Oversized, Received
@@ -28,24 +28,27 @@ EXAMPLE: dict[str, Any] = json.loads(
 )
 NOW = 1_790_000_000.25
 BETS = Codec(load("settled-bet"), 7)
+CHECKPOINTS = Codec(load("feed-checkpoint"), 8)
+GAPS = Codec(load("feed-gap"), 9)
 SETTINGS = Settings(feed=FeedSettings(name="f", max_message_bytes=1000), batch=BatchSettings(max_records=3))
 
 
 class Line:
     """A pipeline, and what came out of it."""
 
-    def __init__(self, bets: Codec = BETS) -> None:
+    def __init__(self, bets: Codec = BETS, newest: float | None = None) -> None:
         self.extras: list[str] = []
         self.pipeline = Pipeline(
             SETTINGS,
             declare(SETTINGS),
-            bets,
+            Codecs(bets, CHECKPOINTS, GAPS),
             Guard(),
             Position(PositionSettings(30, 60, 120), int(NOW) - 3600),
             Counters(),
+            newest,
             self.extras.append,
         )
-        self.pipeline.position.connected()
+        self.pipeline.connected(int(NOW) - 3600, skew=0.0)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
         """Take a message; every one keeps the counters in balance."""
@@ -223,27 +226,32 @@ def test_fields_without_number_do_not_fill_the_memory() -> None:
     assert line.counters.published == EXTRA_PATHS + 5
 
 
+def live() -> Line:
+    """One that is live at `NOW`; `bet(2)` is published."""
+    line = Line()
+    for version in range(3):
+        line.handle(bet(version))
+    return line
+
+
 def test_every_kind_of_message_moves_the_position() -> None:
     """Once the feed is live, so that a checkpoint moves while messages are dropped."""
     for body in (bet(), bet(1, payout=2.0), BROKEN, PING, Oversized(5000, "ab" * 32, b"")):
-        line = Line()
-        line.handle(bet(2))
+        line = live()
         line.handle(body, at=NOW + 30)
         assert line.pipeline.position.revision == int(NOW + 30) - 90
 
 
 def test_an_empty_message_says_nothing_of_the_position() -> None:
     """It may come from anything in between."""
-    line = Line()
-    line.handle(bet())
+    line = live()
     line.handle(b"{}", at=NOW + 500)
     assert line.pipeline.position.revision == int(NOW) - 90
 
 
 def test_a_stall_is_told_to_the_position_before_the_message() -> None:
     """What was read after it may be old, and is looked for among what was published before."""
-    line = Line()
-    line.handle(bet())
+    line = live()
     assert line.pipeline.position.live
     line.pipeline.handle(Received(PING, NOW + 500, stalled=True), now=0.0)
     assert not line.pipeline.position.live
@@ -257,8 +265,7 @@ def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
     for body in swing:
         line.handle(body)
     assert line.counters.published == 3
-    line.pipeline.position.connected()
-    line.pipeline._guard.connected()
+    line.pipeline.connected(int(NOW) - 3600, skew=0.0)
     for body in swing:
         line.handle(body)
     assert line.counters == Counters(received=6, published=3, corrections=2, duplicates=3)

@@ -1,0 +1,264 @@
+"""From one connection to the next: wait for the limits, declare what is lost, write it down, dial.
+
+What the interface says of reconnecting is in `bridge.feed.limits`; what comes on top of it, a pause
+after a failure, in `bridge.feed.backoff`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from bridge.config import Settings
+from bridge.errors import AuthError, ClockError, FeedError, FeedRefused, GapError
+from bridge.feed.backoff import Backoff
+from bridge.feed.clock import Skew
+from bridge.feed.limits import MARGIN_SECONDS, Decision, Limiter
+from bridge.feed.session import Request, request
+from bridge.instant import Instant
+from bridge.journal import Journal
+from bridge.log import get
+from bridge.pipeline import Pipeline
+from bridge.ports import Connection, Ports
+from bridge.sink.checkpoint import State
+from bridge.sink.gap import Cause, Gap
+from bridge.status import Status
+from bridge.text import duration, utc
+
+FUTURE_SECONDS = 60.0
+"""A position further ahead than that is a clock that was wrong."""
+LONGEST_WAIT_SECONDS = 30.0
+"""After which the limiter is asked again: a clock may have been set."""
+LOOK_SECONDS = 0.2
+HOW_TO_GO_ON = (
+    "Get that interval from the provider by other means; to go on behind it, start with feed.on_gap "
+    "(BRIDGE_FEED__ON_GAP) = continue. `bridge gaps` lists all gaps."
+)
+
+
+class Dialler:
+    """Opens one connection after the other.
+
+    `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `pause`
+    sleeps for so many seconds at most, `goes_on` says whether to, and raises NotOwner; `woken` is called
+    when a connection has something.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        ports: Ports,
+        status: Status,
+        limiter: Limiter,
+        pipeline: Pipeline,
+        journal: Journal,
+        *,
+        first: bool,
+        pause: Callable[[float], Awaitable[None]],
+        goes_on: Callable[[], bool],
+        woken: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._feed = settings.feed
+        self._ports = ports
+        self._clock = ports.clock
+        self._status = status
+        self._limiter = limiter
+        self._pipeline = pipeline
+        self._journal = journal
+        self._first = first
+        self._pause = pause
+        self._goes_on = goes_on
+        self._woken = woken
+        self._backoff = Backoff(settings.limits.scale, random.uniform)
+        self._credential_read_again = False
+        self._opened_at: float | None = None
+        self.connections: Counter[str] = Counter()
+        """Attempts so far: `accepted`, `refused`, `failed`."""
+
+    def decide(self, now: Instant) -> Decision:
+        """When the next dial is let in, by the provider's limits and by the pause after a failure."""
+        decision = self._limiter.decide(now, None if self._first else self._revision(now))
+        rested = now.wall + self._backoff.left(now.steady)
+        return decision if decision.until >= rested else Decision(rested, "a pause after a failure")
+
+    async def connect(self) -> Connection | None:
+        """Open a connection as soon as that is allowed; None when there is none, for now.
+
+        Raises GapError, ClockError, AuthError and SettingsError when a person has to act, and what
+        ends a commit. Every attempt is in the committed ledger before it is made.
+        """
+        await self._wait()
+        if not self._goes_on():
+            return None
+        await self._look_for_gap()
+        now = self._clock()
+        revision = None if self._first else self._revision(now)
+        asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
+        self._limiter.attempt(now, revision)
+        self._status.become(State.CONNECTING, revision=revision or 0)
+        await self._journal.commit()
+        if max(self._clock().steady - now.steady, self._clock().wall - now.wall) > MARGIN_SECONDS:
+            get().warning("Kafka took long for the checkpoint: asking the limiter anew")
+            self._limiter.withdraw()  # what was decided then need not hold now
+            return None
+        try:
+            return await self._dial(asked, revision)
+        except FeedError as error:
+            self.ended(error)
+            if isinstance(error, FeedRefused) and error.status == 401:
+                self._credential_refused(error, asked, revision)
+            return None
+
+    def ended(self, error: FeedError) -> None:
+        """The connection, or the attempt at one, has come to this end."""
+        now = self._clock()
+        refused = self._is_refusal(error)
+        if refused and self._opened_at is not None:  # let in, and then closed for a limit
+            self._limiter.answered(now, refused=True)
+        if self._opened_at is None or refused:
+            self.connections["refused" if refused else "failed"] += 1
+        lasted = 0.0 if self._opened_at is None else now.steady - self._opened_at
+        self._opened_at = None
+        self._backoff.failed(now.steady, lasted=lasted, refused=refused)
+        get().warning("the connection is over", reason=str(error), failures=self._backoff.failures)
+
+    async def _wait(self) -> None:
+        while self._goes_on():
+            now = self._clock()
+            decision = self.decide(now)
+            if decision.until <= now.wall:
+                return
+            if self._status.become(State.WAITING_FOR_LIMIT, decision.reason, until=decision.until):
+                await self._journal.commit()
+                continue
+            await self._pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
+
+    def _revision(self, now: Instant) -> int:
+        """What to ask for: never what may lie ahead by the provider's clock, nor what is forgotten."""
+        present = int(now.wall - self._feed.max_skew_seconds)
+        return max(min(self._pipeline.position.revision, present), self._limiter.edge(now.wall))
+
+    async def _look_for_gap(self) -> None:
+        """Declare what the feed has forgotten of what was not read yet.
+
+        Raises GapError when the operator wants to stop then, ClockError when it is not so at all.
+        """
+        position, now = self._pipeline.position, self._clock().wall
+        if position.revision > now + FUTURE_SECONDS:
+            raise ClockError(
+                f"the committed position {utc(position.revision)} is in the future: a clock was wrong, here "
+                "or when it was written. Set this machine's clock right; if it is right, what was published "
+                "since the other went wrong has to be had from the provider by other means."
+            )
+        if self._first or position.revision >= self._limiter.edge(now):
+            return
+        # A clock that runs days ahead would give away what the provider still has: ask for the time first.
+        self._compare_clocks(await self._ask_time())
+        now = self._clock().wall
+        edge = self._limiter.edge(now)
+        gap = Gap(self._feed.name, position.revision, edge, Cause.TOO_OLD, now)
+        self._pipeline.declare(gap)
+        position.skip(edge)
+        await self.declared(gap)
+
+    async def declared(self, gap: Gap) -> None:
+        """A gap is in the batch in hand: say so, loudly, and stop where the operator wants that.
+
+        Raises GapError, once the gap is committed with a checkpoint that goes on behind it.
+        """
+        get().error(
+            "a gap: what the provider published in this interval may be missing",
+            feed=gap.feed,
+            start=utc(gap.start),
+            end=utc(gap.end),
+            lasted=duration(gap.seconds),
+            cause=gap.cause.value,
+            on_gap=self._feed.on_gap,
+            what_to_do="get this interval from the provider by other means; `bridge gaps` lists it",
+        )
+        if self._feed.on_gap == "stop":
+            self._status.become(
+                State.STOPPED_ON_GAP, f"{gap.cause.value}: {utc(gap.start)} to {utc(gap.end)}"
+            )
+            await self._journal.commit()
+            raise GapError(gap_text(gap))
+
+    async def _ask_time(self) -> Skew | None:
+        try:
+            return await self._ports.ask_time(self._feed)
+        except FeedError as error:
+            get().warning("the provider's clock cannot be asked for", reason=str(error))
+            return None
+
+    def _compare_clocks(self, skew: Skew | None) -> None:
+        """Raises ClockError when the two clocks are too far apart."""
+        self._journal.skew = None if skew is None else skew.seconds
+        self.check_skew(self._journal.skew or 0.0)
+
+    def check_skew(self, seconds: float) -> None:
+        """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
+        if abs(seconds) > self._feed.max_skew_seconds:
+            side, limit = "ahead of" if seconds > 0 else "behind", self._feed.max_skew_seconds
+            raise ClockError(
+                f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_skew_seconds "
+                f"(BRIDGE_FEED__MAX_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set "
+                "this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and "
+                "raise that limit and feed.overlap_seconds meanwhile."
+            )
+
+    async def _dial(self, asked: Request, revision: int | None) -> Connection | None:
+        """One attempt, given up when this process is told to stop."""
+        dialling = asyncio.ensure_future(self._ports.dial(self._feed, asked, self._woken))
+        try:
+            while self._goes_on():
+                await asyncio.wait({dialling}, timeout=LOOK_SECONDS)
+                if dialling.done():
+                    return await self._opened(dialling.result(), revision)
+            return None
+        except FeedRefused as error:
+            self._limiter.answered(self._clock(), refused=self._is_refusal(error))
+            raise
+        finally:
+            if not dialling.done():  # the socket is closed before leadership is given up
+                dialling.cancel()
+                await asyncio.wait({dialling})
+
+    async def _opened(self, connection: Connection, revision: int | None) -> Connection:
+        now = self._clock()
+        self._limiter.answered(now, refused=False)
+        self._opened_at = now.steady
+        self.connections["accepted"] += 1
+        try:
+            self._compare_clocks(connection.skew)
+        except ClockError:
+            await connection.hang_up()
+            raise
+        self._first = self._credential_read_again = False
+        self._pipeline.connected(revision, self._journal.skew or 0.0)
+        self._journal.progress.connected()
+        return connection
+
+    def _is_refusal(self, error: FeedError) -> bool:
+        """Whether the provider meant: not now. Any other answer is a fault of somebody's."""
+        return isinstance(error, FeedRefused) and error.status in {None, *self._feed.refusal_statuses}
+
+    def _credential_refused(self, error: FeedRefused, asked: Request, revision: int | None) -> None:
+        """A credential in a file may have been rotated just now: it is read again, once."""
+        if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
+            self._credential_read_again = True
+            get().warning("the credential was refused, and its file holds another by now: trying that")
+            return
+        raise AuthError(
+            f"{error}. Check feed.auth (BRIDGE_FEED__AUTH) and the credential that goes with it."
+        ) from None
+
+
+def gap_text(gap: Gap) -> str:
+    """What a person has to know and to do about a gap at which the bridge has stopped."""
+    return (
+        f"a gap of {duration(gap.seconds)}: what the provider published from {utc(gap.start)} to "
+        f"{utc(gap.end)} may be missing ({gap.cause.value}). {HOW_TO_GO_ON}"
+    )

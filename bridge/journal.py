@@ -1,0 +1,104 @@
+"""What is committed, and when: the batch in hand with the checkpoint that covers it."""
+
+from __future__ import annotations
+
+from bridge.committer import Committer
+from bridge.config import Settings
+from bridge.feed.limits import Limiter
+from bridge.feed.progress import Progress
+from bridge.pipeline import Pipeline
+from bridge.ports import Ports
+from bridge.sink.batch import Record
+from bridge.sink.checkpoint import Checkpoint, State
+from bridge.status import Status
+
+
+class Journal:
+    """Commits what the pipeline has in hand. Nothing is committed without a checkpoint."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ports: Ports,
+        committer: Committer,
+        pipeline: Pipeline,
+        limiter: Limiter,
+        status: Status,
+        owner_id: str,
+        previous: Checkpoint | None,
+    ) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._committer = committer
+        self._pipeline = pipeline
+        self._limiter = limiter
+        self._status = status
+        self._owner_id = owner_id
+        self._latest = previous
+        """The last checkpoint that was written, committed or about to be."""
+        self._told: State | None = None
+        """The state as the last checkpoint has it."""
+        self.committed = previous
+        """The last checkpoint that is committed."""
+        self.progress = Progress()
+        self.skew: float | None = None
+        """How far the provider's clock is ahead of ours at least, seconds, as the last handshake said."""
+
+    def due_at(self) -> float | None:
+        """When the next commit is due, steady seconds; None while there is nothing to commit."""
+        if self._committer.busy:
+            return None
+        if self._told is not self._status.state:
+            return 0.0
+        return self._pipeline.batch.due_at(self._settings.batch)
+
+    def commit_if_due(self) -> None:
+        """Begin a commit when it is time and none is under way. Raises what ended the last one."""
+        if self._collect():
+            due = self.due_at()
+            if self._pipeline.full or (due is not None and self._ports.clock().steady >= due):
+                self._start()
+
+    async def commit(self) -> None:
+        """Commit at once, and wait for it; an empty batch too, the checkpoint is what matters."""
+        await self._committer.finish()
+        self._collect()
+        self._start()
+        await self._committer.finish()
+        self._collect()
+
+    def _collect(self) -> bool:
+        if not self._committer.collect():
+            return False
+        self.committed = self._latest
+        return True
+
+    def _start(self) -> None:
+        now, status, position = self._ports.clock(), self._status, self._pipeline.position
+        state = status.state or State.CONNECTING
+        checkpoint = Checkpoint(
+            feed=self._settings.feed.name,
+            revision=position.revision,
+            state=state,
+            ledger=self._limiter.ledger,
+            counters=self._pipeline.counters.copy(),
+            updated_at=now.wall,
+            owner=self._owner_id,
+            reason=status.reason,
+            since=status.since,
+            until=status.until,
+            newest=self._pipeline.newest,
+            skew=self.skew,
+            catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
+        )
+        record = Record(
+            self._ports.topics.checkpoints.name,
+            checkpoint.feed.encode(),
+            self._ports.codecs.checkpoints.encode(checkpoint.to_avro()),
+            int(now.wall * 1000),
+            partition=0,
+        )
+        assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
+        assert self._latest is None or checkpoint.follows(self._latest), "the checkpoint would go back"
+        self._latest, self._told = checkpoint, status.state
+        self._committer.start(self._pipeline.seal(), record)

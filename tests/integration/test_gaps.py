@@ -1,0 +1,91 @@
+"""What the feed has forgotten, on a real Kafka: declared once, with its bounds, as the operator wants it."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from bridge.simulator.faults import Forget
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Place, assert_exact, until
+
+DAY = 86_400
+
+
+def four_days_ago() -> tuple[int, str]:
+    """As Unix seconds, and as a setting."""
+    moment = int(time.time()) - 4 * DAY
+    return moment, datetime.fromtimestamp(moment, UTC).isoformat()
+
+
+def gaps(place: Place) -> list[dict[str, Any]]:
+    """What `bridge gaps --json` says."""
+    shown = place.run("gaps", "--json")
+    assert shown.returncode == 0, shown.stderr
+    found: list[dict[str, Any]] = json.loads(shown.stdout)
+    return found
+
+
+def unix(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Place) -> None:
+    """One gap, from the position to the revision that the provider was asked for, and all after it."""
+    position, start = four_days_ago()
+    async with Simulator(SimulatorSettings(port=0, rate=300, history_seconds=10)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
+        await until(lambda: "Live" in bridge.states(), "live")
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        [attempt] = feed.connections
+        assert (attempt.kind, feed.breaches) == ("large", [])
+    [gap] = gaps(place)
+    assert (unix(gap["from"]), unix(gap["to"])) == (position, attempt.revision)
+    assert (gap["feed"], gap["cause"]) == ("settlement-v4", "TooOld")
+    assert 0 <= unix(gap["to"]) - (attempt.at - 3 * DAY) < 40
+    assert '"on_gap":"continue"' in bridge.text()
+
+
+async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place) -> None:
+    """Exit 5 without a dial, again and again, and one gap; then on from where that ends."""
+    position, start = four_days_ago()
+    async with Simulator(SimulatorSettings(port=0, rate=300)) as feed:
+        for _ in range(2):
+            bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start)
+            assert await bridge.wait() == 5
+            assert "a gap" in bridge.text()
+            assert "BRIDGE_FEED__ON_GAP" in bridge.text()
+            [gap] = gaps(place)
+            assert (unix(gap["from"]), gap["cause"]) == (position, "TooOld")
+            assert place.checkpoint()["state"] == "StoppedOnGap"
+            assert unix(gap["to"]) == place.checkpoint()["revision"]
+        assert feed.connections == []
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__ON_GAP="continue")
+        await until(lambda: "Live" in bridge.states(), "live")
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+        # What was forgotten while it stood still is a gap of its own, which begins where that one ends.
+        first, second = gaps(place)
+        assert (first, second["from"]) == (gap, gap["to"])
+        assert unix(second["to"]) == feed.connections[0].revision
+
+
+async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> None:
+    """Bets are known from after the revision, and none of them comes back: a gap, unwitnessed."""
+    async with Simulator(SimulatorSettings(port=0, rate=300, history_seconds=10)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        await until(lambda: place.checkpoint()["newestSettlement"] is not None, "a commit")
+        bridge.kill()
+        before = place.checkpoint()
+        feed.inflict(Forget())
+        again = place.bridge(FEED__BASE_URL=feed.url)
+        assert await again.wait() == 5
+        assert not feed.breaches
+    [gap] = gaps(place)
+    assert (unix(gap["from"]), gap["cause"]) == (before["revision"], "Unwitnessed")
+    assert unix(gap["to"]) >= unix(before["newestSettlement"])
