@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from bridge import kafka, topics
+from bridge import kafka, text, topics
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import TopologyError
+from bridge.feed.progress import CatchUp
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import MICROS, Checkpoint
 from bridge.sink.store import Store
@@ -93,32 +94,38 @@ def _bet(codec: Codec, topic: str, message: Any) -> Bet:
     return Bet(record, message.offset(), None if value is None else codec.decode(value))
 
 
-def utc(micros: int) -> str:
-    """Microseconds since 1970 as an ISO 8601 time in UTC."""
-    try:
-        return (EPOCH + timedelta(microseconds=micros)).isoformat().replace("+00:00", "Z")
-    except OverflowError:  # before year 1 or after year 9999
-        return f"{micros / MICROS:+.6f}s"
+_MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt", "position"}
+"""The date-times of a checkpoint."""
 
 
 def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """The checkpoint with its date-times in words."""
     datum = checkpoint.to_avro()
-    datum["updatedAt"] = utc(datum["updatedAt"])
-    datum["revisionTime"] = utc(checkpoint.revision * MICROS)
-    for attempt in datum["connections"]:
-        attempt["at"] = utc(attempt["at"])
-        attempt["answeredAt"] = None if attempt["answeredAt"] is None else utc(attempt["answeredAt"])
+    datum["revisionTime"] = text.utc(checkpoint.revision)
+    for place in (datum, *datum["connections"], datum["catchUp"] or {}):
+        for name in _MOMENTS & place.keys():
+            place[name] = None if place[name] is None else text.utc(place[name] / MICROS)
     return datum
 
 
-def checkpoint_as_lines(checkpoint: Checkpoint) -> str:
-    """The checkpoint for a person."""
-    counters = checkpoint.counters
+def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
+    """The checkpoint for a person; `now` in Unix seconds."""
+    counters, since = checkpoint.counters, checkpoint.since
     lines = [
         f"feed        {checkpoint.feed}",
-        f"state       {checkpoint.state.value} at {utc(round(checkpoint.updated_at * MICROS))}",
-        f"revision    {checkpoint.revision} ({utc(checkpoint.revision * MICROS)})",
+        f"state       {checkpoint.state.value}" + (f" since {text.utc(since)}" if since is not None else ""),
+    ]
+    if checkpoint.reason:
+        lines.append(f"reason      {checkpoint.reason}")
+    if checkpoint.until is not None:
+        lines.append(f"until       {text.utc(checkpoint.until)}")
+    if checkpoint.catch_up is not None:
+        lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
+    if checkpoint.skew is not None:
+        lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
+    lines += [
+        f"committed   {text.utc(checkpoint.updated_at)} ({text.duration(now - checkpoint.updated_at)} ago)",
+        f"revision    {checkpoint.revision} ({text.utc(checkpoint.revision)})",
         f"owner       {checkpoint.owner}",
         f"received    {counters.received:,}",
         f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
@@ -132,8 +139,16 @@ def checkpoint_as_lines(checkpoint: Checkpoint) -> str:
     for attempt in checkpoint.ledger:
         answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
         asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {utc(round(attempt.at * MICROS))}  {asked}, {answer}")
+        lines.append(f"  {text.utc(attempt.at)}  {asked}, {answer}")
     return "\n".join(lines)
+
+
+def _progress(catch_up: CatchUp, now: float) -> str:
+    if catch_up.position is None:
+        return "nothing with a plausible settlementTime has come yet"
+    behind = f"at {text.utc(catch_up.position)}, {text.duration(max(0.0, now - catch_up.position))} behind"
+    left = "" if catch_up.remaining is None else f", {text.duration(catch_up.remaining)} left"
+    return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
 
 
 def bet_as_json(bet: Bet) -> dict[str, Any]:
@@ -169,7 +184,7 @@ def bet_as_line(bet: Bet) -> str:
     items = len(datum["selections"] or [])
     return "  ".join(
         (
-            f"{utc(datum['settlementTime'])}",
+            text.utc(datum["settlementTime"] / MICROS),
             key,
             f"v{datum['settlementVersion']}",
             f"{datum['betSettlement']:<9}",

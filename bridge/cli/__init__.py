@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, Never
 
@@ -10,8 +11,8 @@ import orjson
 import typer
 
 from bridge import __version__, log
-from bridge.cli import trial
-from bridge.cli.output import Json, print_json
+from bridge.cli import look, trial
+from bridge.cli.output import Config, Json, print_json
 from bridge.config import Settings, load
 from bridge.errors import BridgeError
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     epilog="Settings: environment variables BRIDGE_SECTION__NAME, or a TOML file given by --config; "
     "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
     "2 wrong settings, 3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, "
-    "8 Kafka refuses, 130 Ctrl-C.",
+    "8 Kafka refuses, 9 a clock is wrong, 130 Ctrl-C.",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,
@@ -34,11 +35,6 @@ app.add_typer(trial.dev, name="dev")
 app.add_typer(topics, name="topics")
 app.add_typer(schemas, name="schemas")
 app.add_typer(checkpoint, name="checkpoint")
-
-Config = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
-]
 
 
 def main() -> Never:
@@ -131,7 +127,7 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
     if json:
         print_json(checkpoint_as_json(found))
     else:
-        typer.echo(checkpoint_as_lines(found))
+        typer.echo(checkpoint_as_lines(found, time.time()))
 
 
 @topics.command("plan")
@@ -189,6 +185,10 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
         for name, schema_id in rows.items():
             typer.echo(f"{name}: schema {schema_id}")
 
+
+app.command()(look.limits)
+app.command()(look.gaps)
+app.command()(look.doctor)
 
 # Listed last: whoever runs the bridge looks for `run` first.
 app.command()(trial.demo)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

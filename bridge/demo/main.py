@@ -162,6 +162,7 @@ def _bridge(cluster: dev.Cluster, provider_url: str, directory: Path, scale: flo
         "BRIDGE_TOPICS__PREFIX": PREFIX,
         "BRIDGE_TOPICS__PARTITIONS": str(PARTITIONS),
         "BRIDGE_LIMITS__SCALE": str(scale),
+        "BRIDGE_WEB__PORT": "0",
     }
     if scale > 1:
         # A killed owner keeps its place in the group for one session.

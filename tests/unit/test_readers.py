@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from bridge.feed.limits import Attempt
-from bridge.readers import Bet, bet_as_json, bet_as_line, checkpoint_as_json, checkpoint_as_lines, utc
+from bridge.feed.progress import CatchUp
+from bridge.readers import Bet, bet_as_json, bet_as_line, checkpoint_as_json, checkpoint_as_lines
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import Checkpoint, Counters, State
 
@@ -38,20 +39,6 @@ DATUM: dict[str, Any] = {
 RECORD = Record("settlement.bets", b"b", b"value", 1_790_000_001_000, partition=3)
 
 
-@pytest.mark.parametrize(
-    ("micros", "text"),
-    [
-        (0, "1970-01-01T00:00:00Z"),
-        (1_790_000_000_250_000, "2026-09-21T14:13:20.250000Z"),
-        (-62_135_596_800_000_000, "0001-01-01T00:00:00Z"),
-        (-62_135_647_200_000_000, "-62135647200.000000s"),
-    ],
-)
-def test_a_time_is_shown_in_utc(micros: int, text: str) -> None:
-    """One that no calendar of Python's holds, by its distance from 1970."""
-    assert utc(micros) == text
-
-
 def test_a_checkpoint_as_json_has_its_times_in_words() -> None:
     """And the revision both ways."""
     shown = checkpoint_as_json(CHECKPOINT)
@@ -65,8 +52,9 @@ def test_a_checkpoint_as_json_has_its_times_in_words() -> None:
 
 def test_a_checkpoint_for_people() -> None:
     """Every counter, and what came of each connection."""
-    lines = checkpoint_as_lines(CHECKPOINT).splitlines()
-    assert "state       CatchingUp at 2026-09-21T14:18:20.250000Z" in lines
+    lines = checkpoint_as_lines(CHECKPOINT, 1_790_000_302.25).splitlines()
+    assert "state       CatchingUp" in lines
+    assert "committed   2026-09-21T14:18:20.250000Z (2s ago)" in lines
     assert "revision    1790000000 (2026-09-21T14:13:20Z)" in lines
     assert "  published     1,200 (3 of them corrections)" in lines
     assert lines[-3:] == [
@@ -74,7 +62,34 @@ def test_a_checkpoint_for_people() -> None:
         "  2026-09-21T14:15:00.500000Z  100 s of recovery, refused",
         "  2026-09-21T14:16:40Z  200 s of recovery, accepted",
     ]
-    assert checkpoint_as_lines(replace(CHECKPOINT, ledger=())).splitlines()[-1] == "connections"
+    bare = replace(CHECKPOINT, ledger=())
+    assert checkpoint_as_lines(bare, 1_790_000_302.25).splitlines()[-1] == "connections"
+
+
+def test_a_checkpoint_says_why_and_how_long() -> None:
+    """The state with its reason and the end of a wait; how far a replay has come; the clocks."""
+    waiting = replace(
+        CHECKPOINT,
+        state=State.WAITING_FOR_LIMIT,
+        reason="5 large connections in 1800 s",
+        since=1_790_000_290.0,
+        until=1_790_001_000.0,
+        skew=-1.5,
+        catch_up=CatchUp(1_789_996_400.0, 1234.5, 90.0),
+    )
+    lines = checkpoint_as_lines(waiting, 1_790_000_300.0).splitlines()
+    assert lines[1:6] == [
+        "state       WaitingForLimit since 2026-09-21T14:18:10Z",
+        "reason      5 large connections in 1800 s",
+        "until       2026-09-21T14:30:00Z",
+        "catching up at 2026-09-21T13:13:20Z, 1h 5m behind, 1,234 messages/s, 1m 30s left",
+        "clock       the provider's is -1.5 s from ours, or nearer",
+    ]
+    shown = checkpoint_as_json(waiting)
+    assert (shown["since"], shown["until"]) == ("2026-09-21T14:18:10Z", "2026-09-21T14:30:00Z")
+    assert shown["catchUp"]["position"] == "2026-09-21T13:13:20Z"
+    nothing = replace(waiting, catch_up=CatchUp(None, 0.0, None))
+    assert "nothing with a plausible" in checkpoint_as_lines(nothing, 1_790_000_300.0)
 
 
 def test_a_bet_as_json_is_the_whole_record() -> None:

@@ -1,0 +1,148 @@
+"""What the doctor looks at on our side and on the provider's: settings, secrets, position, limits, clock.
+
+Nothing of it connects to the feed, so nothing of it counts against the provider's limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from bridge import instant, kafka, topics
+from bridge.config import Settings, env_name
+from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import SettingsError
+from bridge.feed.clock import Skew, ask
+from bridge.health import COMMIT_SECONDS
+from bridge.outlook import look_ahead
+from bridge.readers import read_checkpoint
+from bridge.sink.checkpoint import Checkpoint
+from bridge.text import duration, utc
+
+ASK_SECONDS = 5.0
+NEEDED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
+"""What `bridge run` cannot do without."""
+
+
+def settings_told(settings: Settings) -> Finding:
+    """Which settings differ from the defaults, by name: a value may be a secret."""
+    names = [
+        f"{section}.{name}"
+        for section in sorted(settings.model_fields_set)
+        for name in sorted(getattr(settings, section).model_fields_set)
+    ]
+    settings.need(*NEEDED)
+    return Finding(Outcome.OK, f"set: {', '.join(names)}")
+
+
+def secrets_readable(settings: Settings) -> Finding:
+    """Whether every secret that is given can be read, and is not empty. None is shown."""
+    names, troubles = [], []
+    for name, read in _secrets(settings):
+        names.append(name)
+        try:
+            if not read():
+                troubles.append(f"{name} is empty")
+        except SettingsError as error:
+            troubles.append(str(error))
+    if troubles:
+        return Finding(Outcome.FAIL, "\n".join(troubles), "Give the secret, or the path of a readable file.")
+    return Finding(Outcome.OK, f"readable: {', '.join(names)}" if names else "none is needed")
+
+
+def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The variable that names a secret, and what reads it."""
+    if settings.feed.auth != "none":
+        yield env_name("feed", "auth_value"), settings.feed.auth_secret
+    if settings.registry.user is not None:
+        yield env_name("registry", "password"), settings.registry.secret
+    given = (settings.kafka.model_extra or {}).keys()
+    for name in ("sasl_password", "ssl_key_password"):
+        if not given.isdisjoint({name, f"{name}_file"}):
+            yield env_name("kafka", name), partial(_kafka_property, settings, name.replace("_", "."))
+
+
+def _kafka_property(settings: Settings, name: str) -> object:
+    return settings.kafka.properties()[name]
+
+
+def provider_answers(settings: Settings) -> Finding:
+    """Whether the provider answers outside its feed, and how far its clock is from ours."""
+    return judged_clock(settings, asyncio.run(ask(settings.feed)))
+
+
+def judged_clock(settings: Settings, skew: Skew | None) -> Finding:
+    """What is to be said of a skew that was measured; None where the provider does not tell the time."""
+    if skew is None:
+        return Finding(
+            Outcome.WARN, "it answers, but does not tell the time: the skew of its clock is not known"
+        )
+    off, most = skew.seconds, settings.feed.max_skew_seconds
+    if not off:
+        return Finding(Outcome.OK, "it answers, and its clock agrees with ours")
+    direction = "ahead of" if off > 0 else "behind"
+    seen = f"it answers, and its clock is at least {abs(off):.1f} s {direction} ours"
+    if abs(off) > most:
+        return Finding(
+            Outcome.FAIL,
+            f"{seen}; more than {most:g} s stop the bridge",
+            "Set this machine's clock right, by NTP; if it is right, tell the provider.",
+        )
+    return Finding(Outcome.OK, seen)
+
+
+def checkpoint_fresh(settings: Settings) -> Finding:
+    """How old the committed position is, and until when the feed can still be resumed from it."""
+    return judged_checkpoint(settings, _committed(settings), instant.now().wall)
+
+
+def _committed(settings: Settings) -> Checkpoint | None:
+    """The feed's checkpoint; None before the first, also where its topic is still to come."""
+    topic = topics.declare(settings).checkpoints.name
+    with kafka.explained(f"looking for {topic}"):
+        present = kafka.admin(settings.kafka).list_topics(timeout=ASK_SECONDS).topics
+    return read_checkpoint(settings) if topic in present else None
+
+
+def judged_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:
+    """What is to be said of a checkpoint at a moment, Unix seconds; None before the first."""
+    if checkpoint is None:
+        return Finding(
+            Outcome.OK, f"there is none yet: the first run begins with feed.start = {settings.feed.start}"
+        )
+    memory = settings.limits.memory_seconds
+    age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
+    seen = f"{checkpoint.state.value}, the position is {duration(age)} old"
+    if age > memory:
+        return Finding(
+            Outcome.FAIL,
+            f"{seen}: the feed cannot give back all that was published since",
+            'See "Exit 5" in docs/operations.md, and `bridge gaps`.',
+        )
+    still = now - checkpoint.updated_at
+    if still > settings.feed.silence_seconds + COMMIT_SECONDS:
+        forgotten = utc(checkpoint.revision + memory)
+        return Finding(
+            Outcome.WARN,
+            f"{seen}; nothing was committed for {duration(still)}",
+            f"Have a bridge connected before {forgotten}: then the feed begins to forget what is missing.",
+        )
+    return Finding(Outcome.OK, seen)
+
+
+def limits_have_room(settings: Settings) -> Finding:
+    """Whether a reconnect would be let in now, by the ledger of the checkpoint."""
+    return judged_limits(settings, _committed(settings), instant.now().wall)
+
+
+def judged_limits(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:
+    """What is to be said of a ledger at a moment, Unix seconds; None before the first checkpoint."""
+    if checkpoint is None:
+        return Finding(Outcome.OK, "nothing was asked of the feed yet")
+    seen = look_ahead(settings, checkpoint, now, checkpoint.revision)
+    used = ", ".join(f"{room.name} {room.used:.0f} of {room.allowed:g}" for room in seen.rooms)
+    if seen.dial_at > now:
+        until = utc(seen.dial_at)
+        return Finding(Outcome.WARN, f"a reconnect has to wait until {until}: {seen.reason}\nused: {used}")
+    return Finding(Outcome.OK, f"a reconnect would be let in now; used: {used}")

@@ -1,0 +1,1 @@
+"""What the bridge shows over HTTP."""

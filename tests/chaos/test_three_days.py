@@ -1,0 +1,80 @@
+"""A replay of three days, killed again and again, on a real broker.
+
+Time in the limits, the three days among them, runs `SCALE` times faster at both ends: as many messages as
+of three days come from a memory of 72 minutes, and a kill every few seconds stays within the limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from random import Random
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Place, assert_exact, until
+
+MESSAGES = int(os.environ.get("MESSAGES", "1000000"))
+KILLS = int(os.environ.get("KILLS", "20"))
+SEED = int(os.environ.get("SEED", "1"))
+SCALE = 60
+HISTORY_SECONDS = 70 * 60
+START_SECONDS = HISTORY_SECONDS + 80
+"""Before the first message when the first bridge begins, and within the memory of 72 minutes."""
+LONGEST_LIFE_SECONDS = 20.0
+PATIENCE = 3600.0
+
+
+async def test_three_days_killed_at_random(place: Place) -> None:
+    """Nothing lost, nothing doubled, no bet going back, no limit broken."""
+    random = Random(SEED)
+    began = time.monotonic()
+    settings = {
+        "LIMITS__SCALE": str(SCALE),
+        "FEED__START": f"{START_SECONDS}s",
+    }
+    async with Simulator(
+        SimulatorSettings(
+            port=0,
+            seed=SEED,
+            rate=MESSAGES / HISTORY_SECONDS,
+            history_seconds=HISTORY_SECONDS,
+            limits_scale=SCALE,
+            disorder_seconds=20,
+        )
+    ) as feed:
+        settings["FEED__BASE_URL"] = feed.url
+        for kill in range(KILLS):
+            bridge = place.bridge(**settings)
+            await until(lambda n=kill: len(feed.connections) > n, f"dial {kill + 1}", 300)  # type: ignore[misc]
+            await asyncio.sleep(random.uniform(0, LONGEST_LIFE_SECONDS))
+            assert bridge.process.poll() is None, bridge.text()
+            bridge.kill()
+        bridge = place.bridge(**settings)
+        await until(lambda: "Live" in bridge.states(), "live", PATIENCE)
+        feed.stop_publishing()
+        await asyncio.sleep(5)
+        live_after = time.monotonic() - began
+        tally = await place.settled(feed, bridge)
+        assert await bridge.end() == 0
+        breaches, dials = len(feed.breaches), len(feed.connections)
+    counters = place.checkpoint()["counters"]
+    figures = {
+        "campaign": "three-days",
+        "messages": tally.sent,
+        "kills": KILLS,
+        "dials": dials,
+        "received": counters["received"],
+        "published": tally.published,
+        "lost": tally.missing,
+        "duplicates": tally.duplicates,
+        "wrong": len(tally.wrong),
+        "breaches": breaches,
+        "seconds_to_live": round(live_after),
+    }
+    print(json.dumps(figures), flush=True)
+    assert_exact(tally)
+    assert breaches == 0
+    assert tally.sent >= MESSAGES

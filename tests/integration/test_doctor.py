@@ -1,0 +1,152 @@
+"""The commands that look, on a real cluster: doctor, limits and gaps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import KafkaSettings, Settings, TopicsSettings
+from bridge.feed.limits import Attempt
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from bridge.sink.checkpoint import Checkpoint, Counters, State
+from bridge.sink.gap import Cause, Gap
+from bridge.sink.leadership import Leadership
+from tests.harness import Place, until
+
+NOWHERE = "http://127.0.0.1:1"
+
+
+async def examined(place: Place, base_url: str = NOWHERE) -> tuple[int, dict[str, dict[str, str]]]:
+    """The exit code of `bridge doctor`, and its findings by check."""
+    told = await asyncio.to_thread(lambda: place.run("doctor", "--json", FEED__BASE_URL=base_url))
+    assert told.stdout, told.stderr
+    return told.returncode, {finding["check"]: finding for finding in json.loads(told.stdout)}
+
+
+def by_outcome(found: dict[str, dict[str, str]], outcome: str) -> set[str]:
+    return {name for name, finding in found.items() if finding["outcome"] == outcome}
+
+
+async def prepared(place: Place) -> dict[str, int]:
+    """Creates topics, registers schemas; the ids by topic."""
+    assert (await asyncio.to_thread(lambda: place.run("topics", "apply"))).returncode == 0
+    registered = await asyncio.to_thread(lambda: place.run("schemas", "register", "--json"))
+    ids: dict[str, int] = json.loads(registered.stdout)
+    return {name.removesuffix("-value"): schema_id for name, schema_id in ids.items()}
+
+
+def write(place: Place, schema: str, topic: str, ids: dict[str, int], *data: dict[str, Any]) -> None:
+    """Records as the bridge would write them."""
+    name = f"{place.prefix}.{topic}"
+    codec = Codec(load(schema), ids[name])
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    for datum in data:
+        producer.produce(name, codec.encode(datum), datum["feed"].encode())
+    assert producer.flush(20) == 0
+
+
+async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
+    """Topics and schemas are still to come, nobody owns the feed; nothing is created, nothing dialled."""
+    async with Simulator(SimulatorSettings(port=0, clock_skew_seconds=-3.0)) as provider:
+        code, found = await examined(place, provider.url)
+        assert provider.connections == []
+    assert by_outcome(found, "warn") == {"topics", "leadership"}
+    assert by_outcome(found, "ok") == found.keys() - {"topics", "leadership"}, found
+    assert code == 0
+    assert f"{place.prefix}.bets: create" in found["topics"]["seen"]
+    assert f"{place.prefix}.bets-value: not registered yet" in found["registry"]["seen"]
+    assert "s behind ours" in found["provider"]["seen"]
+    assert f"{place.prefix}.bets" not in place.admin().list_topics(timeout=10).topics
+
+
+async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
+    """Topics, rights, schemas, owner and position; the ledger tells what a reconnect would meet with."""
+    ids = await prepared(place)
+    now = time.time()
+    ledger = (Attempt(now - 60, 1_800, False, now - 59), Attempt(now - 50, 1_500, False, now - 49))
+    checkpoint = Checkpoint("settlement-v4", int(now) - 30, State.LIVE, ledger, Counters(), now, "me")
+    write(place, "feed-checkpoint", "checkpoints", ids, checkpoint.to_avro())
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
+        topics=TopicsSettings(prefix=place.prefix),
+    )
+    leadership = Leadership(settings, f"{place.prefix}.checkpoints", lambda: None)
+    try:
+        await until(lambda: leadership.owner, "leadership")
+        code, found = await examined(place)
+    finally:
+        leadership.close()
+    assert code == 1  # for the provider
+    assert by_outcome(found, "ok") == found.keys() - {"provider"}, found
+    assert f"{place.prefix}.bets" in found["rights"]["seen"]
+    assert "0 standing by" in found["leadership"]["seen"]
+    assert found["checkpoint"]["seen"].startswith("Live, the position is")
+    assert "proper 2 of 5" in found["limits"]["seen"]
+    assert "cannot be reached" in found["provider"]["seen"]
+
+    shown = await asyncio.to_thread(lambda: place.run("limits", "--recover", "50m", "--json"))
+    assert shown.returncode == 0, shown.stderr
+    outlook = json.loads(shown.stdout)
+    assert (outlook["letIn"], len(outlook["attempts"])) == (False, 2)
+    assert 2_999 < outlook["recoverySeconds"] <= 3_000
+
+
+async def test_what_would_stop_a_run_is_found(place: Place) -> None:
+    """A topic that loses data, and a schema that is not compatible; the rest is looked at all the same."""
+    name = f"{place.prefix}.bets"
+    admin = place.admin()
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    other = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "string"}]}
+    with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
+        registry.register_schema(f"{name}-value", Schema(json.dumps(other), "AVRO"))
+        registry.set_compatibility(f"{name}-value", "FULL_TRANSITIVE")
+    code, found = await examined(place)
+    assert code == 1
+    assert by_outcome(found, "fail") == {"topics", "registry", "provider"}
+    assert "cleanup.policy is delete, must be compact" in found["topics"]["seen"]
+    assert "bridge topics apply" in found["topics"]["advice"]
+    assert f"{name}-value: not compatible" in found["registry"]["seen"]
+    assert found["checkpoint"]["seen"] == "needs registry"
+    assert found["rights"]["outcome"] == "ok"
+
+
+async def test_a_person_is_told_what_is_wrong(place: Place) -> None:
+    """Without Kafka: what needs it is skipped, what does not is not; no secret is shown."""
+    wrong = {
+        "KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "FEED__BASE_URL": NOWHERE,
+        "FEED__AUTH": "bearer",
+        "FEED__AUTH_VALUE": "wr0ng-secret",
+    }
+    told = await asyncio.to_thread(lambda: place.run("doctor", **wrong))
+    assert told.returncode == 1
+    marks = {line.split()[1]: line[0] for line in told.stdout.splitlines() if line[0] != " "}
+    assert {name for name, mark in marks.items() if mark == "✗"} == {"kafka", "provider"}
+    assert {name for name, mark in marks.items() if mark == "✓"} == {"settings", "secrets", "registry"}
+    skipped = {"topics", "rights", "leadership", "checkpoint", "limits"}
+    assert {name for name, mark in marks.items() if mark == "-"} == skipped
+    assert "no broker answered" in told.stdout
+    assert "wr0ng-secret" not in told.stdout + told.stderr
+
+
+async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:
+    """In the order in which they were found."""
+    ids = await prepared(place)
+    none = await asyncio.to_thread(lambda: place.run("gaps"))
+    assert (none.returncode, none.stdout) == (0, "no gap was ever declared\n")
+    late = Gap("settlement-v4", 1_790_000_000, 1_790_086_400, Cause.TOO_OLD, 1_790_345_600.5)
+    early = Gap("other", 1_780_000_000, 1_780_000_060, Cause.UNWITNESSED, 1_780_000_100)
+    write(place, "feed-gap", "gaps", ids, late.to_avro(), early.to_avro())
+    listed = await asyncio.to_thread(lambda: place.run("gaps", "--json"))
+    first, second = json.loads(listed.stdout)
+    assert (first["feed"], first["seconds"], first["cause"]) == ("other", 60, "Unwitnessed")
+    assert (second["from"], second["seconds"], second["cause"]) == ("2026-09-21T14:13:20Z", 86_400, "TooOld")

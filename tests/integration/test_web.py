@@ -1,0 +1,68 @@
+"""What a running bridge shows of itself over HTTP, and what it commits of its state."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Bridge, Place, until
+
+
+def address(bridge: Bridge) -> str | None:
+    """Where it serves health and metrics, once it has said so."""
+    return next((line["address"] for line in bridge.lines() if line["event"] == "health and metrics"), None)
+
+
+async def get(bridge: Bridge, path: str) -> httpx2.Response:
+    """What it answers."""
+    await until(lambda: address(bridge) is not None, "its address")
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        return await client.get(f"{address(bridge)}{path}")
+
+
+def metric(text: str, name: str) -> float:
+    """The value of one series."""
+    [line] = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+    return float(line.rpartition(" ")[2])
+
+
+async def test_owner_and_standby_say_what_they_do(place: Place) -> None:
+    """Both healthy and ready; the owner with its position and counters, the standby with neither."""
+    async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=5, ping_seconds=0.5)) as feed:
+        owner = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in owner.states(), "live")
+        standby = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Standby" in standby.states(), "standing by")
+        await asyncio.sleep(1.5)  # what is shown is renewed every second
+        for bridge, state in ((owner, "Live"), (standby, "Standby")):
+            for path in ("/healthz", "/readyz"):
+                answer = await get(bridge, path)
+                assert (answer.status_code, answer.json()["state"]) == (200, state), answer.text
+        shown = (await get(owner, "/metrics")).text
+        assert metric(shown, 'bridge_state{feed="settlement-v4",state="Live"}') == 1
+        assert metric(shown, 'bridge_messages_total{feed="settlement-v4",outcome="published"}') > 500
+        assert metric(shown, 'bridge_connections_total{feed="settlement-v4",result="accepted"}') == 1
+        assert 'outcome="published"' not in (await get(standby, "/metrics")).text
+        assert await owner.end() == 0
+        await until(lambda: "Live" in standby.states(), "taking over")
+        assert await standby.end() == 0
+
+
+async def test_waiting_for_a_limit_is_seen_from_outside(place: Place) -> None:
+    """In health, in metrics, in the checkpoint: which limit, and until when."""
+    async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
+        await until(lambda: "Live" in bridge.states(), "live")
+        await feed.drop()
+        await until(lambda: "WaitingForLimit" in bridge.states(), "waiting")
+        await until(lambda: place.checkpoint()["reason"] == "1 proper connections in 300 s", "its reason")
+        shown = place.checkpoint()
+        assert (shown["state"], shown["until"] > shown["updatedAt"]) == ("WaitingForLimit", True)
+        await asyncio.sleep(1.5)
+        health = await get(bridge, "/healthz")
+        assert (health.status_code, health.json()["reason"]) == (200, "1 proper connections in 300 s")
+        assert health.json()["until"] == shown["until"]
+        assert await bridge.end() == 0
