@@ -1,12 +1,13 @@
 # The vocabulary of this project; CI uses the same verbs. `make` prints it.
 
 PYTHON ?= python3
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit check lock clean
+.PHONY: help setup demo test test-unit chaos check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,11 +28,14 @@ $(STAMP): pyproject.toml requirements/dev.txt
 demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
 
-test: setup ## all tests, on a real Kafka and a real registry
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup ## all tests, on a real Kafka and a real registry; JOBS=1 runs one at a time
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 test-unit: setup ## only those that need no Kafka
-	@$(BIN)/python -m pytest tests/unit tests/property tests/repo $(ARGS)
+	@$(BIN)/python -m pytest tests/unit tests/property tests/repo tests/virtual $(ARGS)
+
+chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
+	@$(BIN)/python -m pytest -s tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
 check: setup ## lint, format, types, schemas
 	@$(BIN)/ruff check .
