@@ -114,7 +114,8 @@ def tail(
 
 @checkpoint.command("show")
 def checkpoint_show(config: Config = None, json: Json = False) -> None:
-    """Show the committed position of the feed, its counters and its recent connections."""
+    """Show the committed position of the feed, its state, counters, recent connections, and who owns it."""
+    from bridge.doctor.cluster import ask_members
     from bridge.readers import checkpoint_as_json, checkpoint_as_lines, read_checkpoint
 
     settings = load(config)
@@ -124,10 +125,14 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
             f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
             f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
         )
+    owners, members = ask_members(settings)
+    standbys = members - len(owners)
     if json:
-        print_json(checkpoint_as_json(found))
+        print_json({**checkpoint_as_json(found), "owners": owners, "standbys": standbys})
     else:
+        owned = f"owned from {', '.join(owners)}" if owners else "nobody owns the feed"
         typer.echo(checkpoint_as_lines(found, time.time()))
+        typer.echo(f"leadership  {owned}, {standbys} standing by")
 
 
 @topics.command("plan")

@@ -8,7 +8,7 @@ import threading
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 import typer
@@ -143,6 +143,8 @@ _listening = partial(typer.Option, rich_help_panel="Where it listens")
 _message = partial(typer.Option, rich_help_panel="What it publishes")
 _connection = partial(typer.Option, rich_help_panel="Connections, replays and refusals")
 _credential = partial(typer.Option, rich_help_panel="Credentials of the feed")
+_rest = partial(typer.Option, rich_help_panel="Translations and currencies")
+_world = partial(typer.Option, min=1, rich_help_panel="How much there is in its world")
 
 
 def simulate(
@@ -233,13 +235,33 @@ def simulate(
     ] = "none",
     auth_name: Annotated[str | None, _credential(help="Name of the header or the parameter.")] = None,
     auth_value_file: Annotated[Path | None, _credential(help="File with the credential.")] = None,
+    api_token_file: Annotated[
+        Path | None,
+        _rest(metavar="FILE", help="Where a token that is good for a day is written at the start."),
+    ] = None,
+    api_secret_file: Annotated[
+        Path | None,
+        _rest(metavar="FILE", help="File with the key of the tokens, where others make them too."),
+    ] = None,
+    api_rate: Annotated[float, _rest(min=0.001, help="Requests a second that are answered; then 429.")] = 10,
+    api_languages: Annotated[
+        str, _rest(metavar="CODES", help="The languages that there are, with commas.")
+    ] = "en,de,sv,el,ja,ar",
+    sports: Annotated[int, _world(help="Sports.")] = 12,
+    regions: Annotated[int, _world(help="Regions.")] = 20,
+    leagues: Annotated[int, _world(help="Leagues.")] = 200,
+    competitors: Annotated[int, _world(help="Competitors, at least two for each league.")] = 1000,
+    events: Annotated[int, _world(help="Events, each with one to seven markets.")] = 2000,
 ) -> None:
-    """Be the provider: a settlement feed with replay, pings, resettlements, enforced limits and faults.
+    """Be the provider: settlement feed with replay and limits, translations, currencies, and faults.
 
     Prints its address, then one JSON line for each connection attempt. Point BRIDGE_FEED__BASE_URL at it.
     """
     from bridge.simulator.command import simulate as serve
 
+    api: dict[str, Any] = {"rate": api_rate, "languages": api_languages.split(",")}
+    if api_secret_file is not None:
+        api["secret"] = read_secret("--api-secret-file", api_secret_file)
     serve(
         say,
         host=host,
@@ -270,4 +292,13 @@ def simulate(
         auth=auth,
         auth_name=auth_name,
         auth_value=None if auth_value_file is None else read_secret("--auth-value-file", auth_value_file),
+        api_token_file=api_token_file,
+        api=api,
+        sizes={
+            "sports": sports,
+            "regions": regions,
+            "leagues": leagues,
+            "competitors": competitors,
+            "events": events,
+        },
     )

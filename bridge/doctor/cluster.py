@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
@@ -92,11 +92,23 @@ def judged_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: froz
 
 def owner_known(settings: Settings) -> Finding:
     """Who owns the feed, and how many stand by."""
-    group = group_of(settings)
-    members = _group(kafka.admin(settings.kafka), group).members
+    members = ask_members(settings)
+    return judged_owners(group_of(settings), members.owners, members.count)
+
+
+class Members(NamedTuple):
+    """The members of a leadership group: the hosts of those that own the feed, one at most; and all."""
+
+    owners: list[str]
+    count: int
+
+
+def ask_members(settings: Settings) -> Members:
+    """Who is in the leadership group. Raises as `kafka.explained`."""
+    members = _group(kafka.admin(settings.kafka), group_of(settings)).members
     checkpoints = topics.declare(settings).checkpoints.name
     owners = [member.host.lstrip("/") for member in members if checkpoints in _assigned(member)]
-    return judged_owners(group, owners, len(members))
+    return Members(owners, len(members))
 
 
 def _assigned(member: Any) -> set[str]:

@@ -26,7 +26,7 @@ def simulator(**changes: Any) -> Simulator:
 
 
 def client(provider: Simulator, **options: Any) -> httpx2.AsyncClient:
-    token = provider.rest.tokens.mint(provider.now())
+    token = provider.rest.tokens.mint(provider.clock())
     return httpx2.AsyncClient(
         base_url=provider.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, **options
     )

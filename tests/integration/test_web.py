@@ -41,6 +41,7 @@ async def test_owner_and_standby_say_what_they_do(place: Place) -> None:
             for path in ("/healthz", "/readyz"):
                 answer = await get(bridge, path)
                 assert (answer.status_code, answer.json()["state"]) == (200, state), answer.text
+        assert [place.checkpoint()[name] for name in ("owners", "standbys")] == [["127.0.0.1"], 1]
         shown = (await get(owner, "/metrics")).text
         assert metric(shown, 'bridge_state{feed="settlement-v4",state="Live"}') == 1
         assert metric(shown, 'bridge_messages_total{feed="settlement-v4",outcome="published"}') > 500
