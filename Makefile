@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit chaos check lock clean
+.PHONY: help setup demo test test-unit chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,16 @@ test-unit: setup ## only those that need no Kafka
 chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
 	@$(BIN)/python -m pytest -s tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
+mutants: setup ## break limits, position and guard in some 600 ways that a test must notice; minutes
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutation.txt
+	@rm -rf mutants
+	@nice -n 10 $(BIN)/mutmut run
+	@$(BIN)/mutmut results
+	@$(BIN)/mutmut export-cicd-stats
+	@$(BIN)/python -c 'import json; s = json.load(open("mutants/mutmut-cicd-stats.json")); \
+		score = 100 * (s["killed"] + s["timeout"]) / s["total"]; \
+		print("%.1f %% of %d mutants noticed, 95 are asked for" % (score, s["total"])); raise SystemExit(score < 95)'
+
 check: setup ## lint, format, types, schemas
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -48,8 +58,11 @@ lock: setup ## write the requirement files anew, with hashes and without address
 		--no-emit-index-url --no-annotate --no-header --extra dev --group test -o requirements/dev.txt $(UPGRADE)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/runtime.txt $(UPGRADE)
+	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --group mutation \
+		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
 
 clean: ## stop the embedded Kafka and remove everything that make has made here
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf $(VENV) .bridge-dev build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) .bridge-dev build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -76,6 +76,7 @@ class Journal:
     def _start(self) -> None:
         now, status, position = self._ports.clock(), self._status, self._pipeline.position
         state = status.state or State.CONNECTING
+        self._limiter.observe(now)  # a clock that was set meanwhile must not make the attempts older
         checkpoint = Checkpoint(
             feed=self._settings.feed.name,
             revision=position.revision,

@@ -139,6 +139,15 @@ class LimitsSettings(_Section):
     scale: Annotated[float, Field(ge=1)] = 1
     """Time in every limit runs this many times faster. Only for tests against a provider scaled alike."""
 
+    @model_validator(mode="after")
+    def _bucket_holds_the_longest(self) -> Self:
+        if self.bucket_seconds < self.large_age_seconds:
+            raise ValueError(
+                f"bucket_seconds = {self.bucket_seconds:g} must not be below "
+                f"large_age_seconds = {self.large_age_seconds:g}, or some recoveries would never be let in"
+            )
+        return self
+
     @property
     def memory_seconds(self) -> float:
         """How far back the feed can replay, in seconds of real time."""

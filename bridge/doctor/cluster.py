@@ -93,14 +93,14 @@ def judged_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: froz
 def owner_known(settings: Settings) -> Finding:
     """Who owns the feed, and how many stand by."""
     members = ask_members(settings)
-    return judged_owners(group_of(settings), members.owners, members.count)
+    return judged_owners(group_of(settings), members.owners, members.size)
 
 
 class Members(NamedTuple):
     """The members of a leadership group: the hosts of those that own the feed, one at most; and all."""
 
     owners: list[str]
-    count: int
+    size: int
 
 
 def ask_members(settings: Settings) -> Members:

@@ -124,10 +124,10 @@ class Limiter:
     def decide(self, now: Instant, revision: int | None) -> Decision:
         """When an attempt with this revision is let in; None is the interface's `revision=0`.
 
-        The answer is the earliest such moment, for a recovery as long as it will be by then. A revision
-        that falls out of the feed's memory while it waits is taken for the edge of it.
+        The answer is the earliest such moment, to a millisecond, for a recovery as long as it will be by
+        then. A revision that falls out of the feed's memory while it waits is taken for the edge of it.
         """
-        self._observe(now)
+        self.observe(now)
         decision = Decision(now.wall, "")
         # Each step goes to the first moment at which what forbids this one does not. A class that is left
         # behind, or entered, meanwhile is seen at the next.
@@ -169,7 +169,7 @@ class Limiter:
 
     def rooms(self, now: Instant) -> tuple[Room, ...]:
         """How much of each limit is used."""
-        self._observe(now)
+        self.observe(now)
         rooms = []
         for window in self._windows:
             used = sum(at > now.wall - window.seconds for at in self._seen(window))
@@ -184,7 +184,7 @@ class Limiter:
 
     def attempt(self, now: Instant, revision: int | None) -> Attempt:
         """Enter an attempt into the ledger; to be committed before the dial."""
-        self._observe(now)
+        self.observe(now)
         length = 0 if revision is None else max(0, math.ceil(now.wall - revision))
         entry = Attempt(now.wall, length, initial=revision is None)
         longest = max(window.seconds for window in self._windows)
@@ -201,12 +201,12 @@ class Limiter:
 
         An attempt that was let in may still be refused, by a close code; the first answer is its time.
         """
-        self._observe(now)
+        self.observe(now)
         last = self.ledger[-1]
         at = now.wall if last.answered_at is None else last.answered_at
         self.ledger = (*self.ledger[:-1], replace(last, answered_at=at, refused=refused))
 
-    def _observe(self, now: Instant) -> None:
+    def observe(self, now: Instant) -> None:
         """Keep the ledger as old as it is: by the steady clock, however the wall clock was set meanwhile.
 
         At first only the wall clock is known. A ledger from its future happened now at the latest.

@@ -150,7 +150,7 @@ class Position:
             self._pings_since = at
         quiet = self._settings.quiet if self._was_near else BLIND_QUIET_SECONDS
         if at - self._pings_since >= quiet:
-            self._near = NEAR
+            self._near, self._far = NEAR, 0
             self._go_live(at)
         self._advance(at)
 

@@ -46,6 +46,9 @@ def test_without_anything_the_defaults_hold() -> None:
     assert (settings.feed.silence_seconds, settings.feed.quiet_seconds) == (60, 120)
     assert (settings.feed.overlap_seconds, settings.feed.disorder_seconds) == (30, 60)
     assert settings.feed.max_message_bytes == 64 * 1024 * 1024
+    assert (settings.feed.on_gap, settings.feed.max_skew_seconds) == ("stop", 15)
+    assert (settings.feed.refusal_statuses, settings.feed.refusal_close_codes) == ({403, 429}, {1008, 1013})
+    assert (settings.web.host, settings.web.port) == ("127.0.0.1", 9464)
     limits = settings.limits
     assert (limits.initial_connections, limits.proper_connections, limits.large_connections) == (5, 5, 5)
     assert (limits.initial_window_seconds, limits.proper_window_seconds) == (1800, 300)
@@ -99,6 +102,11 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
             "provider.example",
             "feed.base_url (BRIDGE_FEED__BASE_URL): must be an address",
         ),
+        ("BRIDGE_FEED__MAX_SKEW_SECONDS", "31", "must not be above overlap_seconds = 30"),
+        ("BRIDGE_FEED__ON_GAP", "ignore", "feed.on_gap (BRIDGE_FEED__ON_GAP): Input should be 'stop' or"),
+        ("BRIDGE_FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
+        ("BRIDGE_LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
+        ("BRIDGE_WEB__PORT", "65536", "web.port (BRIDGE_WEB__PORT)"),
         ("BRIDGE_FEED__BASE_URL", "ftp://provider.example", "must be an address such as https://"),
         ("BRIDGE_FEED__BASE_URL", "https://provider.example?key=1", "without a query"),
         ("BRIDGE_FEED__BASE_URL", "https://provider.example:99999", "must be an address"),

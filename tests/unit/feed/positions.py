@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from bridge.feed.position import Position, PositionSettings
 
 OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+SETTINGS = PositionSettings(OVERLAP, DISORDER, QUIET)
 WINDOW = 50
 BLIND_QUIET = 3600.0
 NOW = 1_790_000_000.0
@@ -17,7 +18,7 @@ NO_TIME = -62_135_596_800.0
 
 def position(revision: float = NOW - 2 * DAY, *, skew: float = 0.0) -> Position:
     """Connected, with a revision of two days ago."""
-    made = Position(PositionSettings(OVERLAP, DISORDER, QUIET), int(revision))
+    made = Position(SETTINGS, int(revision))
     made.connected(skew)
     return made
 

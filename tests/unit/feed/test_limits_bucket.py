@@ -147,11 +147,6 @@ def test_the_bucket_is_asked_for_the_moment_at_which_the_window_is_free() -> Non
     assert wait(made, 3600 - 2002 - 12 + 4 * 10 - 10 + 30) == pytest.approx(20, abs=0.002)
 
 
-def test_a_bucket_too_small_for_it_is_waited_out() -> None:
-    """Until the recovery is a large one."""
-    assert wait(limiter(bucket_seconds=100.0), 200) == pytest.approx(3400, abs=0.002)
-
-
 def test_the_interfaces_own_example_of_a_client_that_stays_within() -> None:
     """Ten minutes of recovery every five minutes never wait."""
     made = limiter()

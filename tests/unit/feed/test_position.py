@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bridge.feed.position import Position
 from tests.unit.feed.positions import (
     BLIND_QUIET,
     DAY,
@@ -12,11 +13,29 @@ from tests.unit.feed.positions import (
     NOW,
     OVERLAP,
     QUIET,
+    SETTINGS,
     WINDOW,
     live,
     position,
     replay,
 )
+
+
+def test_before_the_first_connection_nothing_is_known() -> None:
+    """Neither of the feed nor of the clocks, and data and pings begin to count from nothing."""
+    made = Position(SETTINGS, int(NOW - 2 * DAY))
+    assert (made.revision, made.live, made.skew) == (NOW - 2 * DAY, False, 0)
+    assert (made.oldest, made.newest, made.last_data) == (None, None, None)
+    assert made.replaying(NOW)
+    assert not replay(made, [NOW] * 2).live
+    assert replay(made, [NOW]).live
+    made = Position(SETTINGS, int(NOW - 2 * DAY))
+    assert replay(made, [NOW + 5] * (WINDOW - 1)).skew == 0
+    assert replay(made, [NOW + 5]).skew == 5
+    made = Position(SETTINGS, int(NOW - 2 * DAY))
+    made.ping(NOW)
+    made.ping(NOW + QUIET)
+    assert not made.live
 
 
 def test_a_revision_stays_until_the_window_is_full() -> None:
@@ -52,7 +71,7 @@ def test_times_that_are_not_plausible_are_ignored(settled: float | None) -> None
 
 def test_the_oldest_and_the_newest_plausible_time_are_known() -> None:
     """They are those of this connection; what is not plausible does not count."""
-    made = replay(position(), [NOW - DAY, NOW - 2 * DAY - 1, NOW - DAY + 5, NOW - DAY - 5, NO_TIME, NOW + 5])
+    made = replay(position(), [NOW - DAY, NO_TIME, NOW - DAY - 5, NOW - DAY + 5, NOW + 5, NOW - DAY])
     assert (made.oldest, made.newest) == (NOW - DAY - 5, NOW - DAY + 5)
     made.connected()
     assert (made.oldest, made.newest, made.last_data) == (None, None, None)
@@ -262,3 +281,15 @@ def test_after_a_late_resettlement_pings_alone_must_last_for_the_quiet_time() ->
     assert made.revision == before
     made.ping(NOW + 2 + QUIET)
     assert made.revision == NOW + 2 + QUIET - DISORDER - OVERLAP
+
+
+def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
+    """So that one late resettlement after them does not end being live at once."""
+    made = position()
+    for number in range(WINDOW):
+        made.data(NOW + number, NOW - 86_400 + number)
+    made.ping(NOW + 100)
+    made.ping(NOW + 100 + BLIND_QUIET)
+    assert made.live
+    made.data(NOW + 101 + BLIND_QUIET, NOW - 86_400)
+    assert made.live

@@ -51,13 +51,17 @@ def test_fifty_times_in_a_row_from_the_future_tell_the_skew() -> None:
 
 
 def test_a_time_that_is_not_from_the_future_begins_the_count_anew() -> None:
-    """What was seen before it says nothing any more."""
+    """What was seen before it says nothing any more; nor is what the skew explains from the future."""
     made = replay(position(), [NOW + 1] * (WINDOW - 1))
     made.data(NOW, NOW)
     replay(made, [NOW + 4] * (WINDOW - 1))
     assert made.skew == 0
     made.data(NOW, NOW + 3)
     assert made.skew == 3
+    replay(made, [*[NOW + 9] * 25, NOW + 3, *[NOW + 9] * (WINDOW - 1)])
+    assert made.skew == 3
+    made.data(NOW, NOW + 9)
+    assert made.skew == 9
 
 
 def test_the_skew_grows_when_the_clocks_drift_apart() -> None:

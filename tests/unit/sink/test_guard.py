@@ -112,6 +112,14 @@ def test_each_connection_walks_from_the_beginning() -> None:
     assert offer(guard, A, B, A) == [DUPLICATE, DUPLICATE, CORRECTION]
 
 
+def test_what_was_published_on_this_connection_cannot_come_again_on_it() -> None:
+    """Only what was known when it began is looked for."""
+    guard = restored()
+    guard.publish(KEY, 1, A, at=0.0)
+    guard.publish(KEY, 1, B, at=0.0)
+    assert offer(guard, A) == [CORRECTION]
+
+
 def test_a_known_content_that_comes_live_is_a_change() -> None:
     """Nothing is looked for among what was known once the connection does not replay any more."""
     assert offer(restored(A, B), A, replaying=False) == [CORRECTION]
@@ -195,6 +203,8 @@ def test_a_bet_that_is_settled_again_is_young_again() -> None:
     guard.evict(keep_from=5)
     assert len(guard) == 3
     assert guard.judge(b"neither", 1, A, unfit, replaying=True) is NEW
+    guard.evict(keep_from=5.001)
+    assert len(guard) == 0
 
 
 def test_a_bet_takes_the_memory_that_the_docstring_says() -> None:
