@@ -47,7 +47,10 @@ def test_without_anything_the_defaults_hold() -> None:
     assert (settings.feed.overlap_seconds, settings.feed.disorder_seconds) == (30, 60)
     assert settings.feed.max_message_bytes == 64 * 1024 * 1024
     assert (settings.feed.on_gap, settings.feed.max_skew_seconds) == ("stop", 15)
-    assert (settings.feed.refusal_statuses, settings.feed.refusal_close_codes) == ({403, 429}, {1008, 1013})
+    assert (settings.feed.refusal_statuses, settings.feed.refusal_close_codes) == (
+        frozenset({403, 429}),
+        frozenset({1008, 1013}),
+    )
     assert (settings.web.host, settings.web.port) == ("127.0.0.1", 9464)
     limits = settings.limits
     assert (limits.initial_connections, limits.proper_connections, limits.large_connections) == (5, 5, 5)
