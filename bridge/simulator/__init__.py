@@ -1,15 +1,31 @@
-"""The provider, simulated: the settlement feed as the interface describes it, for tests and demos.
+"""The provider, simulated as the interface describes it: feed, translations, currencies, for tests and demos.
 
 It shares no code with the bridge, so that each checks the other. From the inside out:
 
-    names, world, bets   who plays what, and what came of the bets on it: pure functions of a seed
+    names, world         who plays what where: pure functions of a seed
     clock                what the provider's clock shows, which may step
+
+    bets                 what came of the bets on it: pure functions of the same seed
     stream               what is published when: a pure function of the slot number
     log                  the stream and what was injected into it; readers of it
     limits               every limit of the interface, with the provider's own book-keeping
-    faults               what can go wrong, and what of it goes on
+    faults               what can go wrong with the feed, and what of it goes on
     connection           sans-IO: what one client is sent, and when
     provider             sans-IO: who is let in, and what goes wrong at what moment
-    control              faults and the truth over HTTP: a WSGI application
-    server               the only module with a socket and a clock
+
+    vocabulary           the words of six languages
+    translations         names in every language: pure functions of the thing
+    currencies           those that there are
+    catalogue            what the REST side knows, by kind and id, and what was changed about it
+    tokens               who may ask for what, and until when
+    rest_routes          the fifteen endpoints and their paths
+    rest_policy          what the interface leaves open about them
+    rest_faults          answers, and what can go wrong with them
+    rest                 sans-IO: a request goes in, an answer comes out
+
+    settings             all that can be chosen
+    handshake            what a client of the feed asks for, before it counts as an attempt
+    control              faults and the truth of both sides over HTTP: a WSGI application
+    server               the only module with the provider's sockets and a clock
+    command              `bridge simulate`: a process of its own
 """

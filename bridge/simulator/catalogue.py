@@ -26,13 +26,17 @@ from bridge.simulator.world import (
 
 Indexed = Literal["sport", "region", "league", "competitor", "event"]
 """The kinds that are found by their id alone."""
-Kind = Indexed | Literal["market", "selection", "selection-template", "market-type-template"]
+Kind = Literal[Indexed, "market", "selection", "selection-template", "market-type-template"]
 LISTED: frozenset[Kind] = frozenset({"sport", "region", "league", "competitor", "market", "selection"})
 """The kinds that endpoints of one language give; the others have only the form with all languages."""
 
 Relations = Mapping[str, int | tuple[int, ...]]
 """What a thing belongs to: `sportId`, `regionId`, `leagueId`, `eventId`, `marketId`, `marketTypeId`, and
 the `competitorIds` of an event."""
+
+
+class Unknown(LookupError):
+    """There is no thing of that kind with that id, or no such language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +106,21 @@ class Catalogue:
         """Give the thing with this id another name, in one language or in all of them.
 
         Nothing else changes, not even the names of events in which it takes part. A market type template
-        is renamed in every sport.
+        is renamed in every sport. Raises Unknown.
         """
+        self._demand(kind, number)
+        if language not in (None, *self._languages):
+            raise Unknown(f"there is no language {language}, only {', '.join(self._languages)}")
         self.changes += 1
         changed = self._languages if language is None else (language,)
         self._renamed.setdefault((kind, number), {}).update(dict.fromkeys(changed, text))
 
     def remove(self, kind: Kind, number: int) -> None:
-        """Forget the thing with this id; what refers to it goes on doing so without a name for it."""
+        """Forget the thing with this id; what refers to it goes on doing so without a name for it.
+
+        Raises Unknown.
+        """
+        self._demand(kind, number)
         self.changes += 1
         self._removed.add((kind, number))
 
@@ -157,6 +168,20 @@ class Catalogue:
             languages = self._languages if entry.kind in LISTED else self.languages_of_all
             texts = {language: self.text(entry, language) for language in languages}
             yield Known(entry.kind, entry.id, texts, entry.relations)
+
+    def _demand(self, kind: Kind, number: int) -> None:
+        match kind:
+            case "market":
+                found = number in self._markets
+            case "selection" | "selection-template":
+                market = self._markets.get(number // SELECTIONS_A_MARKET)
+                found = market is not None and number in market.selections
+            case "market-type-template":
+                found = any(number in market_types(sport) for sport in self._sports.values())
+            case _:
+                found = number in self._entries[kind]
+        if not found or (kind, number) in self._removed:
+            raise Unknown(f"there is no {kind} {number}")
 
     def _all(self) -> Iterator[Entry]:
         for kind in self._entries:

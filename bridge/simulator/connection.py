@@ -97,3 +97,19 @@ class Connection:
     def _ping(self) -> bytes:
         """A ping (interface, "SettlementFeedMessageDto")."""
         return b'{"pingId":"%016x"}' % mix(self._seed, self.number, self._pings)
+
+
+def fragments(message: bytes, size: int) -> bytes | list[bytes]:
+    """The message in one frame or, when it is longer than `size` bytes (0: any), in several."""
+    if not size or len(message) <= size:
+        return message
+    return [message[start : start + size] for start in range(0, len(message), size)]
+
+
+def is_text(message: bytes) -> bool:
+    """Whether it may go out as a text frame, which has to be UTF-8."""
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -19,6 +19,7 @@ import orjson
 
 from bridge.simulator import currencies
 from bridge.simulator.catalogue import Catalogue, Entry, Indexed
+from bridge.simulator.clock import Clock
 from bridge.simulator.rest_faults import Answer, RestFault, RestFaults, problem
 from bridge.simulator.rest_policy import RestPolicy
 from bridge.simulator.rest_routes import CURRENCIES, AllLanguages, Endpoint, OneLanguage, Route, route
@@ -66,9 +67,12 @@ class _Refused(Exception):
 
 
 class Rest:
-    """The translations and currency endpoints of one world."""
+    """The translations and currency endpoints of one world.
 
-    def __init__(self, world: World, policy: RestPolicy | None = None) -> None:
+    Tokens expire by the provider's `clock`; requests are counted by the time at which things happen.
+    """
+
+    def __init__(self, world: World, policy: RestPolicy | None = None, clock: Clock | None = None) -> None:
         self.policy = policy = policy or RestPolicy()
         self.catalogue = Catalogue(
             world,
@@ -77,6 +81,7 @@ class Rest:
             only_in_all=policy.only_in_all,
         )
         self.tokens = Tokens(policy.secret.get_secret_value())
+        self._clock = clock or Clock()
         self.faults = RestFaults()
         self.requests: deque[Exchange] = deque(maxlen=_REMEMBERED)
         """The log of requests, the newest of it."""
@@ -111,7 +116,7 @@ class Rest:
 
     def _admit(self, now: float, endpoint: Endpoint, authorization: str | None) -> None:
         try:
-            scopes = self.tokens.scopes(now, authorization)
+            scopes = self.tokens.scopes(self._clock.reading(now), authorization)
         except InvalidToken as error:
             raise _Refused(problem(401, str(error), {"WWW-Authenticate": "Bearer"})) from None
         if wait := self._bucket.take(now):

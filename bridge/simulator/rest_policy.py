@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bridge.simulator.rest_routes import Endpoint
 from bridge.simulator.vocabulary import LANGUAGES, Language
+
+_SHORTEST_SECRET = 14
+"""Characters; what makes tokens warns of a shorter key."""
+
+
+def _long_enough(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value()) < _SHORTEST_SECRET:
+        raise ValueError(f"must have {_SHORTEST_SECRET} characters or more")
+    return secret
 
 
 class RestPolicy(BaseModel):
@@ -25,7 +34,7 @@ class RestPolicy(BaseModel):
     """Languages that are missing where an endpoint gives one of them."""
     language_keys: dict[Language, str] = {}
     """What a language is called in a map of all languages, where not by its code."""
-    secret: Annotated[SecretStr, Field(min_length=14)] = SecretStr("simulated-provider")
+    secret: Annotated[SecretStr, AfterValidator(_long_enough)] = SecretStr("simulated-provider")
     """The key that tokens are signed with."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10
     """Requests a second that are answered in the long run."""

@@ -14,7 +14,7 @@ AllLanguages = Literal["all-sport", "all-region", "all-league", "all-competitor"
 OfEvent = Literal["markets", "all-markets", "all-event"]
 Templates = Literal["selection-templates", "market-type-templates"]
 Currencies = Literal["active-currencies", "currency-precision"]
-Endpoint = OneLanguage | AllLanguages | OfEvent | Templates | Currencies
+Endpoint = Literal[OneLanguage, AllLanguages, OfEvent, Templates, Currencies]
 
 CURRENCIES: frozenset[Endpoint] = frozenset(get_args(Currencies))
 

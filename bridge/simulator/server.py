@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import hmac
-import re
 import signal
-import ssl
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from email.utils import formatdate
-from http.client import responses
-from types import TracebackType
-from typing import Self
-from urllib.parse import parse_qs, urlsplit
+from functools import partial
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from bridge.simulator.connection import Connection, Farewell
+from bridge.simulator.connection import Connection, Farewell, fragments, is_text
 from bridge.simulator.control import Control
 from bridge.simulator.faults import Clear, Drop, Fault, Stall
+from bridge.simulator.handshake import requested
 from bridge.simulator.limits import Breach, Limits
 from bridge.simulator.log import Reader
-from bridge.simulator.provider import Attempt, Provider
+from bridge.simulator.provider import Attempt, Provider, Refusal
 from bridge.simulator.rest import Rest
 from bridge.simulator.rest_routes import ROOT
 from bridge.simulator.settings import SimulatorSettings
-from bridge.simulator.stream import Published, Stream
-from bridge.simulator.world import World
+from bridge.simulator.stream import Published
 from bridge.wsgi import WsgiServer
 
 PATH = "/feed/settlement/v4"
@@ -44,9 +39,8 @@ _BATCH = 100
 _TICK = 0.002
 """Seconds that live messages wait for each other, so that a high rate does not mean a timer for each."""
 _BATCH_BYTES = 1 << 20
-_REPLIES = 10_000
 _CONTROL_SECONDS = 10
-"""The event loop has that long to let a fault happen that the control endpoint was asked for."""
+"""The event loop has that long to do what the control endpoint was asked for."""
 
 
 class Simulator:
@@ -58,7 +52,7 @@ class Simulator:
         on_attempt: Callable[[Attempt], None] = lambda _: None,
     ) -> None:
         self.settings = settings or SimulatorSettings()
-        self.replies: deque[str | bytes] = deque(maxlen=_REPLIES)
+        self.replies: deque[str | bytes] = deque(maxlen=10_000)
         """What clients sent, the newest of it."""
         self._on_attempt = on_attempt
         self._kicked = asyncio.Event()
@@ -71,18 +65,10 @@ class Simulator:
         # A wall clock may be set back in mid-run; the times of what was published must not be.
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
-        stream = Stream(
-            World(settings.seed, origin, settings.sizes),
-            origin=origin,
-            rate=settings.rate,
-            burst=settings.burst,
-            resettle=settings.resettle,
-            disorder=settings.disorder_seconds,
-            large_every=settings.large_every,
-            large_bytes=settings.large_bytes,
-        )
+        stream = settings.stream(origin)
         self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
-        self.rest = Rest(stream.world, settings.api)
+        self.rest = Rest(stream.world, settings.api, stream.clock)
+        """The translations and currency endpoints: their tokens, their faults, their truth."""
         self._loop = asyncio.get_running_loop()
         self._control = self._serve_control()
         try:
@@ -92,9 +78,7 @@ class Simulator:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self._close_control)
         self._server.close()
         await self._server.wait_closed()
@@ -145,7 +129,7 @@ class Simulator:
     def stop_publishing(self) -> float:
         """End the stream here; pings go on. Returns the moment, Unix seconds."""
         self._provider.log.end = min(self._provider.log.end, self.now())
-        self._kick()
+        self._kicked.set()
         return self._provider.log.end
 
     def inject(self, body: bytes) -> Published:
@@ -154,7 +138,7 @@ class Simulator:
         It goes out as a text frame when it is UTF-8, as a binary one otherwise.
         """
         message = self._provider.log.inject(body, self.now())
-        self._kick()
+        self._kicked.set()
         return message
 
     def inflict(self, fault: Fault) -> float:
@@ -165,7 +149,7 @@ class Simulator:
             # At once, even when the client does not read and so holds up what would be closed in order.
             if isinstance(connection, Connection) and connection.farewell and connection.farewell.abort:
                 socket.transport.abort()
-        self._kick()
+        self._kicked.set()
         return now
 
     async def drop(self, *, abort: bool = False) -> None:
@@ -187,18 +171,30 @@ class Simulator:
         settings = self.settings
         if settings.control_port is None:
             return None
-        facts = {"seed": settings.seed, "rate": settings.rate, "limits_scale": settings.limits_scale}
-        control = Control(self._provider, now=self.now, inflict=self._inflict_from_thread, facts=facts)
+        control = Control(
+            self._provider,
+            self.rest,
+            now=self.now,
+            inflict=self.inflict,
+            stop=self.stop_publishing,
+            on_loop=self._on_loop,
+            facts=settings.model_dump(include={"seed", "rate", "limits_scale"}),
+        )
         return WsgiServer(control, settings.host, settings.control_port)
 
     def _close_control(self) -> None:
         if self._control:
             self._control.close()
 
-    def _inflict_from_thread(self, fault: Fault) -> float:
-        moment: Future[float] = Future()
-        self._loop.call_soon_threadsafe(lambda: moment.set_result(self.inflict(fault)))
-        return moment.result(_CONTROL_SECONDS)
+    def _on_loop(self, call: Callable[[], Any]) -> Any:
+        async def called() -> Any:
+            return call()
+
+        future = asyncio.run_coroutine_threadsafe(called(), self._loop)
+        try:
+            return future.result(_CONTROL_SECONDS)
+        finally:
+            future.cancel()  # what was too late for the answer is not to happen after it
 
     async def _listen(self) -> Server:
         try:
@@ -209,18 +205,14 @@ class Simulator:
         return await self._serve(0)
 
     async def _serve(self, port: int) -> Server:
-        context = None
-        if self.settings.certificate:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(self.settings.certificate)
         return await serve(
             self._serve_connection,
             self.settings.host,
             port,
-            ssl=context,
+            ssl=self.settings.tls(),
             process_request=self._answer,
             process_response=self._stamp,
-            compression="deflate" if self.settings.compression == "deflate" else None,
+            compression=None if self.settings.compression == "none" else self.settings.compression,
             # The interface's pings are messages. A client that does not read for long must not be cut off.
             ping_interval=None,
         )
@@ -228,19 +220,15 @@ class Simulator:
     def _answer(self, socket: ServerConnection, request: Request) -> Response | Awaitable[Response] | None:
         """None to accept the handshake, or the response that refuses it."""
         address = urlsplit(request.path)
-        query = parse_qs(address.query, keep_blank_values=True)
         if address.path.startswith(ROOT):
             return self._answer_rest(request)
         if address.path != PATH:
             return socket.respond(404, f"there is only {PATH} here\n")
-        if request.headers.get("Upgrade", "").lower() != "websocket":
+        header = partial(_header, request)
+        if header("Upgrade").lower() != "websocket":
             return None  # the library refuses it; no attempt is spent
-        if not self._is_known(request, query):
-            return socket.respond(401, "the credentials are missing or wrong\n")
-        revision = query.get("revision", [None])[-1]
-        if revision is not None and not re.fullmatch(r"[0-9]{1,15}", revision):
-            return socket.respond(400, "revision must be a Unix timestamp in seconds\n")
-        answer = self._provider.connect(self.now(), None if revision is None else int(revision))
+        asked = requested(self.settings, address.query, header)
+        answer = asked if isinstance(asked, Refusal) else self._provider.connect(self.now(), asked)
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:
@@ -255,32 +243,16 @@ class Simulator:
         release = asyncio.create_task(self._release(socket, answer))
         self._releases.add(release)
         release.add_done_callback(self._releases.discard)
-        self._kick()  # so that a connection that was replaced ends now
+        self._kicked.set()  # so that a connection that was replaced ends now
 
     async def _answer_rest(self, request: Request) -> Response:
-        credentials = ", ".join(request.headers.get_all("Authorization"))
-        answer = self.rest.answer(self.now(), request.path, credentials)
+        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"))
         await asyncio.sleep(answer.delay)
-        headers = {"Date": "", "Connection": "close", "Content-Length": str(len(answer.body))}
-        reason = responses.get(answer.status, "")
-        return Response(answer.status, reason, Headers(headers | answer.headers), answer.body)
-
-    def _is_known(self, request: Request, query: dict[str, list[str]]) -> bool:
-        settings = self.settings
-        if settings.auth == "none" or settings.auth_value is None:
-            return True
-        secret, name = settings.auth_value.get_secret_value(), settings.auth_name or ""
-        if settings.auth == "query":
-            given = query.get(name, [""])[-1]
-        elif settings.auth == "header":
-            given = request.headers.get(name, "")
-        else:
-            secret, given = f"Bearer {secret}", request.headers.get("Authorization", "")
-        return hmac.compare_digest(given.encode(), secret.encode())
+        return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
 
     def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
-        """Any answer to a handshake carries the time of the provider's clock, not of this machine's."""
-        del response.headers["Date"]
+        """Any answer carries the time of the provider's clock, not of this machine's."""
+        response.headers.pop("Date", None)
         response.headers["Date"] = formatdate(self.clock(), usegmt=True)
 
     async def _release(self, socket: ServerConnection, answer: Connection | Farewell) -> None:
@@ -288,7 +260,7 @@ class Simulator:
         if isinstance(answer, Connection):
             self._provider.disconnect(answer)
         del self._accepted[socket]
-        self._kick()
+        self._kicked.set()
 
     async def _serve_connection(self, socket: ServerConnection) -> None:
         connection = self._accepted.get(socket)
@@ -313,21 +285,14 @@ class Simulator:
         """Send what is due until the connection ends. A client that does not read holds this up."""
         while connection.is_active:
             for frame in connection.frames(self.now(), _BATCH, _BATCH_BYTES):
-                await socket.send(self._fragments(frame), text=_is_text(frame))
+                await socket.send(fragments(frame, self.settings.fragment_bytes), text=is_text(frame))
             await self._sleep(connection.due)
         if farewell := connection.farewell:
             await socket.close(farewell.code, farewell.reason)
 
-    def _fragments(self, frame: bytes) -> bytes | list[bytes]:
-        size = self.settings.fragment_bytes
-        if not size or len(frame) <= size:
-            return frame
-        return [frame[start : start + size] for start in range(0, len(frame), size)]
-
     async def _sleep(self, until: float) -> None:
         """Until a time of the provider's clock, or until something changed."""
-        delay = until - self.now()
-        if delay <= 0:
+        if (delay := until - self.now()) <= 0:
             await asyncio.sleep(0)
             return
         self._kicked.clear()
@@ -335,16 +300,10 @@ class Simulator:
             async with asyncio.timeout(max(delay, _TICK)):
                 await self._kicked.wait()
 
-    def _kick(self) -> None:
-        self._kicked.set()
 
-
-def _is_text(frame: bytes) -> bool:
-    try:
-        frame.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def _header(request: Request, name: str) -> str:
+    """All values of a header; empty where there is none."""
+    return ", ".join(request.headers.get_all(name))
 
 
 async def run(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ssl
+from dataclasses import fields
 from math import inf
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FilePath, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FilePath, SecretStr, ValidationError, model_validator
 
 from bridge.simulator.faults import CloseCode, Status
 from bridge.simulator.provider import Policy
 from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.world import Sizes
+from bridge.simulator.stream import Stream
+from bridge.simulator.world import Sizes, World
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -86,22 +89,40 @@ class SimulatorSettings(BaseModel):
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
         if self.auth != "none" and not (self.auth_value and self.auth_value.get_secret_value()):
-            raise ValueError(f"auth = {self.auth} needs auth_value")
+            raise ValueError(f"auth = {self.auth} needs auth_value (--auth-value-file)")
         if self.auth in ("header", "query") and not self.auth_name:
-            raise ValueError(f"auth = {self.auth} needs auth_name")
+            raise ValueError(f"auth = {self.auth} needs auth_name (--auth-name)")
         return self
 
+    def tls(self) -> ssl.SSLContext | None:
+        """What to serve TLS with, if so. Raises OSError when the file holds no certificate with its key."""
+        if self.certificate is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(self.certificate)
+        return context
+
     def policy(self) -> Policy:
-        """The part that decides about connections."""
-        return Policy(
-            second=self.second,
-            zero=self.zero,
-            too_old=self.too_old,
-            refusal=self.refusal,
-            refusal_status=self.refusal_status,
-            refusal_close_code=self.refusal_close_code,
-            second_status=self.second_status,
-            second_close_code=self.second_close_code,
-            ping_seconds=self.ping_seconds,
-            replay_rate=self.replay_rate,
+        """The part that decides about connections; it has the same names there."""
+        return Policy(**self.model_dump(include={field.name for field in fields(Policy)}))
+
+    def stream(self, origin: float) -> Stream:
+        """The stream that begins at `origin` (Unix seconds), with its world."""
+        return Stream(
+            World(self.seed, origin, self.sizes),
+            origin=origin,
+            rate=self.rate,
+            burst=self.burst,
+            resettle=self.resettle,
+            disorder=self.disorder_seconds,
+            large_every=self.large_every,
+            large_bytes=self.large_bytes,
         )
+
+
+def explain(error: ValidationError, whole: str) -> list[str]:
+    """What is wrong, a line for each field with its name; `whole` stands for all of them together."""
+    return [
+        f"{'.'.join(map(str, e['loc'])) or whole}: {e['msg'].removeprefix('Value error, ')}"
+        for e in error.errors()
+    ]

@@ -39,9 +39,11 @@ class Sizes:
 
     def __post_init__(self) -> None:
         if min(self.sports, self.regions, self.leagues, self.events) < 1:
-            raise ValueError("sizes: there must be at least one sport, region, league and event")
+            raise ValueError("there must be at least one sport, region, league and event")
         if self.competitors < 2 * self.leagues:
-            raise ValueError("sizes: every league needs two competitors")
+            raise ValueError(
+                f"{self.leagues} leagues need {2 * self.leagues} competitors or more: two teams each"
+            )
 
 
 @dataclass(frozen=True)

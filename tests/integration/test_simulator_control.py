@@ -22,6 +22,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from bridge.simulator.server import PATH, Simulator
 from bridge.simulator.settings import SimulatorSettings
+from bridge.simulator.tokens import SCOPES, Tokens
+from bridge.simulator.world import Sizes
 
 
 def simulator(**changes: Any) -> Simulator:
@@ -52,11 +54,14 @@ async def drain(client: ClientConnection) -> None:
         await asyncio.wait_for(client.recv(), 0.3)
 
 
-async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
-    status, told = await asyncio.to_thread(
-        request, provider.control_url, "POST", f"/faults/{fault}", json.dumps(choices)
-    )
+async def post(provider: Simulator, place: str, **choices: Any) -> Any:
+    status, told = await asyncio.to_thread(request, provider.control_url, "POST", place, json.dumps(choices))
     assert status == 200, told
+    return json.loads(told)
+
+
+async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
+    await post(provider, f"/faults/{fault}", **choices)
 
 
 async def page(provider: Simulator, place: str) -> Any:
@@ -131,6 +136,42 @@ async def test_faults_reach_the_feed() -> None:
         assert await page(provider, "/breaches") == []
 
 
+async def test_a_script_can_end_the_stream_and_compare() -> None:
+    """Nothing is published after the moment that the answer names, and a client gets all until then."""
+    async with asyncio.timeout(20), simulator() as provider, dial(provider, "?revision=0") as client:
+        end = (await post(provider, "/stop"))["at"]
+        with pytest.raises(TimeoutError):
+            await drain(client)
+        assert (await page(provider, "/connections"))[0]["replaying"] is False
+        assert (await page(provider, "/state"))["ended"] == end
+        _, told = await asyncio.to_thread(request, provider.control_url, "GET", "/truth")
+        assert (await post(provider, "/stop"))["at"] == end
+    assert [message.at for message in provider.published()] == [
+        json.loads(line)["at"] for line in told.splitlines()
+    ]
+
+
+async def test_a_script_can_change_the_translations() -> None:
+    """A fault, a new name, a removal and a token over HTTP are seen by whoever asks the REST side."""
+
+    async def sports() -> tuple[int, str]:
+        bearer = {"Authorization": f"Bearer {(await page(provider, '/api/token'))['token']}"}
+        place = "/api/translations/en/sports?ids=1,2"
+        return await asyncio.to_thread(lambda: request(provider.url, "GET", place, **bearer))
+
+    async with simulator(sizes=Sizes(events=1)) as provider:
+        await post(provider, "/api/faults", endpoint="sports", status=503)
+        await post(provider, "/api/rename", kind="sport", id=1, text="Soccer")
+        await post(provider, "/api/remove", kind="sport", id=2)
+        assert (await sports())[0] == 503
+        assert await sports() == (200, '[{"id":1,"language":"en","translation":"Soccer"}]')
+        _, told = await asyncio.to_thread(request, provider.control_url, "GET", "/api/requests")
+        assert [json.loads(line)["status"] for line in told.splitlines()] == [503, 200]
+        unknown = json.dumps({"kind": "sport", "id": 99})
+        answer = await asyncio.to_thread(request, provider.control_url, "POST", "/api/remove", unknown)
+        assert answer == (404, '{"error":"there is no sport 99"}\n')
+
+
 async def test_a_length_that_is_no_number_is_told() -> None:
     """The answer says what is wrong; the server goes on."""
     async with simulator() as provider:
@@ -174,9 +215,13 @@ async def test_when_the_feed_cannot_start_the_control_endpoint_does_not_stay(tmp
     socket.create_server(("127.0.0.1", port)).close()
 
 
-def test_the_command_says_where_both_are() -> None:
-    """`bridge simulate --control-port 0` prints both addresses, and SIGTERM ends it with 0."""
+def test_the_command_says_where_both_are(tmp_path: Path) -> None:
+    """Both addresses come first, the token's file is there by then, and SIGTERM ends it with 0."""
     command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--control-port", "0"]
+    secret, token = tmp_path / "secret", tmp_path / "token"
+    secret.write_text("a key of many characters\n")
+    command += ["--api-secret-file", str(secret), "--api-token-file", str(token)]
+    command += ["--api-languages", "en,ja", "--sports", "3", "--events", "5"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BRIDGE_")}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
@@ -186,8 +231,32 @@ def test_the_command_says_where_both_are() -> None:
         assert control[:2] == ["control", "at"]
         state = json.loads(request(control[2], "GET", "/state")[1])
         assert (state["rate"], state["seed"]) == (200, 1)
+        assert [
+            (file.name, file.stat().st_mode & 0o777) for file in tmp_path.iterdir() if file != secret
+        ] == [("token", 0o600)]
+        assert Tokens("a key of many characters").scopes(time.time(), f"Bearer {token.read_text()}") == SCOPES
+        languages = [
+            request(feed.split()[2], "GET", place, Authorization=f"Bearer {token.read_text()}")[1].count("{")
+            for place in (f"/api/translations/{language}/sports" for language in ("en", "ja", "sv"))
+        ]
+        assert languages == [3, 3, 0]
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--api-token-file", "nowhere/token", "--api-token-file: cannot write nowhere/token: No such file"),
+        ("--api-languages", "en,xx", "api.languages.1: Input should be 'en', 'de'"),
+        ("--leagues", "501", "sizes: 501 leagues need 1002 competitors or more"),
+    ],
+)
+def test_a_wrong_option_is_told(tmp_path: Path, option: str, value: str, told: str) -> None:
+    """With its name and what would be right, before anything is served."""
+    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", option, value]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stderr[: len(f"error: {told}")]) == (2, f"error: {told}")

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
+from bridge.simulator.faults import ClockJump
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_policy import RestPolicy
 from bridge.simulator.server import PATH, Simulator
@@ -85,6 +86,18 @@ async def test_a_refusal_has_its_status_its_headers_and_the_providers_time() -> 
     for answer in answers:
         moment = parsedate_to_datetime(answer.headers["Date"]).timestamp()
         assert moment == pytest.approx(time.time() + 7200, abs=5)
+
+
+async def test_a_clock_jump_expires_the_token() -> None:
+    """A day is over at once; a token that is made then is good."""
+    async with simulator() as provider, client(provider) as http:
+        before = await http.get(SPORTS)
+        provider.inflict(ClockJump(by=90_000))
+        expired = await http.get(SPORTS)
+        token = provider.rest.tokens.mint(provider.clock())
+        after = await http.get(SPORTS, headers={"Authorization": f"Bearer {token}"})
+    assert [answer.status_code for answer in (before, expired, after)] == [200, 401, 200]
+    assert "expired" in expired.json()["detail"]
 
 
 async def test_faults_reach_the_client() -> None:

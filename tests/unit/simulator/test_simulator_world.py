@@ -59,5 +59,5 @@ def test_sizes_can_be_large() -> None:
 
 def test_a_league_needs_two_competitors() -> None:
     """Sizes of which no match could be made are refused."""
-    with pytest.raises(ValueError, match="two competitors"):
+    with pytest.raises(ValueError, match="10 leagues need 20 competitors"):
         Sizes(leagues=10, competitors=19)

@@ -1,0 +1,102 @@
+"""What the simulator can do, and what its documentation says it can do."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bridge import simulator
+from bridge.cli.trial import simulate
+from bridge.simulator import command
+from bridge.simulator.control import Control
+from bridge.simulator.faults import FAULTS
+from bridge.simulator.limits import Limits
+from bridge.simulator.provider import Provider
+from bridge.simulator.rest import Rest
+from bridge.simulator.rest_faults import RestFault
+from bridge.simulator.rest_policy import RestPolicy
+from bridge.simulator.rest_routes import ENDPOINTS
+from bridge.simulator.settings import SimulatorSettings
+from bridge.simulator.world import Sizes
+from tests.repo.source import MODULES, ROOT
+
+FEED = (ROOT / "docs" / "simulator.md").read_text("utf-8")
+REST = (ROOT / "docs" / "simulator-rest.md").read_text("utf-8")
+
+
+def in_tables(document: str) -> set[str]:
+    """Whatever is set as code in a row of a table."""
+    rows = re.findall(r"^\|.*\|$", document, re.MULTILINE)
+    return set(re.findall(r"`([^`]+)`", "".join(rows)))
+
+
+def test_every_setting_is_in_a_table() -> None:
+    """By its name in Python, on the page of its side."""
+    assert SimulatorSettings.model_fields.keys() <= in_tables(FEED)
+    assert RestPolicy.model_fields.keys() <= in_tables(REST)
+    assert {field.name for field in fields(Sizes)} <= in_tables(REST)
+
+
+def test_every_option_is_in_a_table() -> None:
+    """And none is there that the command does not have."""
+    options = {f"--{name.replace('_', '-')}" for name in inspect.signature(simulate).parameters}
+    assert {name for name in in_tables(FEED) if name.startswith("--")} == options
+    assert set(re.findall(r"`(--[a-z-]+)", FEED + REST)) <= options
+
+
+def test_every_fault_is_in_a_table_with_its_choices() -> None:
+    """Those of the feed on one page, those of requests on the other."""
+    for name, kind in FAULTS.items():
+        row = next(line for line in FEED.splitlines() if line.startswith(f"| `{name}` |"))
+        assert set(re.findall(r"`(\w+)`", row.split("|")[2])) == kind.model_fields.keys(), name
+    assert RestFault.model_fields.keys() <= in_tables(REST)
+    assert set(ENDPOINTS) <= in_tables(REST)
+
+
+def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() -> None:
+    """A line that can be copied, with the method that it takes."""
+    settings = SimulatorSettings(sizes=Sizes(events=1))
+    stream = settings.stream(0)
+    control = Control(
+        Provider(stream, Limits()),
+        Rest(stream.world),
+        now=lambda: 0,
+        inflict=lambda _: 0,
+        stop=lambda: 0,
+        on_loop=lambda call: call(),
+        facts={},
+    )
+    examples = re.findall(r'^curl (?:-X (\w+) )?"?\$C(/[\w/-]*)', FEED, re.MULTILINE)
+    given = {(method or "GET", path) for method, path in examples}
+    assert given == {(method, path) for method, paths in control.places.items() for path in paths}
+    for method, path in given:
+        listed = f"{method} /faults/…" if path.startswith("/faults/") else f"{method} {path}"
+        row = next(line for line in FEED.splitlines() if line.startswith(f"| `{listed}` |"))
+        if not path.endswith("/faults") and not path.startswith("/faults/"):
+            choices = set(re.findall(r"`(\w+)`", row.split("|")[2]))
+            assert choices == set(control.places[method][path]), path
+
+
+def test_the_command_has_the_defaults_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any option the simulator is the one that Python makes without any setting."""
+    chosen: dict[str, Any] = {}
+    monkeypatch.setattr(command, "simulate", lambda _, **settings: chosen.update(settings))
+    app = typer.Typer()
+    app.command()(simulate)
+    assert CliRunner().invoke(app, []).exit_code == 0
+    assert chosen.pop("api_token_file") is None
+    assert SimulatorSettings(**chosen) == SimulatorSettings()
+
+
+def test_every_module_is_in_the_picture() -> None:
+    """With what it is for, in the package's own description."""
+    described = re.findall(r"^    (\w[\w, ]*?)  +\S", simulator.__doc__ or "", re.MULTILINE)
+    names = [name for line in described for name in line.split(", ")]
+    modules = {m.rpartition(".")[2] for m in MODULES if m.startswith("bridge.simulator.")}
+    assert sorted(names) == sorted(modules)
