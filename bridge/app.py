@@ -167,7 +167,10 @@ class _Service:
 
     async def _beat(self) -> None:
         while True:
-            self._view = self._look()
+            try:
+                self._view = self._look()
+            except Exception as error:  # noqa: BLE001  # a view that fails must not look like a dead loop
+                get().error("what is to be seen from outside cannot be shown", reason=repr(error))
             await asyncio.sleep(BEAT_SECONDS)
 
     @contextlib.contextmanager

@@ -62,7 +62,7 @@ class Committer:
         """Whether Kafka keeps us waiting; if so, it is told."""
         waiting = self._since is not None and self._clock().steady - self._since > TROUBLE_SECONDS
         if waiting:
-            self._told(self._trouble)
+            self._told(self._trouble or "it has not answered yet")
         return waiting
 
     def hand_over(self, batch: Batch) -> None:

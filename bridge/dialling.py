@@ -10,12 +10,13 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from bridge.config import Settings
+from bridge.config import FeedSettings, Settings
 from bridge.errors import AuthError, ClockError, FeedError, FeedRefused, GapError
 from bridge.feed.backoff import Backoff
 from bridge.feed.clock import Skew
-from bridge.feed.limits import MARGIN_SECONDS, Decision, Limiter
+from bridge.feed.limits import DECIDED_SECONDS, Decision, Limiter
 from bridge.feed.session import Request, request
 from bridge.instant import Instant
 from bridge.journal import Journal
@@ -26,6 +27,8 @@ from bridge.sink.checkpoint import State
 from bridge.sink.gap import Cause, Gap
 from bridge.status import Status
 from bridge.text import duration, utc
+
+T = TypeVar("T")
 
 FUTURE_SECONDS = 60.0
 """A position further ahead than that is a clock that was wrong."""
@@ -93,18 +96,18 @@ class Dialler:
         await self._wait()
         if not self._goes_on():
             return None
-        await self._look_for_gap()
-        now = self._clock()
-        revision = None if self._first else self._revision(now)
-        asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
-        self._limiter.attempt(now, revision)
-        self._status.become(State.CONNECTING, revision=revision or 0)
-        await self._journal.commit()
-        if max(self._clock().steady - now.steady, self._clock().wall - now.wall) > MARGIN_SECONDS:
-            get().warning("Kafka took long for the checkpoint: asking the limiter anew")
-            self._limiter.withdraw()  # what was decided then need not hold now
-            return None
         try:
+            await self._look_back()
+            now = self._clock()
+            revision = None if self._first else self._revision(now)
+            asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
+            self._limiter.attempt(now, revision)
+            self._status.become(State.CONNECTING, revision=revision or 0)
+            await self._journal.commit()
+            if max(self._clock().steady - now.steady, self._clock().wall - now.wall) > DECIDED_SECONDS:
+                get().warning("Kafka took long for the checkpoint: asking the limiter anew")
+                self._limiter.withdraw()  # what was decided then need not hold now
+                return None
             return await self._dial(asked, revision)
         except FeedError as error:
             self.ended(error)
@@ -141,10 +144,11 @@ class Dialler:
         present = int(now.wall - self._feed.max_skew_seconds)
         return max(min(self._pipeline.position.revision, present), self._limiter.edge(now.wall))
 
-    async def _look_for_gap(self) -> None:
-        """Declare what the feed has forgotten of what was not read yet.
+    async def _look_back(self) -> None:
+        """Whether the feed still has what comes after the position.
 
-        Raises GapError when the operator wants to stop then, ClockError when it is not so at all.
+        Raises GapError when it has not and the operator wants to stop then, ClockError when a clock is
+        wrong, FeedError when the provider cannot be asked for the time: then a dial would fail as well.
         """
         position, now = self._pipeline.position, self._clock().wall
         if position.revision > now + FUTURE_SECONDS:
@@ -155,13 +159,17 @@ class Dialler:
             )
         if self._first or position.revision >= self._limiter.edge(now):
             return
-        # A clock that runs days ahead would give away what the provider still has: ask for the time first.
-        self._compare_clocks(await self._ask_time())
-        now = self._clock().wall
-        edge = self._limiter.edge(now)
-        gap = Gap(self._feed.name, position.revision, edge, Cause.TOO_OLD, now)
+        # A clock that runs days ahead would give away what the provider still has.
+        self._compare_clocks(await answer(self._ports.ask_time(self._feed), self._goes_on))
+        if self._feed.on_gap == "stop":
+            await self._skip(self._limiter.edge(self._clock().wall))
+
+    async def _skip(self, revision: int) -> None:
+        """Go on from a revision behind the position; what lies between is a gap. Raises as `declared`."""
+        position, now = self._pipeline.position, self._clock().wall
+        gap = Gap(self._feed.name, position.revision, revision, Cause.TOO_OLD, now)
         self._pipeline.declare(gap)
-        position.skip(edge)
+        position.skip(revision)
         await self.declared(gap)
 
     async def declared(self, gap: Gap) -> None:
@@ -186,60 +194,38 @@ class Dialler:
             await self._journal.commit()
             raise GapError(gap_text(gap))
 
-    async def _ask_time(self) -> Skew | None:
-        try:
-            return await self._ports.ask_time(self._feed)
-        except FeedError as error:
-            get().warning("the provider's clock cannot be asked for", reason=str(error))
-            return None
-
     def _compare_clocks(self, skew: Skew | None) -> None:
         """Raises ClockError when the two clocks are too far apart."""
         self._journal.skew = None if skew is None else skew.seconds
-        self.check_skew(self._journal.skew or 0.0)
-
-    def check_skew(self, seconds: float) -> None:
-        """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
-        if abs(seconds) > self._feed.max_skew_seconds:
-            side, limit = "ahead of" if seconds > 0 else "behind", self._feed.max_skew_seconds
-            raise ClockError(
-                f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_skew_seconds "
-                f"(BRIDGE_FEED__MAX_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set "
-                "this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and "
-                "raise that limit and feed.overlap_seconds meanwhile."
-            )
+        check_skew(self._feed, self._journal.skew or 0.0)
 
     async def _dial(self, asked: Request, revision: int | None) -> Connection | None:
         """One attempt, given up when this process is told to stop."""
-        dialling = asyncio.ensure_future(self._ports.dial(self._feed, asked, self._woken))
         try:
-            while self._goes_on():
-                await asyncio.wait({dialling}, timeout=LOOK_SECONDS)
-                if dialling.done():
-                    return await self._opened(dialling.result(), revision)
-            return None
+            connection = await answer(self._ports.dial(self._feed, asked, self._woken), self._goes_on)
         except FeedRefused as error:
             self._limiter.answered(self._clock(), refused=self._is_refusal(error))
             raise
-        finally:
-            if not dialling.done():  # the socket is closed before leadership is given up
-                dialling.cancel()
-                await asyncio.wait({dialling})
+        if connection is not None:
+            try:
+                await self._opened(connection, revision)
+            except BaseException:
+                await connection.hang_up()
+                raise
+        return connection
 
-    async def _opened(self, connection: Connection, revision: int | None) -> Connection:
+    async def _opened(self, connection: Connection, revision: int | None) -> None:
         now = self._clock()
         self._limiter.answered(now, refused=False)
         self._opened_at = now.steady
         self.connections["accepted"] += 1
-        try:
-            self._compare_clocks(connection.skew)
-        except ClockError:
-            await connection.hang_up()
-            raise
+        self._compare_clocks(connection.skew)
         self._first = self._credential_read_again = False
-        self._pipeline.connected(revision, self._journal.skew or 0.0)
+        if revision is not None and revision > self._pipeline.position.revision:
+            # Only now: as long as nobody answers, the gap grows, and one is enough.
+            await self._skip(revision)
+        self._pipeline.connected(revision, self._journal.skew or 0.0, now.wall)
         self._journal.progress.connected()
-        return connection
 
     def _is_refusal(self, error: FeedError) -> bool:
         """Whether the provider meant: not now. Any other answer is a fault of somebody's."""
@@ -254,6 +240,34 @@ class Dialler:
         raise AuthError(
             f"{error}. Check feed.auth (BRIDGE_FEED__AUTH) and the credential that goes with it."
         ) from None
+
+
+async def answer(question: Awaitable[T], goes_on: Callable[[], bool]) -> T | None:
+    """What the provider answers; None when this process is told to stop before."""
+    asking = asyncio.ensure_future(question)
+    try:
+        while goes_on():
+            await asyncio.wait({asking}, timeout=LOOK_SECONDS)
+            if asking.done():
+                return asking.result()
+        return None
+    finally:
+        if not asking.done():  # the socket is closed before leadership is given up
+            asking.cancel()
+            await asyncio.wait({asking})
+
+
+def check_skew(settings: FeedSettings, seconds: float) -> None:
+    """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
+    limit = settings.max_skew_seconds
+    if abs(seconds) > limit:
+        side = "ahead of" if seconds > 0 else "behind"
+        raise ClockError(
+            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_skew_seconds "
+            f"(BRIDGE_FEED__MAX_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set this "
+            "machine's clock right (is NTP running?); if the provider's is wrong, tell them, and raise that "
+            "limit and feed.overlap_seconds meanwhile."
+        )
 
 
 def gap_text(gap: Gap) -> str:

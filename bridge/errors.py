@@ -45,7 +45,7 @@ class AuthError(BridgeError):
 
 
 class GapError(BridgeError):
-    """The committed position is older than the feed's memory, so messages are lost for good."""
+    """The feed cannot give back what was published after the position: messages may be lost for good."""
 
     exit_code = 5
 

@@ -189,7 +189,7 @@ METRICS: tuple[Declared, ...] = (
     Declared(
         "bridge_connections_total",
         "counter",
-        "Attempts of this process to connect to the provider, by result.",
+        "Attempts to connect to the provider since this process last won the feed, by result.",
         ("result",),
         _connections,
     ),
@@ -201,12 +201,16 @@ METRICS: tuple[Declared, ...] = (
         _one(lambda view: view.skew),
     ),
     Declared(
-        "bridge_gaps_total", "counter", "Gaps declared by this process.", (), _one(lambda view: view.gaps)
+        "bridge_gaps_total",
+        "counter",
+        "Gaps declared since this process last won the feed.",
+        (),
+        _one(lambda view: view.gaps),
     ),
     Declared(
         "bridge_unknown_fields",
         "gauge",
-        "Fields that the interface does not know, as met by this process.",
+        "Fields that the interface does not know, as met since this process last won the feed.",
         (),
         _one(lambda view: len(view.extras)),
     ),
@@ -234,7 +238,7 @@ METRICS: tuple[Declared, ...] = (
     Declared(
         "bridge_transactions_total",
         "counter",
-        "Transactions committed by this process.",
+        "Transactions committed since this process last won the feed.",
         (),
         _one(lambda view: view.transactions),
     ),

@@ -58,6 +58,7 @@ class Pipeline:
         """The revision that was asked for, while what is known from after it has yet to come back."""
         self._stood_at = position.revision
         """Where the position was when the connection began."""
+        self._connected_at = 0.0
         self._new_extra = new_extra
         self.position = position
         self.counters = counters
@@ -81,9 +82,10 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
-    def connected(self, revision: int | None, skew: float) -> None:
+    def connected(self, revision: int | None, skew: float, now: float) -> None:
         """A connection that replays from this revision begins; `skew` is what its handshake says."""
         self.position.connected(skew)
+        self._connected_at = now
         self._guard.connected()
         # What was settled after the revision was published after it, so a replay has to bring it back.
         known = revision is not None and self.newest is not None and self.newest > revision
@@ -113,8 +115,9 @@ class Pipeline:
     def _miss(self, now: float, revision: int) -> None:
         """The position leaves the revision behind, and nothing of what is known from then has come."""
         self._awaiting = None
-        settings, oldest = self._settings.feed, self.position.oldest
-        resumed = now if oldest is None else min(now, oldest + settings.disorder_seconds)
+        settings, newest = self._settings.feed, self.position.newest
+        # What came so far was published by then at the latest; what came first, some time before.
+        resumed = now if newest is None else min(now, newest + settings.disorder_seconds)
         self.unwitnessed = Gap(settings.name, revision, resumed, Cause.UNWITNESSED, now)
         self.declare(self.unwitnessed)
 
@@ -160,12 +163,12 @@ class Pipeline:
             lambda schema: self._rewrite(bet, schema),
             replaying=self.position.replaying(message.at),
         )
+        if verdict is not Verdict.NEW and self._guard.knew(key):
+            self._awaiting = None
         if verdict is Verdict.DUPLICATE:
             self.counters.duplicates += 1
-            self._awaiting = None
         elif verdict is Verdict.STALE:
             self.counters.stale += 1
-            self._awaiting = None
         else:
             self._guard.publish(key, version, content, message.at)
             if settled_at <= message.at:
@@ -189,9 +192,11 @@ class Pipeline:
 
     def _bury(self, message: Received, kind: Kind, reason: str) -> None:
         content = identity(message.body)
-        if self._guard.is_buried(content):
+        buried_at = self._guard.buried_at(content)
+        if buried_at is not None:
             self.counters.duplicates += 1
-            self._awaiting = None
+            if self._awaiting is not None and self._awaiting <= buried_at < self._connected_at:
+                self._awaiting = None
         else:
             self._guard.bury(content, message.at)
             self._write_dead_letter(message, kind, reason)

@@ -13,8 +13,16 @@ from typing import Any
 
 from bridge.committer import Committer
 from bridge.config import Settings, parse_start
-from bridge.dialling import HOW_TO_GO_ON, Dialler
-from bridge.errors import ClockError, FeedError, FeedLost, GapError, NotOwner, SettingsError
+from bridge.dialling import HOW_TO_GO_ON, Dialler, answer, check_skew
+from bridge.errors import (
+    AuthError,
+    ClockError,
+    FeedError,
+    FeedLost,
+    GapError,
+    NotOwner,
+    SettingsError,
+)
 from bridge.feed.limits import Limiter
 from bridge.feed.position import Position, PositionSettings
 from bridge.feed.session import Session
@@ -73,9 +81,10 @@ class Reign:
                     await self._use(connection)
             self._status.become(State.STOPPED)
             await self._journal.commit()
-        except ClockError as error:
+        except (ClockError, AuthError, SettingsError) as error:
             self._status.become(State.STOPPED, str(error))
-            await self._journal.commit()
+            if self._is_open:
+                await self._journal.commit()
             raise
         finally:
             self._committer.close(abandon=not self._owned())
@@ -119,6 +128,7 @@ class Reign:
         if previous and previous.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, previous.reason)
             raise GapError(f"the feed {feed.name} was stopped on a gap ({previous.reason}). {HOW_TO_GO_ON}")
+        await self._compare_clocks()  # before anything depends on ours
         revision = previous.revision if previous else self._beginning(self._clock())
         margins = PositionSettings(feed.overlap_seconds, feed.disorder_seconds, feed.quiet_seconds)
         position = Position(margins, revision)
@@ -136,7 +146,7 @@ class Reign:
             self._ports.codecs,
             self._guard,
             position,
-            previous.counters if previous else Counters(),
+            previous.counters.copy() if previous else Counters(),
             previous.newest if previous else None,
             self._on_new_extra,
         )
@@ -170,6 +180,15 @@ class Reign:
             known=len(self._guard),
             first=previous is None,
         )
+
+    async def _compare_clocks(self) -> None:
+        """Raises ClockError when the provider can be asked for the time and ours is too far from it."""
+        try:
+            skew = await answer(self._ports.ask_time(self._settings.feed), self._goes_on)
+        except FeedError as error:
+            get().warning("the provider cannot be asked for the time", reason=str(error))
+        else:
+            check_skew(self._settings.feed, skew.seconds if skew else 0.0)
 
     def _beginning(self, now: Instant) -> int:
         """The position of a first start, Unix seconds."""
@@ -242,12 +261,12 @@ class Reign:
 
     def _tell_state(self) -> None:
         position, now = self._pipeline.position, self._clock()
-        self._dialler.check_skew(position.skew)
+        check_skew(self._settings.feed, position.skew)
         self._journal.progress.observe(now.steady, self._pipeline.counters.received, position.newest)
         self._evict(now)
         if self._committer.tell_if_waiting():
             return
-        if not position.live:
+        if not position.live or position.held(now.wall):
             self._status.become(State.CATCHING_UP, revision=position.revision)
             self._tell_progress(now)
         elif position.quiet(now.wall):

@@ -14,7 +14,7 @@ from bridge import __version__, log
 from bridge.cli import look, trial
 from bridge.cli.output import Config, Json, print_json
 from bridge.config import Settings, load
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, TopologyError
 
 app = typer.Typer(
     name="bridge",
@@ -125,14 +125,20 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
             f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
             f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
         )
-    owners, members = ask_members(settings)
-    standbys = members - len(owners)
+    try:
+        members = ask_members(settings)
+    except TopologyError:  # a principal that may read the topic need not be allowed to see the group
+        members = None
     if json:
-        print_json({**checkpoint_as_json(found), "owners": owners, "standbys": standbys})
+        who = {"owners": members and members.owners, "standbys": members and members.standbys}
+        print_json({**checkpoint_as_json(found), **who})
     else:
-        owned = f"owned from {', '.join(owners)}" if owners else "nobody owns the feed"
         typer.echo(checkpoint_as_lines(found, time.time()))
-        typer.echo(f"leadership  {owned}, {standbys} standing by")
+        if members is None:
+            typer.echo("leadership  not told: the right to describe the group is missing")
+        else:
+            owned = f"owned from {', '.join(members.owners)}" if members.owners else "nobody owns the feed"
+            typer.echo(f"leadership  {owned}, {members.standbys} standing by")
 
 
 @topics.command("plan")

@@ -44,7 +44,7 @@ class FeedSettings(_Section):
     auth_value_file: Path_ | None = None
     ping_reply: str = "none"
     """`none`, `echo` (the message as it came), or a template with `{pingId}`."""
-    silence_seconds: Seconds = 60
+    silence_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60
     """A socket from which not even a ping came for so long is half-open: it is closed."""
     quiet_seconds: Seconds = 120
     """Pings alone must last so long before catching up counts as done."""
@@ -140,11 +140,16 @@ class LimitsSettings(_Section):
     """Time in every limit runs this many times faster. Only for tests against a provider scaled alike."""
 
     @model_validator(mode="after")
-    def _bucket_holds_the_longest(self) -> Self:
+    def _agree(self) -> Self:
         if self.bucket_seconds < self.large_age_seconds:
             raise ValueError(
                 f"bucket_seconds = {self.bucket_seconds:g} must not be below "
                 f"large_age_seconds = {self.large_age_seconds:g}, or some recoveries would never be let in"
+            )
+        if self.large_age_seconds > self.max_age_seconds:
+            raise ValueError(
+                f"large_age_seconds = {self.large_age_seconds:g} must not be above "
+                f"max_age_seconds = {self.max_age_seconds:g}"
             )
         return self
 

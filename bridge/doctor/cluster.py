@@ -102,6 +102,11 @@ class Members(NamedTuple):
     owners: list[str]
     size: int
 
+    @property
+    def standbys(self) -> int:
+        """How many stand by."""
+        return self.size - len(self.owners)
+
 
 def ask_members(settings: Settings) -> Members:
     """Who is in the leadership group. Raises as `kafka.explained`."""

@@ -17,7 +17,7 @@ from bridge.feed.clock import Skew, ask
 from bridge.health import COMMIT_SECONDS
 from bridge.outlook import look_ahead
 from bridge.readers import read_checkpoint
-from bridge.sink.checkpoint import Checkpoint
+from bridge.sink.checkpoint import Checkpoint, State
 from bridge.text import duration, utc
 
 ASK_SECONDS = 5.0
@@ -110,6 +110,12 @@ def judged_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     if checkpoint is None:
         return Finding(
             Outcome.OK, f"there is none yet: the first run begins with feed.start = {settings.feed.start}"
+        )
+    if checkpoint.state is State.STOPPED_ON_GAP and settings.feed.on_gap == "stop":
+        return Finding(
+            Outcome.FAIL,
+            f"StoppedOnGap: {checkpoint.reason}",
+            'See "Exit 5" in docs/operations.md, and `bridge gaps`.',
         )
     memory = settings.limits.memory_seconds
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)

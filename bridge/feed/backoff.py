@@ -11,7 +11,7 @@ FIRST_SECONDS = 1.0
 FIRST_REFUSED_SECONDS = 15.0
 """A refusal says that the provider counts otherwise than we do: that calls for more caution."""
 LONGEST_SECONDS = 300.0
-STEADY_SECONDS = 300.0
+STEADY_SECONDS = 60.0
 """A connection that lasted so long was a good one: what failed before it does not count any more."""
 
 

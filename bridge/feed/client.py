@@ -207,14 +207,15 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     except InvalidHandshake as error:
         raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
     except (OSError, EOFError) as error:  # a time-out, and whatever TLS finds wrong, among them
-        raise FeedLost(f"no connection: {error or type(error).__name__}") from None
+        detail = request.without_secret(str(error)) or type(error).__name__
+        raise FeedLost(f"no connection: {detail}") from None
     except (InvalidProxy, ImportError, ValueError):  # not shown: a proxy's address may hold a password
         raise SettingsError(
             "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
             'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package python-socks.'
         ) from None
     except WebSocketException as error:
-        raise FeedLost(f"no connection: {error}") from None
+        raise FeedLost(f"no connection: {request.without_secret(str(error))}") from None
     assert isinstance(connection, Connection)
     date = connection.response.headers.get("Date") if connection.response else None
     connection.skew = from_date(date, asked_at, time.time()) if date else None

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bridge.config import LimitsSettings
 from bridge.instant import Instant
 
+DECIDED_SECONDS = 10.0
+"""How long after its decision a dial may begin: Kafka has to commit the attempt first."""
 MARGIN_SECONDS = 2.0
 """Between our clock and the moment at which the provider may have counted an attempt."""
 RESOLUTION_SECONDS = 0.001
@@ -42,6 +44,8 @@ class Attempt:
     """Whether it went without a revision."""
     answered_at: float | None = None
     refused: bool = False
+    own: bool = field(default=True, compare=False)
+    """Whether this process made it: by its own clock, not by that of another machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class Limiter:
         self._drain = s.bucket_drain
         self._large_age = s.large_age_seconds / scale
         self._memory = settings.memory_seconds
-        self._reach = connect_timeout + MARGIN_SECONDS
+        self._reach = DECIDED_SECONDS + connect_timeout + MARGIN_SECONDS
         self._skew = skew
         self._last: Instant | None = None
         self.ledger: tuple[Attempt, ...] = tuple(ledger)
@@ -219,9 +223,11 @@ class Limiter:
 
     def _seen_at(self, attempt: Attempt) -> float:
         """The last moment at which the provider may have counted it."""
+        # Each of two clocks may be that far from the provider's.
+        clocks = 0.0 if attempt.own else 2 * self._skew
         if attempt.answered_at is None:
-            return attempt.at + self._reach
-        return attempt.answered_at + MARGIN_SECONDS
+            return attempt.at + self._reach + clocks
+        return attempt.answered_at + MARGIN_SECONDS + clocks
 
     def _ages(self, attempt: Attempt) -> _Ages:
         if attempt.initial:

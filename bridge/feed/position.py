@@ -17,8 +17,8 @@ when a message settled at t has come, everything published before t has come too
 Back to catching up when the socket was not read for more than half the overlap, because what is read
 next was published long ago; and when `WINDOW` data in a row were settled longer than `disorder` ago,
 because then the feed is behind after all. Pings alone count as caught up after `quiet` seconds, but
-only if the feed had been near now on this connection, otherwise after an hour: a provider may pause, and
-ping, in the middle of a replay.
+only if the last data before them were near now, otherwise after an hour: a provider may pause, and ping,
+in the middle of a replay.
 
 settlementTime is in the provider's time, receipt in ours. By as much as the two clocks are known to
 differ, a time may lie ahead of now, and the revision stays further behind.
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from statistics import median
 
 WINDOW = 50
 """How many plausible settlementTimes are looked at while catching up."""
@@ -55,17 +56,17 @@ class Position:
         self._settings = settings
         self._revision = float(revision)
         self._window: deque[float] = deque(maxlen=WINDOW)
-        self._was_near = False
-        self._near = self._far = self._ahead = 0
-        """How many data in a row were near now, further behind, and ahead of it."""
-        self._least_ahead = 0.0
+        self._near = self._far = 0
+        """How many data in a row were near now, and were not."""
+        self._leads: list[float] = []
+        """By how much the last data were settled in the future, as long as all of them were."""
         self._pings_since: float | None = None
         self._live_since: float | None = None
         self.skew = 0.0
         """How far the provider's clock is from ours at least, seconds, as far as is known."""
-        self.oldest: float | None = None
+        self._promised_at = 0.0
         self.newest: float | None = None
-        """The oldest and the newest plausible settlementTime of this connection."""
+        """The newest plausible settlementTime of this connection."""
         self.last_data: float | None = None
         """When data last came on this connection."""
 
@@ -88,13 +89,16 @@ class Position:
         """Whether the feed is live but no data has come for long."""
         return self.live and (self.last_data is None or now - self.last_data > self._settings.quiet)
 
+    def held(self, now: float) -> bool:
+        """Whether it is live, but has had nothing to promise for long: the feed may have fallen behind."""
+        return self.live and now - self._promised_at > self._settings.quiet
+
     def connected(self, skew: float = 0.0) -> None:
         """A new connection: what comes may be old. `skew` is what its handshake says of the clocks."""
         self.stalled()
         self.skew = abs(skew)
-        self._ahead = 0
-        self._was_near = False
-        self.oldest = self.newest = self.last_data = None
+        self._leads.clear()
+        self.newest = self.last_data = None
 
     def stalled(self) -> None:
         """The socket was not read for more than half the overlap before what comes next."""
@@ -121,7 +125,6 @@ class Position:
             self._far = 0
             self._near += 1
             if self._near >= NEAR:
-                self._was_near = True
                 self._go_live(at)
         else:
             self._near = 0
@@ -130,25 +133,23 @@ class Position:
                 self.stalled()
         if self._revision < settled_at <= at + self.skew:
             self._window.append(settled_at)
-            self.oldest = settled_at if self.oldest is None else min(self.oldest, settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
 
     def _compare_clocks(self, ahead: float) -> None:
-        """Where all data come from the future, the provider's clock is ahead by the least of it."""
+        """Where all data come from the future, the provider's clock is ahead; by what half of them are."""
         if ahead <= self.skew:
-            self._ahead = 0
+            self._leads.clear()
             return
-        self._least_ahead = min(ahead, self._least_ahead) if self._ahead else ahead
-        self._ahead += 1
-        if self._ahead >= WINDOW:
-            self._ahead = 0
-            self.skew = self._least_ahead
+        self._leads.append(ahead)
+        if len(self._leads) == WINDOW:
+            self.skew = median(self._leads)
+            self._leads.clear()
 
     def ping(self, at: float) -> None:
         """A ping was received."""
         if self._pings_since is None:
             self._pings_since = at
-        quiet = self._settings.quiet if self._was_near else BLIND_QUIET_SECONDS
+        quiet = self._settings.quiet if self._near >= NEAR else BLIND_QUIET_SECONDS
         if at - self._pings_since >= quiet:
             self._near, self._far = NEAR, 0
             self._go_live(at)
@@ -163,6 +164,7 @@ class Position:
         if self.live:
             if self._near < NEAR:
                 return
+            self._promised_at = at
             promise = at - self._settings.disorder - overlap
         elif len(self._window) == WINDOW:
             promise = min(self._window) - overlap

@@ -138,6 +138,7 @@ class Checkpoint:
                     initial=c["class"] != "Proper",
                     answered_at=_seconds(c["answeredAt"]),
                     refused=c["refused"],
+                    own=False,
                 )
                 for c in datum["connections"]
             ),

@@ -98,6 +98,11 @@ class Guard:
                     return Verdict.DUPLICATE
         return Verdict.DUPLICATE if _same(entry.contents[-1], content, rewrite) else Verdict.CORRECTION
 
+    def knew(self, key: bytes) -> bool:
+        """Whether the last version of a bet was known before this connection began."""
+        entry = self._bets.get(key)
+        return entry is not None and (entry.connection != self._connection or entry.known > 0)
+
     def publish(self, key: bytes, version: int, content: bytes, at: float) -> None:
         """A record is published, or was: in the order of its partition. `at`: receipt, Unix seconds."""
         entry = self._bets.pop(key, None)
@@ -108,9 +113,9 @@ class Guard:
             entry.at = at
         self._bets[key] = entry  # at the young end
 
-    def is_buried(self, content: bytes) -> bool:
-        """Whether this dead letter is published already. `content` is its `identity`."""
-        return content in self._dead
+    def buried_at(self, content: bytes) -> float | None:
+        """When the dead letter of this `identity` was received, Unix seconds; None when it is new."""
+        return self._dead.get(content)
 
     def bury(self, content: bytes, at: float) -> None:
         """A dead letter is published, or was. `at` is its time of receipt, Unix seconds."""

@@ -1,0 +1,1 @@
+"""The campaigns of `tests/virtual`, longer and with more seeds than a test run has time for."""

@@ -48,7 +48,7 @@ class Line:
             newest,
             self.extras.append,
         )
-        self.pipeline.connected(int(NOW) - 3600, skew=0.0)
+        self.pipeline.connected(int(NOW) - 3600, skew=0.0, now=NOW)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
         """Take a message; every one keeps the counters in balance."""
@@ -265,7 +265,7 @@ def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
     for body in swing:
         line.handle(body)
     assert line.counters.published == 3
-    line.pipeline.connected(int(NOW) - 3600, skew=0.0)
+    line.pipeline.connected(int(NOW) - 3600, skew=0.0, now=NOW)
     for body in swing:
         line.handle(body)
     assert line.counters == Counters(received=6, published=3, corrections=2, duplicates=3)

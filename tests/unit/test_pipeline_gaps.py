@@ -34,7 +34,7 @@ def pipeline(newest: float | None, *, bets: Codec = BETS, guard: Guard | None = 
         newest,
         lambda path: None,
     )
-    made.connected(POSITION, skew=0.0)
+    made.connected(POSITION, skew=0.0, now=NOW + 0.5)
     return made
 
 
@@ -67,10 +67,11 @@ def test_a_replay_without_anything_known_is_a_gap() -> None:
     assert made.gaps == 1
 
 
-def test_it_goes_up_to_the_first_thing_that_came() -> None:
-    """Settled there, and published at most the disorder later."""
+def test_it_goes_up_to_what_came_at_the_latest() -> None:
+    """Published at most the disorder after it was settled; a late resettlement among it says nothing."""
     made = pipeline(newest=POSITION + 600)
-    handle(made, *fresh(WINDOW), at=NOW + 6000)
+    late = bet(bet_id="late", settlementTime="2026-09-21T12:30:00Z")
+    handle(made, late, *fresh(WINDOW), at=NOW + 6000)
     [declared] = gaps(made)
     assert (declared.start, declared.end) == (POSITION, SETTLED + 60)
 
@@ -85,14 +86,36 @@ def test_pings_alone_show_it_too() -> None:
 
 
 def test_one_thing_that_is_known_is_enough() -> None:
-    """A duplicate, a bet that has a later version by now, or a dead letter."""
-    for known, again in ((bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)):
+    """A duplicate, also with another content, a bet that has a later version by now, or a dead letter."""
+    for known, again in (
+        (bet(1), bet(1)),
+        (bet(1), bet(1, payout=2.0)),
+        (bet(2), bet(1)),
+        (BROKEN, BROKEN),
+    ):
         guard = Guard()
         first = pipeline(newest=None, guard=guard)
         handle(first, known)
         made = pipeline(newest=POSITION + 600, guard=guard)
         handle(made, again, *fresh(5))
         assert gaps(made) == []
+
+
+def test_what_only_this_connection_has_brought_is_no_witness() -> None:
+    """A message that comes twice, a bet whose versions come in the wrong order, junk that comes again."""
+    for first, second in ((bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)):
+        made = pipeline(newest=POSITION + 600)
+        handle(made, first, second, *fresh(5), at=NOW + 1)
+        assert len(gaps(made)) == 1
+
+
+def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
+    """The same junk may come at any time."""
+    guard = Guard()
+    handle(pipeline(newest=None, guard=guard), BROKEN, at=POSITION - 1)
+    made = pipeline(newest=POSITION + 600, guard=guard)
+    handle(made, BROKEN, *fresh(5))
+    assert len(gaps(made)) == 1
 
 
 def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> None:
@@ -102,7 +125,7 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
         handle(made, *fresh(5))
         assert gaps(made) == []
     made = pipeline(newest=POSITION + 600)
-    made.connected(None, skew=0.0)
+    made.connected(None, skew=0.0, now=NOW)
     handle(made, *fresh(5))
     assert gaps(made) == []
 

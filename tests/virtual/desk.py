@@ -1,0 +1,99 @@
+"""What a reign is made of, put together by hand: a journal and a dialler over memory, and no loop around."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from bridge.committer import Committer
+from bridge.config import FeedSettings, Settings
+from bridge.dialling import Dialler
+from bridge.errors import FeedLost
+from bridge.feed.clock import Skew
+from bridge.feed.limits import Limiter
+from bridge.feed.position import Position, PositionSettings
+from bridge.feed.session import Request
+from bridge.instant import Instant
+from bridge.journal import Journal
+from bridge.pipeline import Pipeline
+from bridge.ports import Connection, Ports
+from bridge.sink.checkpoint import Counters
+from bridge.sink.guard import Guard
+from bridge.status import Status
+from bridge.topics import declare
+from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
+from tests.virtual.loop import run
+from tests.virtual.world import EPOCH, FEED, Leadership
+
+Dial = Callable[[FeedSettings, Request, Callable[[], None]], Awaitable[Connection]]
+
+
+async def nobody(_settings: FeedSettings, _request: Request, _wake: Callable[[], None]) -> Connection:
+    """A provider that is not there."""
+    raise FeedLost("no connection")
+
+
+class Desk:
+    """The parts. `dial` is what happens to a dial, `asked_time` what the provider says of its clock."""
+
+    def __init__(
+        self, *, revision: float = EPOCH - 100, dial: Dial = nobody, first: bool = False, **feed: Any
+    ) -> None:
+        self.settings = Settings(feed=FEED.model_copy(update=feed))
+        self.set_by = 0.0
+        self.asked_time: Skew | FeedLost | None = None
+        self.stop = asyncio.Event()
+        topics = declare(self.settings)
+        self.kafka = Kafka(topics)
+        self.status = Status("f", self.clock)
+        ports = Ports(
+            topics=topics,
+            codecs=CODECS,
+            store=self.kafka,
+            leadership=Leadership(),
+            writer=lambda _: MemoryWriter(self.kafka),
+            dial=dial,
+            ask_time=self._ask_time,
+            clock=self.clock,
+        )
+        position = Position(PositionSettings(30, 60, 120), int(revision))
+        self.limiter = Limiter(self.settings.limits, 10, 15)
+        self.pipeline = Pipeline(
+            self.settings, topics, CODECS, Guard(), position, Counters(), None, lambda _: None
+        )
+        self.committer = Committer(ports.writer, ports.clock, asyncio.Event(), self.stop, lambda _: None)
+        self.journal = Journal(
+            self.settings, ports, self.committer, self.pipeline, self.limiter, self.status, "me", None
+        )
+        self.dialler = Dialler(
+            self.settings,
+            ports,
+            self.status,
+            self.limiter,
+            self.pipeline,
+            self.journal,
+            first=first,
+            pause=asyncio.sleep,
+            goes_on=lambda: not self.stop.is_set(),
+            woken=lambda: None,
+        )
+
+    def clock(self) -> Instant:
+        """The bridge's."""
+        steady = asyncio.get_running_loop().time()
+        return Instant(EPOCH + steady + self.set_by, steady)
+
+    async def _ask_time(self, _settings: FeedSettings) -> Skew | None:
+        if isinstance(self.asked_time, FeedLost):
+            raise self.asked_time
+        return self.asked_time
+
+
+def at_desk(story: Callable[[Desk], Awaitable[None]], **settings: Any) -> None:
+    """Run it in virtual time."""
+
+    async def whole() -> None:
+        await story(Desk(**settings))
+
+    run(whole())

@@ -1,0 +1,261 @@
+"""The way to the simulated provider without a socket: the handshake, what goes wrong in it, a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import formatdate
+from math import inf
+from urllib.parse import parse_qs, urlsplit
+
+from bridge.config import FeedSettings
+from bridge.errors import FeedError, FeedLost, FeedRefused
+from bridge.feed.clock import Skew, from_date
+from bridge.feed.events import Received
+from bridge.feed.session import Request
+from bridge.instant import Clock
+from bridge.simulator.connection import Connection as Peer
+from bridge.simulator.connection import Farewell
+from bridge.simulator.provider import Provider, Refusal
+
+QUEUE_MESSAGES = 100
+CHUNK = 50
+
+
+@dataclass
+class Network:
+    """What lies between."""
+
+    there: float = 0.02
+    """Seconds until the provider sees a handshake."""
+    back: float = 0.02
+    """Seconds until its answer is seen."""
+    down_until: float = 0.0
+    """Until then nobody is reached, loop seconds."""
+    answers_lost: int = 0
+    """So many handshakes arrive, and their answers never do."""
+    shows_date: bool = True
+    """Whether the provider's answers carry a `Date`."""
+    token: str = ""
+    """What the provider wants to see as a bearer token; nothing when empty."""
+
+
+class Connection:
+    """An open connection (`bridge.ports.Connection`). It reads while its queue has room."""
+
+    def __init__(
+        self, feed: Feed, settings: FeedSettings, peer: Peer, skew: Skew | None, wake: Callable[[], None]
+    ) -> None:
+        self.skew = skew
+        self.held = False
+        self.over = False
+        self._feed = feed
+        self._peer = peer
+        self._settings = settings
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._queue: deque[Received] = deque()
+        self._stalled = False
+        self._read_at = feed.clock()
+        self.heard_at = self._read_at.steady
+        self._end: FeedError = FeedLost("hung up")
+        self.read()
+
+    @property
+    def waiting(self) -> int:
+        """How many messages can be taken now."""
+        return len(self._queue)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all that was published has been taken."""
+        return not (
+            self.over or self._peer.is_replaying or self._peer.due <= self._feed.moment() or self._queue
+        )
+
+    def read(self) -> None:
+        """Read what the provider has sent by now, and look again when it sends more."""
+        if self._timer:
+            self._timer.cancel()
+        now = self._feed.moment()
+        while not self.over and self._peer.due <= now:
+            if farewell := self._peer.farewell:
+                self._end_with(farewell)
+                return
+            self.held = len(self._queue) >= QUEUE_MESSAGES
+            if self.held:
+                return
+            if bodies := self._peer.frames(now, CHUNK):
+                self._receive(bodies)
+        if not self.over and self._peer.due < inf:
+            self._timer = self._loop.call_at(self._feed.loop_time(self._peer.due), self.read)
+
+    def breathe(self) -> None:
+        """The event loop is free."""
+        if not self.held:
+            self._note_reading()
+
+    def take(self, most: int) -> list[Received]:
+        """Up to `most` messages, in order."""
+        taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+        if self.held and taken:
+            self.held = False
+            self._loop.call_soon(self.read)
+        return taken
+
+    def reply(self, text: str) -> None:
+        """Answer a ping."""
+        self._feed.replies.append(text)
+
+    def why_over(self) -> FeedError:
+        """What ended it."""
+        return self._end
+
+    async def hang_up(self) -> None:
+        """Close it."""
+        self.cut()
+
+    def cut(self) -> None:
+        """The socket is closed, by whomever; the provider takes note at once."""
+        self.over = True
+        if self._timer:
+            self._timer.cancel()
+        self._feed.provider.disconnect(self._peer)
+
+    def _end_with(self, farewell: Farewell) -> None:
+        kind = FeedRefused if farewell.code in self._settings.refusal_close_codes else FeedLost
+        self._end = kind(f"close code {farewell.code}")
+        self.cut()
+        self._wake()
+
+    def _receive(self, bodies: list[bytes]) -> None:
+        self._note_reading()
+        self.heard_at = self._read_at.steady
+        for body in bodies:
+            self._queue.append(Received(body, self._read_at.wall, self._stalled))
+            self._stalled = False
+        self._wake()
+
+    def _note_reading(self) -> None:
+        """As `bridge.feed.client` does: what comes after a long pause may have been sent long ago."""
+        now = self._feed.clock()
+        passed = max(now.steady - self._read_at.steady, now.wall - self._read_at.wall)
+        self._stalled |= passed > self._settings.overlap_seconds / 2
+        self._read_at = now
+
+
+class Feed:
+    """Dials the provider. `clock` is the bridge's, `epoch` the provider's moment at loop time 0."""
+
+    def __init__(self, provider: Provider, network: Network, clock: Clock, epoch: float) -> None:
+        self.provider = provider
+        self.network = network
+        self.clock = clock
+        self.replies: list[str] = []
+        """What pings were answered with."""
+        self._epoch = epoch
+        self._loop = asyncio.get_running_loop()
+        self._open: Connection | None = None
+
+    def moment(self) -> float:
+        """Now, as the provider takes it: Unix seconds that never step."""
+        return self._epoch + self._loop.time()
+
+    def loop_time(self, moment: float) -> float:
+        """A moment of the provider as loop time."""
+        return moment - self._epoch
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether the client has taken all that was published."""
+        return self._open is not None and self._open.caught_up
+
+    def poke(self) -> None:
+        """Something was done to the provider: whoever is connected may see it."""
+        if self._open is not None:
+            self._open.read()
+
+    def cut(self) -> None:
+        """The client is no more."""
+        if self._open is not None:
+            self._open.cut()
+
+    async def ask_time(self, _settings: FeedSettings) -> Skew | None:
+        """What the provider's clock shows, to whoever asks."""
+        asked = self.clock().wall
+        await self._reach()
+        await asyncio.sleep(self.network.there + self.network.back)
+        return self._skew(asked)
+
+    async def dial(self, settings: FeedSettings, request: Request, wake: Callable[[], None]) -> Connection:
+        """One attempt, as the provider and the network have it."""
+        network, asked = self.network, self.clock().wall
+        await self._reach()
+        arrived: asyncio.Future[Peer | Refusal] = self._loop.create_future()
+        self._loop.call_later(network.there, self._arrive, request, arrived)
+        answer = await arrived
+        try:
+            await self._answer(settings)
+        except BaseException:
+            if isinstance(answer, Peer):
+                self.provider.disconnect(answer)
+            raise
+        if isinstance(answer, Refusal):
+            if answer.close_code is None:
+                raise FeedRefused(f"HTTP {answer.status}", answer.reason, answer.status)
+            answer = self._dismissed(answer.close_code)
+        self._open = Connection(self, settings, answer, self._skew(asked), wake)
+        return self._open
+
+    async def _reach(self) -> None:
+        if self._loop.time() < self.network.down_until:
+            await asyncio.sleep(1.0)
+            raise FeedLost("no connection: unreachable")
+
+    def _arrive(self, request: Request, arrived: asyncio.Future[Peer | Refusal]) -> None:
+        """The handshake is there, whether its sender still lives or not."""
+        if arrived.cancelled() and self.provider.active:
+            return  # overtaken by its successor: the provider finds the socket closed
+        token = self.network.token
+        if token and request.headers.get("Authorization") != f"Bearer {token}":
+            answer: Peer | Refusal = Refusal(401, "who are you?")
+        else:
+            revision = int(parse_qs(urlsplit(request.url).query)["revision"][0])
+            answer = self.provider.connect(self.moment(), revision)
+        if not arrived.done():
+            arrived.set_result(answer)
+        elif isinstance(answer, Peer):
+            self.provider.disconnect(answer)
+
+    async def _answer(self, settings: FeedSettings) -> None:
+        network = self.network
+        if network.answers_lost:
+            network.answers_lost -= 1
+            await asyncio.sleep(settings.connect_timeout_seconds - network.there)
+            raise FeedLost("no connection: timed out")
+        await asyncio.sleep(network.back)
+
+    def _skew(self, asked: float) -> Skew | None:
+        """What the `Date` of an answer says, which is on its way for as long as it is."""
+        if not self.network.shows_date:
+            return None
+        written = self.provider.log.stream.clock.reading(self.moment() - self.network.back)
+        return from_date(formatdate(int(written), usegmt=True), asked, self.clock().wall)
+
+    def _dismissed(self, code: int) -> Peer:
+        """A connection that was let in, and closed before anything was sent."""
+        provider = self.provider
+        peer = Peer(
+            provider.log,
+            provider.ongoing,
+            self.moment(),
+            since=self.moment(),
+            number=-1,
+            replay_rate=inf,
+            ping_seconds=inf,
+        )
+        peer.is_active, peer.farewell = False, Farewell(code, "refused")
+        return peer

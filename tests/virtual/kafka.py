@@ -1,0 +1,138 @@
+"""Kafka in memory, as far as one owner of a feed sees it: whole transactions, and what is read back.
+
+It outlives the process. It may be away, when nothing is done until it is back, or deaf, when all is done
+but nobody hears of it: that is how a process dies between its commit and the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from itertools import dropwhile
+from typing import TypeVar
+from zlib import crc32
+
+from bridge.avro.codec import READ_ONLY, Codec, Codecs
+from bridge.avro.schemas import load
+from bridge.ports import GiveUp
+from bridge.sink.batch import Batch, Record
+from bridge.sink.checkpoint import Checkpoint
+from bridge.sink.gap import Gap
+from bridge.sink.guard import Guard, fingerprint
+from bridge.sink.store import SAMPLE, VERSION_ONLY
+from bridge.topics import Topics
+
+T = TypeVar("T")
+
+_SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
+CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
+_VERSIONS = Codec(VERSION_ONLY, READ_ONLY, lambda _: load("settled-bet"))
+
+
+class Kafka:
+    """The topics, each a list of records by partition, and the jobs that wait."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.topics = topics
+        self.deaf = False
+        self.transactions = 0
+        self._log: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._back_at = 0.0
+        self._loop = asyncio.get_running_loop()
+
+    def away(self, seconds: float) -> None:
+        """Do nothing for so long, whatever is asked."""
+        self._back_at = self._loop.time() + seconds
+        self._loop.call_at(self._back_at, self._work)
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Do a job now, or once Kafka is back and all jobs before it are done."""
+        self._jobs.append(job)
+        self._work()
+
+    def process_died(self) -> None:
+        """What was asked of a producer that is no more is never done. The next one is heard again."""
+        self._jobs.clear()
+        self.deaf = False
+
+    def append(self, records: list[Record]) -> None:
+        """Commit a transaction."""
+        self.transactions += 1
+        for record in records:
+            partition = record.partition if record.partition >= 0 else crc32(record.key or b"") % 6
+            self._log[record.topic][partition].append(record)
+
+    def records(self, topic: str) -> list[Record]:
+        """All records of a topic. Those of one key are in the order in which they were written."""
+        return [record for partition in self._log[topic].values() for record in partition]
+
+    def checkpoint(self) -> bytes | None:
+        """The value of the last one."""
+        records = self.records(self.topics.checkpoints.name)
+        return records[-1].value if records else None
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """All that were ever committed."""
+        records = self.records(self.topics.checkpoints.name)
+        return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.value)) for record in records]
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """All that were declared."""
+        return [Gap.from_avro(CODECS.gaps.decode(r.value)) for r in self.records(self.topics.gaps.name)]
+
+    def guard(self, since: float, _give_up: GiveUp) -> Guard:
+        """Restored as `bridge.sink.store` does it, from the first record of a partition that is as young."""
+        guard = Guard()
+        for record in self._since(self.topics.bets.name, since):
+            version = int(_VERSIONS.decode(record.value)["settlementVersion"])
+            guard.publish(record.key or b"", version, fingerprint(record.value), record.timestamp / 1000)
+        for record in self._since(self.topics.deadletters.name, since):
+            if dict(record.headers or []).get("kind") != SAMPLE.decode():
+                guard.bury(record.key or b"", record.timestamp / 1000)
+        return guard
+
+    def _since(self, topic: str, since: float) -> Iterator[Record]:
+        for partition in self._log[topic].values():
+            yield from dropwhile(lambda record: record.timestamp < int(since * 1000), partition)
+
+    def _work(self) -> None:
+        while self._jobs and self._loop.time() >= self._back_at:
+            self._jobs.popleft()()
+
+
+class MemoryWriter:
+    """A transactional producer of one process (`bridge.ports.Writer`)."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+
+    def run(self, job: Callable[[], T]) -> Future[T]:
+        """Do a job in its turn."""
+        future: Future[T] = Future()
+
+        def work() -> None:
+            result = job()
+            if not self._kafka.deaf:
+                future.set_result(result)
+
+        self._kafka.submit(work)
+        return future
+
+    def open(self) -> bytes | None:
+        """The committed checkpoint."""
+        return self._kafka.checkpoint()
+
+    def write(self, batch: Batch) -> None:
+        """What is not committed cannot be read: nothing happens yet."""
+
+    def commit(self, batch: Batch, checkpoint: Record) -> None:
+        """All of it or nothing."""
+        self._kafka.append([*batch.records, checkpoint])
+
+    def close(self, *, abandon: bool = False) -> None:
+        """Nothing is left to be done."""

@@ -1,0 +1,43 @@
+"""Bad luck for hours: nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from bridge.sink.checkpoint import State
+from tests.virtual.campaigns import disconnections, everything, restarts
+from tests.virtual.world import HOUR, World, play
+
+
+def test_a_thousand_restarts_at_random_moments() -> None:
+    """A crash loop, with outages of seconds to hours in between, on limits ten times as fast."""
+    assert play(partial(restarts, count=1000), rate=0.2, scale=10) > 1000
+
+
+def test_restarts_with_the_limits_as_they_are() -> None:
+    """The same, shorter, and nothing is scaled."""
+    assert play(partial(restarts, count=100), rate=0.1, seed=2) > 500
+
+
+@pytest.mark.parametrize("count", [26, 260])
+def test_troubles_of_all_kinds_in_four_hours(count: int) -> None:
+    """Drops, aborts, half-open sockets, stalls, refusals, lost answers, outages of Kafka and the network."""
+    assert play(partial(disconnections, count=count, seconds=4 * HOUR), rate=0.1) > 1400
+
+
+@pytest.mark.parametrize("ahead", [-5, 0, 5])
+def test_everything_at_once(ahead: float) -> None:
+    """Troubles and kills, a clock that is off and another that is set, garbage, times that lie."""
+    assert play(partial(everything, seconds=2 * HOUR), rate=0.1, ahead=ahead, seed=7) > 700
+
+
+def test_troubles_are_seen_as_what_they_are() -> None:
+    """Each reason for silence was a state of its own, and was committed."""
+
+    async def story(world: World) -> set[State]:
+        await disconnections(world, 26, 4 * HOUR)
+        return set(world.states)
+
+    assert play(story, rate=0.02) == set(State) - {State.STANDBY, State.STOPPED_ON_GAP, State.QUIET}

@@ -1,0 +1,180 @@
+"""What the provider has forgotten is declared, once, with its bounds; nothing else ever is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.errors import ClockError, GapError
+from bridge.simulator.faults import Forget, Refuse
+from bridge.sink.checkpoint import State
+from bridge.sink.gap import Cause
+from tests.virtual.world import DAY, HOUR, World, play
+
+RATE = 0.006
+
+
+async def outage(world: World, seconds: float) -> int:
+    """Live for half an hour, then down for so long; returns the revision that was committed."""
+    world.start()
+    await asyncio.sleep(HOUR / 2)
+    await world.kill()
+    revision = world.last.revision
+    await asyncio.sleep(seconds)
+    return revision
+
+
+def assert_bounds(world: World, revision: int) -> None:
+    """From what was committed to what was asked for at the dial, to the second."""
+    [gap] = world.kafka.gaps
+    dial = world.provider.attempts[-1]
+    assert dial.revision is not None
+    assert (gap.start, gap.end) == (revision, dial.revision)
+    edge = dial.at - 3 * DAY
+    assert edge < gap.end < edge + 60  # within memory, whenever the dial had arrived
+
+
+def test_an_outage_of_four_days_is_a_gap_of_one() -> None:
+    """With `continue` the bridge goes on behind it, and has all that the provider still had."""
+
+    async def story(world: World) -> None:
+        revision = await outage(world, 4 * DAY)
+        world.start()
+        await world.check(Cause.TOO_OLD)
+        assert_bounds(world, revision)
+        assert len(world.provider.attempts) == 2
+
+    play(story, rate=RATE)
+
+
+def test_a_gap_is_one_however_many_dials_it_takes() -> None:
+    """It ends at what the provider let in, and the edge of memory has moved on by then."""
+
+    async def story(world: World) -> None:
+        revision = await outage(world, 4 * DAY)
+        world.unreachable(HOUR / 2)
+        world.inflict(Refuse(count=4))
+        world.start()
+        await asyncio.sleep(HOUR)
+        await world.check(Cause.TOO_OLD)
+        assert_bounds(world, revision)
+        assert len(world.provider.attempts) == 1 + 4 + 1
+
+    play(story, rate=RATE)
+
+
+def test_with_stop_the_gap_is_declared_and_nothing_is_dialled() -> None:
+    """Neither again after a restart; with `continue` it goes on from where the gap ends."""
+
+    async def story(world: World) -> None:
+        revision = await outage(world, 4 * DAY)
+        world.start(on_gap="stop")
+        error = await world.ended()
+        assert isinstance(error, GapError)
+        assert "BRIDGE_FEED__ON_GAP" in str(error)
+        assert world.last.state is State.STOPPED_ON_GAP
+        [gap] = world.kafka.gaps
+        assert gap.start == revision
+        assert gap.end == world.last.revision
+        world.start()
+        assert isinstance(await world.ended(), GapError)
+        assert len(world.provider.attempts) == len(world.kafka.gaps) == 1
+        world.start(on_gap="continue")
+        await world.check(Cause.TOO_OLD)
+        assert_bounds(world, revision)
+
+    play(story, rate=RATE)
+
+
+def test_an_outage_just_within_memory_is_no_gap() -> None:
+    """Three days less what a dial may take, and everything is there."""
+
+    async def story(world: World) -> None:
+        await outage(world, 3 * DAY - 180)
+        world.start(on_gap="stop")
+        await world.check()
+
+    play(story, rate=RATE)
+
+
+def test_a_process_that_dies_at_the_gap_declares_it_once() -> None:
+    """It is committed with the checkpoint behind it, whether the process hears of that or not."""
+
+    async def story(world: World) -> None:
+        await outage(world, 4 * DAY)
+        world.kafka.away(30)
+        world.start()
+        await asyncio.sleep(10)
+        await world.kill()
+        world.kafka.deaf = True
+        world.start()
+        await asyncio.sleep(40)
+        await world.kill()
+        world.start()
+        await world.check(Cause.TOO_OLD)
+
+    play(story, rate=RATE)
+
+
+@pytest.mark.parametrize("cut", ["drop", "kill"])
+def test_a_provider_that_forgets_in_silence_is_found_out(cut: str) -> None:
+    """A replay that brings back nothing of what is known is a gap, up to where it begins."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(HOUR)
+        revision = world.last.revision
+        world.feed.cut()
+        if cut == "kill":
+            await world.kill()
+        else:
+            world.unreachable(600)
+        await asyncio.sleep(600)
+        world.inflict(Forget())
+        forgot_at = world.feed.moment()
+        if cut == "kill":
+            world.start()
+        await asyncio.sleep(900)
+        await world.check(Cause.UNWITNESSED)
+        [gap] = world.kafka.gaps
+        assert gap.start == pytest.approx(revision, abs=15)
+        assert forgot_at <= gap.end <= forgot_at + 120
+
+    play(story, rate=0.1)
+
+
+def test_with_stop_a_silent_gap_stops_the_bridge_too() -> None:
+    """What had come behind the gap is committed with it; with `continue` it goes on without another."""
+
+    async def story(world: World) -> None:
+        world.start(on_gap="stop")
+        await asyncio.sleep(HOUR)
+        await world.kill()
+        await asyncio.sleep(600)
+        world.inflict(Forget())
+        world.start()
+        assert isinstance(await world.ended(), GapError)
+        assert world.last.state is State.STOPPED_ON_GAP
+        assert world.last.reason.startswith("Unwitnessed: ")
+        world.start(on_gap="continue")
+        await world.check(Cause.UNWITNESSED)
+
+    play(story, rate=0.1)
+
+
+def test_a_clock_that_runs_days_ahead_is_asked_about_before_a_gap_is_declared() -> None:
+    """It stops the bridge; set right, everything is still there."""
+
+    async def story(world: World) -> None:
+        await outage(world, HOUR)
+        world.set_by = 4 * DAY
+        world.start()
+        assert isinstance(await world.ended(), ClockError)
+        assert len(world.provider.attempts) == 1
+        world.set_by = 0
+        await asyncio.sleep(HOUR)
+        world.start()
+        await world.check()
+
+    play(story, rate=0.05)

@@ -1,0 +1,51 @@
+"""The interface's own examples ("Limits"), asked of the simulator, and a bridge that is made to need it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.simulator.faults import Drop, Slow
+from bridge.simulator.limits import Limits
+from bridge.simulator.provider import Provider, Refusal
+from bridge.simulator.stream import Stream
+from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, play
+
+
+@pytest.mark.parametrize(("minutes", "refused"), [(10, False), (30, True)])
+def test_a_client_that_reconnects_every_five_minutes(minutes: int, refused: bool) -> None:
+    """Asking for 10 minutes it is let in for a week; asking for 30 it is refused within the hour."""
+    provider = Provider(Stream(ENTITIES, origin=EPOCH, rate=1), Limits())
+    answers = []
+    for number in range(7 * 24 * 12):
+        now = EPOCH + number * 300
+        answer = provider.connect(now, int(now - minutes * 60))
+        answers.append(answer)
+        if not isinstance(answer, Refusal):
+            provider.disconnect(answer)
+    assert any(isinstance(answer, Refusal) for answer in answers[:12]) is refused
+    assert any(isinstance(answer, Refusal) for answer in answers) is refused
+
+
+def test_a_bridge_that_needs_half_an_hour_every_five_minutes_is_never_refused() -> None:
+    """It waits for the bucket instead, says so, and has everything in the end."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(600)
+        await world.kill()
+        await asyncio.sleep(HOUR / 2)
+        world.inflict(Slow(per_second=0.1))  # as fast as it is published: it stays behind
+        world.start()
+        for _ in range(36):
+            await asyncio.sleep(300)
+            world.inflict(Drop())
+        asked = [a.at - a.revision for a in world.provider.attempts if a.revision]
+        assert sum(length > HOUR / 2 for length in asked) >= 20
+        reasons = {checkpoint.reason for checkpoint in world.kafka.checkpoints}
+        assert "3600 s of small recovery in the leaking bucket" in reasons
+        world.inflict(Slow(seconds=0))
+        await world.check()
+
+    play(story, rate=0.1)

@@ -1,0 +1,106 @@
+"""Stories in which a bridge once promised more than it had, stood still, or forgot what it had asked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.errors import ClockError
+from bridge.simulator.faults import Drop, Pause, Slow
+from bridge.sink.checkpoint import State
+from tests.virtual.world import DAY, HOUR, World, play
+
+
+@pytest.mark.parametrize(("rate", "slow"), [(0.5, 0.1), (0.1, 0.02)])
+def test_a_feed_that_was_seen_to_be_behind_is_not_trusted_for_its_pings(rate: float, slow: float) -> None:
+    """It falls behind, pauses while it pings, and the process dies: with many far data as with few."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.LIVE, State.QUIET)
+        await asyncio.sleep(HOUR / 4)
+        world.inflict(Slow(per_second=slow))
+        await asyncio.sleep(25 * 60)
+        behind = world.clock().wall - world.last.revision
+        assert (world.last.state, behind > 600) == (State.CATCHING_UP, True)
+        world.inflict(Pause(seconds=HOUR))
+        await asyncio.sleep(200)
+        assert world.clock().wall - world.last.revision > behind
+        await world.kill()
+        world.start()
+        await world.check()
+
+    play(story, rate=rate)
+
+
+@pytest.mark.parametrize("off", [-HOUR, HOUR])
+def test_a_first_start_with_a_wrong_clock_promises_nothing(off: float) -> None:
+    """The provider is asked for the time first: nothing is committed, nothing dialled, nothing lost."""
+
+    async def story(world: World) -> None:
+        world.set_by = off
+        world.start()
+        assert isinstance(await world.ended(), ClockError)
+        assert (world.kafka.transactions, world.provider.attempts) == (0, [])
+        world.set_by = 0.0
+        world.start()
+        await asyncio.sleep(600)
+        assert await world.check() > 0
+
+    play(story, rate=0.2)
+
+
+def test_processes_on_machines_whose_clocks_differ_break_no_limit() -> None:
+    """Each takes over the ledger of the other, whose clock is up to twice the allowed skew from its own."""
+
+    async def story(world: World) -> None:
+        for turn in range(60):
+            world.set_by = -14.0 if turn % 2 else 14.0
+            world.start()
+            await asyncio.sleep(world.random.uniform(1, 90))
+            await world.kill()
+        world.set_by = 0.0
+        world.start()
+        await world.check()
+
+    play(story, rate=0.2)
+
+
+@pytest.mark.parametrize("on_gap", ["stop", "continue"])
+def test_while_the_provider_is_away_nothing_is_skipped(on_gap: str) -> None:
+    """However long it lasts, and with nobody to ask what time it is: one gap, once it is back."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(HOUR)
+        world.unreachable(4 * DAY)
+        await asyncio.sleep(4 * DAY - HOUR)
+        assert (world.kafka.gaps, world.last.revision < world.clock().wall - 3.9 * DAY) == ([], True)
+        if on_gap == "stop":
+            await world.ended()
+            assert world.last.state is State.STOPPED_ON_GAP
+        else:
+            await asyncio.sleep(2 * HOUR)
+            assert world.last.state in (State.CATCHING_UP, State.LIVE)
+        [gap] = world.kafka.gaps
+        assert gap.seconds == pytest.approx(DAY, abs=600)
+
+    play(story, rate=0.02, feed={"on_gap": on_gap})
+
+
+def test_a_provider_that_closes_every_few_minutes_is_dialled_again_at_once() -> None:
+    """As long as the limits allow: what lasted a minute was no failure."""
+
+    async def story(world: World) -> None:
+        world.start()
+        for _ in range(12):
+            await world.until(State.LIVE, State.QUIET)
+            await asyncio.sleep(270)
+            dials = len(world.provider.attempts)
+            world.inflict(Drop())
+            await asyncio.sleep(10)
+            assert len(world.provider.attempts) == dials + 1
+        await world.check()
+
+    play(story, rate=0.5)

@@ -1,0 +1,47 @@
+"""The first start: what revision 0 replays is not known, and the checkpoint is right either way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+import pytest
+
+from bridge.simulator.provider import Policy
+from bridge.sink.checkpoint import State
+from tests.virtual.world import EPOCH, HOUR, World, play
+
+
+@pytest.mark.parametrize("zero", ["nothing", "everything"])
+@pytest.mark.parametrize("lived", [0.05, 1, 60, 300])
+def test_a_first_start_that_is_killed(zero: Literal["nothing", "everything"], lived: float) -> None:
+    """Before the first dial, in the middle of what 0 replays and after it: all since the dial is there."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(lived)
+        await world.kill()
+        first, *_ = world.kafka.checkpoints
+        assert (first.state, first.revision) == (State.CONNECTING, EPOCH - 30)
+        await asyncio.sleep(100)
+        world.start()
+        await world.check()
+        revisions = [attempt.revision for attempt in world.provider.attempts]
+        assert revisions.count(0) == 1
+
+    play(story, rate=0.2, history=HOUR / 2, policy=Policy(zero=zero, replay_rate=5))
+
+
+def test_a_first_start_from_an_age_has_everything_since() -> None:
+    """However often it is killed before it has caught up."""
+
+    async def story(world: World) -> None:
+        for _ in range(5):
+            world.start()
+            await asyncio.sleep(60)
+            await world.kill()
+        world.start()
+        assert await world.check() >= 2 * HOUR * 0.2
+        assert world.provider.attempts[0].revision == EPOCH - 2 * HOUR
+
+    play(story, rate=0.2, history=3 * HOUR, feed={"start": "2h"}, policy=Policy(replay_rate=5))

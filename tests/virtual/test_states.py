@@ -1,0 +1,131 @@
+"""Silence has a reason: each state is in the committed checkpoint, with what there is to say of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.errors import NotOwner
+from bridge.simulator.faults import Drop, HalfOpen
+from bridge.simulator.provider import Policy
+from bridge.sink.checkpoint import State
+from tests.virtual.world import EPOCH, HOUR, World, play
+
+
+def test_from_the_first_dial_to_the_last() -> None:
+    """The ordinary course of things."""
+
+    async def story(world: World) -> list[State]:
+        world.start()
+        await asyncio.sleep(100)
+        await world.stop()
+        return world.states
+
+    assert play(story) == [State.CONNECTING, State.CATCHING_UP, State.LIVE, State.STOPPED]
+
+
+def test_a_wait_for_a_limit_says_which_and_until_when() -> None:
+    """And at that moment, not before, the provider is dialled."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(1)
+        for _ in range(6):
+            world.inflict(Drop())
+            await asyncio.sleep(20)
+        waiting = world.last
+        assert (waiting.state, waiting.reason) == (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s")
+        assert waiting.until is not None
+        await world.until(State.LIVE)
+        assert world.provider.attempts[-1].at == pytest.approx(waiting.until, abs=0.1)
+        assert world.provider.attempts[-1].at - world.provider.attempts[-6].at == pytest.approx(302, abs=0.2)
+
+    play(story)
+
+
+def test_a_half_open_socket_is_hung_up_after_a_minute_of_silence() -> None:
+    """It is told apart from a connection that ended."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(300.5)
+        world.inflict(HalfOpen(seconds=HOUR))
+        await asyncio.sleep(59)
+        assert world.last.state is State.LIVE
+        await asyncio.sleep(1)
+        half_open = next(c for c in world.kafka.checkpoints if c.state is State.HALF_OPEN)
+        assert half_open.updated_at == pytest.approx(EPOCH + 360, abs=0.5)
+        await world.check()
+
+    play(story, rate=0.1)
+
+
+def test_a_feed_that_only_pings_is_quiet() -> None:
+    """Once data had shown that it is near now, and until a bet comes."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.QUIET, within=HOUR)
+        last = await world.until(State.LIVE, within=HOUR)
+        assert last.counters.received > last.counters.pings
+
+    play(story, rate=0.005)
+
+
+def test_catching_up_says_how_far_it_has_come() -> None:
+    """Where it stands, how fast it goes and how long it will take, which is about right."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(300)
+        await world.kill()
+        await asyncio.sleep(HOUR)
+        world.start()
+        await asyncio.sleep(120)
+        last = world.last
+        assert last.state is State.CATCHING_UP
+        progress = last.catch_up
+        assert progress is not None
+        assert progress.position is not None
+        assert progress.position == pytest.approx(last.newest, abs=10)
+        assert progress.rate == pytest.approx(1.1, abs=0.1)  # a ping each ten seconds among them
+        assert progress.remaining is not None
+        live = await world.until(State.LIVE)
+        assert live.updated_at - last.updated_at == pytest.approx(progress.remaining, rel=0.15)
+        assert live.catch_up is None
+
+    play(story, rate=0.2, policy=Policy(replay_rate=1))
+
+
+def test_leadership_that_is_lost_ends_the_reign() -> None:
+    """The socket is closed, and nothing more is committed."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(60)
+        before = world.kafka.transactions
+        world.leadership.term = 2
+        assert world.reign is not None
+        world.reign.wake()
+        assert isinstance(await world.ended(), NotOwner)
+        assert world.kafka.transactions == before
+        assert world.provider.active is None
+
+    play(story)
+
+
+def test_leadership_that_is_lost_while_dialling_ends_the_attempt() -> None:
+    """Whoever owns the feed next is not refused because of it."""
+
+    async def story(world: World) -> None:
+        world.network.back = 5.0
+        world.start()
+        await world.until(State.CONNECTING)
+        await asyncio.sleep(1)
+        assert world.provider.active is not None
+        world.leadership.term = 2
+        assert isinstance(await world.ended(), NotOwner)
+        assert world.provider.active is None
+
+    play(story)

@@ -1,0 +1,68 @@
+"""What was published, by the provider's own word, against what is in Kafka."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import NamedTuple
+
+from bridge.convert import Converter
+from bridge.errors import ConversionError
+from bridge.simulator.provider import Provider
+from bridge.sink.gap import Gap
+from tests.virtual.kafka import CODECS, Kafka
+
+ON_ITS_WAY_SECONDS = 2.0
+"""What was published so shortly before the end need not have come."""
+
+
+class Truth:
+    """What the topics have to hold by now, by the provider's own word."""
+
+    def __init__(self, provider: Provider, now: float, gaps: list[Gap]) -> None:
+        log, attempts = provider.log, provider.attempts
+        clock, first = log.stream.clock, attempts[0]
+        since = clock.first(first.revision) if first.revision else first.at
+        begin = min(since, *(attempt.since for attempt in attempts if attempt.since is not None))
+        self._bets: dict[bytes, list[_Expected]] = defaultdict(list)
+        self._letters: list[_Expected] = []
+        converter = Converter()
+        for published in log.read(begin, now):
+            at = clock.reading(published.at)
+            lost = any(gap.start <= at < gap.end for gap in gaps)
+            must = since <= published.at <= now - ON_ITS_WAY_SECONDS and not lost
+            try:
+                bet = converter.decode(published.body).bet
+            except ConversionError:
+                self._letters.append(_Expected(published.body, must))
+            else:
+                assert bet is not None
+                self._bets[bet["betId"].encode()].append(_Expected(CODECS.bets.encode(bet), must))
+
+    def compare(self, kafka: Kafka) -> int:
+        """Raises AssertionError at the first bet of which a message is lost, doubled or out of order."""
+        found: dict[bytes, list[bytes]] = defaultdict(list)
+        for record in kafka.records(kafka.topics.bets.name):
+            found[record.key or b""].append(record.value)
+        for key in found.keys() | self._bets.keys():
+            _compare(f"bet {key!r}", found[key], self._bets[key])
+        letters = {record.value for record in kafka.records(kafka.topics.deadletters.name)}
+        assert letters >= {letter.value for letter in self._letters if letter.must}
+        return sum(one.must for chain in (self._letters, *self._bets.values()) for one in chain)
+
+
+class _Expected(NamedTuple):
+    """A record as it has to be, or may be."""
+
+    value: bytes
+    must: bool
+
+
+def _compare(what: str, found: list[bytes], expected: list[_Expected]) -> None:
+    """What was found is the sequence that was expected, less some of what need not be there."""
+    left = deque(found)
+    for number, one in enumerate(expected, 1):
+        if left and left[0] == one.value:
+            left.popleft()
+        else:
+            assert not one.must, f"{what}: settlement {number} is lost or out of order"
+    assert not left, f"{what}: {len(left)} records too many"

@@ -1,0 +1,288 @@
+"""A bridge, a provider and a Kafka in virtual time, what befalls them, and what must hold at the end.
+
+The bridge's process can be killed at any moment; then nothing survives but what is in Kafka. Times of the
+provider are `EPOCH` plus the loop's; the bridge's wall clock may be set, the steady one is the loop's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from itertools import groupby
+from math import inf
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import orjson
+import structlog
+
+from bridge.config import BatchSettings, FeedSettings, LimitsSettings, Settings
+from bridge.errors import BridgeError
+from bridge.instant import Instant
+from bridge.ports import Ports
+from bridge.reign import Reign
+from bridge.simulator.bets import message
+from bridge.simulator.faults import Clear, Fault
+from bridge.simulator.limits import Limits
+from bridge.simulator.provider import Policy, Provider
+from bridge.simulator.stream import Published, Stream
+from bridge.simulator.world import Sizes
+from bridge.simulator.world import World as Entities
+from bridge.sink.checkpoint import Checkpoint, State
+from bridge.sink.gap import Cause
+from bridge.status import Status
+from bridge.topics import declare
+from tests.virtual.feed import Feed, Network
+from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
+from tests.virtual.loop import run
+from tests.virtual.truth import Truth
+
+EPOCH = 1_790_000_000.0
+T = TypeVar("T")
+
+BY_FAULT = "refused by a fault"
+HOUR, DAY = 3600.0, 86_400.0
+FEED = FeedSettings(name="f", base_url="http://provider.example", on_gap="continue")
+_SCALED = (
+    "silence_seconds",
+    "quiet_seconds",
+    "overlap_seconds",
+    "disorder_seconds",
+    "max_skew_seconds",
+    "connect_timeout_seconds",
+)
+ENTITIES = Entities(1, EPOCH, Sizes(sports=2, regions=2, leagues=2, competitors=10, events=20))
+
+
+class _Stream(Stream):
+    """Remembers what it made: what is replayed is made once."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._made: dict[int, Published] = {}
+
+    def message(self, slot: int) -> Published:
+        """The message of a slot."""
+        if slot not in self._made:
+            self._made[slot] = super().message(slot)
+        return self._made[slot]
+
+
+class Leadership:
+    """Of the process that runs, until its `term` is another."""
+
+    term = 1
+
+    def holds(self, term: int) -> bool:
+        """Whether it is still that term."""
+        return term == self.term
+
+
+class World:
+    """All of it. `rate` is in messages a second, `ahead` how many seconds the provider's clock is ahead.
+
+    `history` is for how many seconds the provider had been publishing, `burst` how many bets at a time.
+
+    `scale` is how many times shorter all limits and margins are, `feed` holds settings of the bridge's
+    `[feed]`, `max_records` is the size of a batch.
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: float = 0.2,
+        seed: int = 1,
+        scale: float = 1,
+        history: float = 0,
+        ahead: float = 0,
+        policy: Policy | None = None,
+        burst: int = 1,
+        feed: Mapping[str, Any] = MappingProxyType({}),
+        max_records: int = 5000,
+    ) -> None:
+        random.seed(seed)  # of the pauses after a failure
+        self.random = random.Random(seed)
+        self.scale = scale
+        self._loop = asyncio.get_running_loop()
+        shorter = {name: getattr(FEED, name) / scale for name in _SCALED}
+        self.settings = Settings(
+            feed=FEED.model_copy(update=shorter | dict(feed)),
+            limits=LimitsSettings(scale=scale),
+            batch=BatchSettings(max_age_ms=500, max_records=max_records),
+        )
+        stream = _Stream(
+            ENTITIES, origin=EPOCH - history, rate=rate, burst=burst, resettle=0.3, disorder=2 / scale
+        )
+        if ahead:
+            stream.clock.step(-inf, ahead)
+        policy = policy or Policy()
+        policy = replace(policy, ping_seconds=10 / scale, replay_rate=min(policy.replay_rate, 50))
+        self.provider = Provider(stream, Limits(scale), policy)
+        self.network = Network()
+        self.set_by = 0.0
+        """How far the bridge's wall clock was set."""
+        self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
+        self.leadership = Leadership()
+        topics = declare(self.settings)
+        self.kafka = Kafka(topics)
+        self._ports = Ports(
+            topics=topics,
+            codecs=CODECS,
+            store=self.kafka,
+            leadership=self.leadership,
+            writer=lambda _: MemoryWriter(self.kafka),
+            dial=self.feed.dial,
+            ask_time=self.feed.ask_time,
+            clock=self.clock,
+        )
+        self._stop = asyncio.Event()
+        self.status = Status("f", self.clock)
+        self.processes = 0
+        """Started so far."""
+        self._before = 0
+        """How many transactions there were when the process began."""
+        self.reign: Reign | None = None
+        self._process: asyncio.Task[None] | None = None
+
+    # Time.
+
+    def clock(self) -> Instant:
+        """The bridge's clocks."""
+        steady = self._loop.time()
+        return Instant(EPOCH + steady + self.set_by, steady)
+
+    # The process.
+
+    def start(self, **feed: Any) -> None:
+        """Start the process, with other settings of the feed where some are given."""
+        assert self._process is None
+        if feed:
+            self.settings = self.settings.model_copy(
+                update={"feed": self.settings.feed.model_copy(update=feed)}
+            )
+        self._stop = asyncio.Event()
+        self.processes += 1
+        self._before = self.kafka.transactions
+        self.status = Status("f", self.clock)
+        self.reign = Reign(self.settings, self._ports, self.status, "me", self._stop)
+        self._process = self._loop.create_task(self.reign.run())
+
+    async def kill(self) -> None:
+        """As SIGKILL does. Raises what the process had ended with before."""
+        self.feed.cut()
+        self.kafka.process_died()
+        process, self._process = self._process, None
+        assert process is not None
+        process.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await process
+
+    async def end(self) -> None:
+        """Leave nothing behind."""
+        if self._process is not None:
+            await self.kill()
+
+    async def stop(self) -> None:
+        """As SIGTERM does."""
+        process, self._process = self._process, None
+        assert self.reign is not None
+        assert process is not None
+        self._stop.set()
+        self.reign.wake()
+        await process
+
+    async def ended(self) -> BridgeError:
+        """With what the process ends by itself."""
+        assert self._process is not None
+        done, _ = await asyncio.wait({self._process}, timeout=3 * HOUR)
+        assert done, "it goes on"
+        error, self._process = self._process.exception(), None
+        assert isinstance(error, BridgeError)
+        return error
+
+    # What befalls it.
+
+    def inflict(self, fault: Fault) -> None:
+        """Let something go wrong at the provider."""
+        self.provider.inflict(fault, self.feed.moment())
+        self.feed.poke()
+
+    def unreachable(self, seconds: float) -> None:
+        """The network is down for so long."""
+        self.network.down_until = self._loop.time() + seconds
+        self.feed.cut()
+
+    # What must hold.
+
+    @property
+    def last(self) -> Checkpoint:
+        """The last checkpoint that is committed."""
+        value = self.kafka.checkpoint()
+        assert value is not None
+        return Checkpoint.from_avro(CODECS.checkpoints.decode(value))
+
+    @property
+    def states(self) -> list[State]:
+        """The states as they were committed, each as often as it was entered."""
+        return [state for state, _ in groupby(checkpoint.state for checkpoint in self.kafka.checkpoints)]
+
+    async def until(self, *states: State, within: float = 3 * HOUR) -> Checkpoint:
+        """Wait for a state to be committed by the process that runs."""
+        deadline = self._loop.time() + within
+        while self.kafka.transactions <= self._before or (last := self.last).state not in states:
+            assert self._loop.time() < deadline, f"none of {states} in {within:g} s"
+            assert self._process is not None
+            if self._process.done():
+                self._process.result()
+            await asyncio.sleep(1.0)
+        return last
+
+    async def check(self, *causes: Cause) -> int:
+        """End all faults, stop the bridge once it is live: all since its first dial is there once, in order.
+
+        Excepted is what lies in a gap, and for these causes and no others gaps were declared. No limit was
+        broken and no attempt was refused but for a fault. Returns how many messages there had to be.
+        """
+        self.inflict(Clear())
+        while not self.feed.caught_up:
+            await self.until(State.LIVE, State.QUIET)
+            await asyncio.sleep(1.0)
+        await self.stop()
+        assert [gap.cause for gap in self.kafka.gaps] == list(causes)
+        assert self.provider.breaches == []
+        assert [a for a in self.provider.attempts if a.since is None and a.reason != BY_FAULT] == []
+        self._check_counters()
+        return Truth(self.provider, self.feed.moment(), self.kafka.gaps).compare(self.kafka)
+
+    def _check_counters(self) -> None:
+        counters, topics = self.last.counters, self.kafka.topics
+        assert counters.balanced
+        assert counters.published == len(self.kafka.records(topics.bets.name))
+        assert counters.dead_lettered == len(self.kafka.records(topics.deadletters.name))
+
+
+def settled(number: int, at: float) -> bytes:
+    """A message of a bet that was not there before, with this settlementTime, Unix seconds."""
+    return orjson.dumps(message(ENTITIES, 10**9 + number, 1, int(at * 1e6), 0))
+
+
+def play(story: Callable[[World], Awaitable[T]], **settings: Any) -> T:
+    """Live through a story in a world of its own. Keywords are those of `World`."""
+
+    async def live() -> T:
+        world = World(**settings)
+        try:
+            return await story(world)
+        finally:
+            await world.end()
+
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        return run(live())
+    finally:
+        structlog.configure(**before)
