@@ -28,8 +28,13 @@ class Listener(NamedTuple):
 
 
 def new_cluster_id() -> str:
-    """As Kafka makes them: 16 random bytes in URL-safe base 64 without padding."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """As Kafka makes them: 16 random bytes in URL-safe base 64 without padding, and no dash at the front.
+
+    Its tools would take that for an option.
+    """
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
 
 
 def bootstrap_servers(listeners: Sequence[Listener]) -> str:

@@ -61,3 +61,10 @@ def test_the_registry_listens_on_loopback_only_and_keeps_its_schemas() -> None:
     assert found["QUARKUS_MANAGEMENT_PORT"] == "0"
     assert found["APICURIO_DATASOURCE_URL"].startswith("jdbc:h2:file:./")
     assert "WRITE_DELAY=0" in found["APICURIO_DATASOURCE_URL"]
+
+
+def test_a_cluster_id_never_looks_like_an_option() -> None:
+    """Kafka's tools would refuse one in sixty-four."""
+    made = [kafka.new_cluster_id() for _ in range(2_000)]
+    assert {len(cluster_id) for cluster_id in made} == {22}
+    assert not [cluster_id for cluster_id in made if cluster_id.startswith("-")]
