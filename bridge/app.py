@@ -38,6 +38,8 @@ T = TypeVar("T")
 RETRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
 """Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
+LOOK_SECONDS = 5.0
+"""How often a standby looks whether Kafka is there at all."""
 BEAT_SECONDS = 1.0
 """How often what can be seen from outside is renewed."""
 
@@ -101,7 +103,7 @@ class _Service:
                 self._changed.clear()
                 leadership.check()
                 if not leadership.owner:
-                    await self._changed.wait()
+                    await self._stand_by()
                     continue
                 await self._one_reign(ports, leadership)
                 await self._until_stopped(asyncio.sleep(PAUSE_SECONDS))
@@ -109,6 +111,23 @@ class _Service:
             await asyncio.to_thread(leadership.close)
             if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
                 self._status.become(State.STOPPED)
+
+    async def _stand_by(self) -> None:
+        """Until something changes. While Kafka is away nobody is assigned the feed: so that is the state."""
+        client, worker = kafka.admin(self._settings.kafka), Worker("standby")
+        try:
+            while not self._changed.is_set():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
+                    return
+                try:
+                    await asyncio.wrap_future(worker.submit(lambda: kafka.look_for_broker(client)))
+                except kafka.KafkaUnavailable as error:
+                    self._status.become(State.WAITING_FOR_KAFKA, str(error))
+                else:
+                    self._status.become(State.STANDBY)
+        finally:
+            worker.close(0)
 
     async def _one_reign(self, ports: Ports, leadership: Leadership) -> None:
         self._reign = Reign(self._settings, ports, self._status, self._owner_id, self._stop)

@@ -266,6 +266,12 @@ def explained(what: str) -> Iterator[None]:
         raise TopologyError(f"{what}: {error}") from None
 
 
+def look_for_broker(client: AdminClient) -> None:
+    """Raises KafkaUnavailable when no broker answers, and as `explained`."""
+    with explained("looking for a broker"):
+        client.list_topics(timeout=3)
+
+
 def partition_count(client: AdminClient, topic: str) -> int:
     """How many partitions a topic has. Raises as `explained`, and KafkaUnavailable while it has no leader."""
     with explained(f"looking for {topic}"):

@@ -128,6 +128,7 @@ async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
         await asyncio.to_thread(place.cluster.stop_registry)
         await asyncio.to_thread(place.cluster.stop_broker, 1)
         await asyncio.sleep(30)
+        assert bridge.states()[-1] == "WaitingForKafka"
         await asyncio.to_thread(place.cluster.start_broker, 1)
         await live(bridge, 2)
         await asyncio.sleep(1)
