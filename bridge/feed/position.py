@@ -60,6 +60,8 @@ class Position:
         """How many data in a row were near now, and were not."""
         self._leads: list[float] = []
         """By how much the last data were settled in the future, as long as all of them were."""
+        self._was_live = False
+        """Whether it was live on this connection, and no data that were not near have come since."""
         self._pings_since: float | None = None
         self._live_since: float | None = None
         self.skew = 0.0
@@ -98,6 +100,7 @@ class Position:
         self.stalled()
         self.skew = abs(skew)
         self._leads.clear()
+        self._was_live = False
         self.newest = self.last_data = None
 
     def stalled(self) -> None:
@@ -127,6 +130,7 @@ class Position:
             if self._near >= NEAR:
                 self._go_live(at)
         else:
+            self._was_live = False
             self._near = 0
             self._far += 1
             if self.live and self._far >= WINDOW:
@@ -149,13 +153,14 @@ class Position:
         """A ping was received."""
         if self._pings_since is None:
             self._pings_since = at
-        quiet = self._settings.quiet if self._near >= NEAR else BLIND_QUIET_SECONDS
+        quiet = self._settings.quiet if self._was_live else BLIND_QUIET_SECONDS
         if at - self._pings_since >= quiet:
             self._near, self._far = NEAR, 0
             self._go_live(at)
         self._advance(at)
 
     def _go_live(self, at: float) -> None:
+        self._was_live = True
         if self._live_since is None:
             self._live_since = at
 

@@ -1,9 +1,10 @@
 """However a provider sends and a bridge reads, what the revision promises has been received.
 
 The provider publishes in order; a connection first replays, with pauses in which it only pings, and then
-sends live. The bridge may stop reading. What it may not do without: in a pause of the replay the next
-message is older than the disorder (and the skew between the clocks, which is known), because closer to
-now no one can tell a pause from a quiet feed.
+sends live. Live it may become slower than it publishes, and pause then. The bridge may stop reading. What it
+may not do without: in a pause of the replay the next message, and in one of a slow feed the last, is older
+than the disorder (and the skew between the clocks, which is known), because closer to now no one can tell a
+pause from a quiet feed; and the first message that comes so late has a time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from bridge.feed.position import Position, PositionSettings
 
 OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+SETTINGS = PositionSettings(OVERLAP, DISORDER, QUIET)
 BEGAN = 1_790_000_000.0
 NO_TIME = -62_135_596_800.0
 PING_SECONDS = 5.0
@@ -58,6 +60,11 @@ class Reader:
     received: int = 0
     """All messages before this one have been received, on this connection or on one before."""
 
+    @property
+    def margin(self) -> float:
+        """What is older than that when it comes cannot be taken for what is near now, seconds."""
+        return DISORDER + abs(self.ahead)
+
     def read(self, at: float, message: int | None) -> None:
         """A message by its number, or a ping."""
         before, at = self.position.revision, at - self.ahead
@@ -72,6 +79,7 @@ class Reader:
 
 
 _PAUSES = st.sampled_from([0.0, 0.0, 0.0, 10.0, 130.0, 600.0])
+_SLOW_PAUSES = st.sampled_from([0.0, 130.0, 600.0, 3500.0])
 _STOPS = st.sampled_from([0.0, 0.0, 14.0, 16.0, 100.0, 600.0])
 
 
@@ -82,11 +90,30 @@ def test_everything_before_the_revision_has_been_received(
 ) -> None:
     """After each single message or ping: a crash right then and a replay from the revision lose nothing."""
     ahead = data.draw(st.sampled_from([0.0, 0.0, 20.0, -20.0]), "skew")
-    reader = Reader(messages, Position(PositionSettings(OVERLAP, DISORDER, QUIET), int(BEGAN) - 200), ahead)
+    reader = Reader(messages, Position(SETTINGS, int(BEGAN) - 200), ahead)
     now = BEGAN + data.draw(st.sampled_from([0.0, 50.0, 1000.0, 90_000.0]), "outage before the first dial")
     for _ in range(data.draw(st.integers(1, 3), "connections")):
         now = connect(data, reader, now)
         now += data.draw(st.sampled_from([0.0, 30.0, 5000.0]), "outage")
+
+
+@settings(deadline=None, max_examples=200)
+@given(data=st.data(), messages=timelines())
+def test_a_live_feed_that_falls_behind_and_pauses_promises_nothing(
+    data: st.DataObject, messages: list[Published]
+) -> None:
+    """At first it sends what it publishes at once, then it falls behind, again and again."""
+    ahead = data.draw(st.sampled_from([0.0, 20.0, -20.0]), "skew")
+    reader = Reader(messages, Position(SETTINGS, int(BEGAN) - 200), ahead)
+    reader.position.connected(ahead)
+    at_once = data.draw(st.integers(0, len(messages) - 1), "messages sent at once")
+    for number in range(at_once):
+        reader.read(messages[number].at, number)
+    now, number = messages[at_once].at, at_once
+    while number < len(messages):
+        now = max(now, messages[number].at)
+        reader.read(now, number)
+        now, number = fall_behind(data, reader, now, number + 1)
 
 
 def connect(data: st.DataObject, reader: Reader, now: float) -> float:
@@ -94,16 +121,11 @@ def connect(data: st.DataObject, reader: Reader, now: float) -> float:
     messages, position = reader.messages, reader.position
     position.connected(reader.ahead)
     number = next((n for n, m in enumerate(messages) if m.at >= position.revision), len(messages))
-    margin = DISORDER + abs(reader.ahead)
-    pace = data.draw(st.sampled_from([0.0, 0.001, 0.2]), "seconds a replayed message")
-    while number < len(messages) and messages[number].at <= now:  # the replay
-        if data.draw(st.integers(0, 40), "pause?") == 0 and now - messages[number].at > margin:
-            now = ping(reader, now, data.draw(_PAUSES, "pause"))
-        now += pace
-        reader.read(now, number)
-        number += 1
+    now, number = replay(data, reader, now, number)
     until = now + data.draw(st.sampled_from([0.0, 20.0, 400.0, 4000.0]), "seconds live")
     while now < until:
+        if data.draw(st.integers(0, 5), "falls behind?") == 0:
+            now, number = fall_behind(data, reader, now, number)
         stop = data.draw(_STOPS, "stop of reading")
         waiting = now + stop
         # The queue keeps its order: pings and data as they were sent, all read at the same moment.
@@ -126,6 +148,37 @@ def connect(data: st.DataObject, reader: Reader, now: float) -> float:
             following = messages[number].at if number < len(messages) else until
             now = ping(reader, now, min(following, until) - now - PING_SECONDS)
     return now
+
+
+def replay(data: st.DataObject, reader: Reader, now: float, number: int) -> tuple[float, int]:
+    """What was published before, from this message on; returns when it ends, and the next message."""
+    messages = reader.messages
+    pace = data.draw(st.sampled_from([0.0, 0.001, 0.2]), "seconds a replayed message")
+    while number < len(messages) and messages[number].at <= now:
+        if data.draw(st.integers(0, 40), "pause?") == 0 and now - messages[number].at > reader.margin:
+            now = ping(reader, now, data.draw(_PAUSES, "pause"))
+        now += pace
+        reader.read(now, number)
+        number += 1
+    return now, number
+
+
+def fall_behind(data: st.DataObject, reader: Reader, now: float, number: int) -> tuple[float, int]:
+    """The provider sends slowly, pings after data, until it pauses; returns when, and the next message."""
+    pace = data.draw(st.sampled_from([0.1, 1.0, 20.0, 50.0]), "seconds a message of a slow feed")
+    count = data.draw(st.integers(1, 70), "messages of a slow feed")
+    is_late = False
+    for message in reader.messages[number : number + count]:
+        if message.settled is None and not is_late:
+            break
+        now = max(now, message.at) + pace
+        reader.read(now, number)
+        number += 1
+        if message.settled is not None:
+            is_late = now - message.at > reader.margin
+    if is_late:
+        now = ping(reader, now, data.draw(_SLOW_PAUSES, "pause of a slow feed"))
+    return now, number
 
 
 def ping(reader: Reader, now: float, seconds: float) -> float:

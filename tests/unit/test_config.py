@@ -94,6 +94,16 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
     assert load().limits.memory_seconds == 2592
 
 
+def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket and a memory of just the age of a large recovery, and a silence of almost nothing."""
+    monkeypatch.setenv("BRIDGE_LIMITS__BUCKET_SECONDS", "3600")
+    monkeypatch.setenv("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3600")
+    monkeypatch.setenv("BRIDGE_FEED__SILENCE_SECONDS", "0.001")
+    settings = load()
+    assert settings.limits.bucket_seconds == settings.limits.max_age_seconds == 3600
+    assert settings.feed.silence_seconds == 0.001
+
+
 # What is said of wrong ones.
 
 
@@ -109,6 +119,7 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("BRIDGE_FEED__ON_GAP", "ignore", "feed.on_gap (BRIDGE_FEED__ON_GAP): Input should be 'stop' or"),
         ("BRIDGE_FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
         ("BRIDGE_LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
+        ("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
         ("BRIDGE_WEB__PORT", "65536", "web.port (BRIDGE_WEB__PORT)"),
         ("BRIDGE_FEED__BASE_URL", "ftp://provider.example", "must be an address such as https://"),
         ("BRIDGE_FEED__BASE_URL", "https://provider.example?key=1", "without a query"),
@@ -123,7 +134,9 @@ def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) 
         ("BRIDGE_FEED__AUTH", "bearer", "auth = bearer needs one of auth_value and auth_value_file"),
         ("BRIDGE_FEED__PING_REPLY", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
         ("BRIDGE_FEED__START", "yesterday", "feed.start (BRIDGE_FEED__START): must be 0, an age such as 2d"),
-        ("BRIDGE_FEED__SILENCE_SECONDS", "-1", "BRIDGE_FEED__SILENCE_SECONDS): Input should be greater"),
+        ("BRIDGE_FEED__SILENCE_SECONDS", "0", "FEED__SILENCE_SECONDS): Input should be greater than 0"),
+        ("BRIDGE_FEED__SILENCE_SECONDS", "inf", "FEED__SILENCE_SECONDS): Input should be a finite"),
+        ("BRIDGE_FEED__QUIET_SECONDS", "-1", "FEED__QUIET_SECONDS): Input should be greater than or"),
         ("BRIDGE_FEED__OVERLAP_SECONDS", "nan", "BRIDGE_FEED__OVERLAP_SECONDS): Input should be a"),
         ("BRIDGE_LIMITS__BUCKET_DRAIN", "1", "BRIDGE_LIMITS__BUCKET_DRAIN): Input should be greater than 1"),
         ("BRIDGE_TOPICS__PREFIX", "a/b", "topics.prefix (BRIDGE_TOPICS__PREFIX): String should match"),
@@ -159,7 +172,7 @@ def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
     """One line for each."""
     file = toml(tmp_path, "[feed]\nsilence_seconds = -1\n[batch]\nmax_record = 3\n[tpics]\nprefix = 'x'\n")
     assert complaint(file).splitlines() == [
-        "feed.silence_seconds (BRIDGE_FEED__SILENCE_SECONDS): Input should be greater than or equal to 0",
+        "feed.silence_seconds (BRIDGE_FEED__SILENCE_SECONDS): Input should be greater than 0",
         "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
         "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
     ]

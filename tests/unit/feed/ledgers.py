@@ -8,7 +8,7 @@ from bridge.instant import Instant
 
 NOW = 1_790_000_000.0
 TIMEOUT = 10.0
-"""With the margin of 2 s, an attempt may reach the provider for 12 s."""
+"""With 10 s until the dial begins and 2 s of margin, an attempt may reach the provider for 22 s."""
 NEVER_ANSWERED = None
 
 
@@ -17,10 +17,12 @@ def at(seconds: float = 0.0) -> Instant:
     return Instant(NOW + seconds, NOW + seconds)
 
 
-def attempt(ago: float, recovery: int | None = None, took: float | None = 0.0) -> Attempt:
+def attempt(
+    ago: float, recovery: int | None = None, took: float | None = 0.0, *, own: bool = True
+) -> Attempt:
     """One of `ago` seconds before NOW; without a revision, or for so many seconds of recovery."""
     answered = None if took is NEVER_ANSWERED else NOW - ago + took
-    return Attempt(NOW - ago, recovery or 0, recovery is None, answered)
+    return Attempt(NOW - ago, recovery or 0, recovery is None, answered, own=own)
 
 
 def limiter(*ledger: Attempt, skew: float = 0.0, timeout: float = TIMEOUT, **settings: float) -> Limiter:

@@ -62,9 +62,10 @@ def test_each_window_has_its_settings(name: str, recovery: int | None) -> None:
 
 
 def test_an_attempt_without_an_answer_counts_from_the_end_of_its_time_out() -> None:
-    """The provider may have seen it as late as that."""
-    assert wait(limiter(*[attempt(100, took=NEVER_ANSWERED)] * 5), INITIAL) == 1800 - 100 + 10 + 2
-    assert wait(limiter(*[attempt(100, took=NEVER_ANSWERED)] * 5, timeout=30), INITIAL) == 1800 - 100 + 30 + 2
+    """The dial may begin ten seconds after its decision, and be seen by the provider as late as that."""
+    unanswered = [attempt(100, took=NEVER_ANSWERED)] * 5
+    assert wait(limiter(*unanswered), INITIAL) == 1800 - 100 + 10 + 10 + 2
+    assert wait(limiter(*unanswered, timeout=30), INITIAL) == 1800 - 100 + 10 + 30 + 2
 
 
 @pytest.mark.parametrize("refused", [True, False])
@@ -125,8 +126,8 @@ def test_a_decision_spends_nothing() -> None:
         (HOUR - 1, 0, 0, "proper large bucket"),
         (HOUR - 9, 0, 7, "proper bucket"),
         (HOUR - 8, 0, 7, "proper large bucket"),
-        (HOUR - 12, 0, NEVER_ANSWERED, "proper bucket"),
-        (HOUR - 11, 0, NEVER_ANSWERED, "proper large bucket"),
+        (HOUR - 22, 0, NEVER_ANSWERED, "proper bucket"),
+        (HOUR - 21, 0, NEVER_ANSWERED, "proper large bucket"),
         (HOUR - 7, 5, 0, "proper bucket"),
         (HOUR - 6, 5, 0, "proper large bucket"),
         # It was rounded up, by which it may still be a small one.
@@ -136,8 +137,8 @@ def test_a_decision_spends_nothing() -> None:
         (HOUR + 7, 5, 0, "proper large"),
         (DAYS - 2, 0, 0, "proper large"),
         (DAYS - 1, 0, 0, "initial proper large"),
-        (DAYS - 12, 0, NEVER_ANSWERED, "proper large"),
-        (DAYS - 11, 0, NEVER_ANSWERED, "initial proper large"),
+        (DAYS - 22, 0, NEVER_ANSWERED, "proper large"),
+        (DAYS - 21, 0, NEVER_ANSWERED, "initial proper large"),
         (DAYS - 7, 5, 0, "proper large"),
         (DAYS - 6, 5, 0, "initial proper large"),
         (DAYS + 1, 0, 0, "initial proper large"),
@@ -154,9 +155,9 @@ def test_an_attempt_counts_in_every_class_it_may_belong_to(
     assert {name for name, amount in used(made).items() if amount} == set(classes.split())
 
 
-@pytest.mark.parametrize(("skew", "first_large"), [(0, HOUR - 11), (5, HOUR - 16)])
+@pytest.mark.parametrize(("skew", "first_large"), [(0, HOUR - 21), (5, HOUR - 26)])
 def test_an_attempt_that_may_arrive_as_a_large_one_waits_for_both(skew: float, first_large: int) -> None:
-    """Its age grows by twelve seconds until it is there at the latest, by the skew for the other clock."""
+    """Its age grows by 22 seconds until it is there at the latest, by the skew for the other clock."""
     made = limiter(*[attempt(1000, LARGE)] * 5, skew=skew)
     assert wait(made, first_large - 10) == 0
     assert made.decide(at(), int(NOW - first_large)).until == NOW + 1800 - 1000 + 2
@@ -181,16 +182,16 @@ def test_what_falls_out_of_the_memory_while_it_waits_is_taken_for_its_edge(recov
 def test_the_clocks_agree_where_nothing_is_said_of_them() -> None:
     """No skew is the default, and an empty ledger."""
     made = Limiter(LimitsSettings(), connect_timeout=10)
-    assert made.edge(NOW) == NOW - DAYS + 13
+    assert made.edge(NOW) == NOW - DAYS + 23
     assert made.ledger == ()
 
 
 @pytest.mark.parametrize(
     ("seconds", "skew", "edge"),
-    [(0.0, 0, -DAYS + 13), (0.25, 0, -DAYS + 14), (0.0, 5, -DAYS + 18), (1.0, 0.5, -DAYS + 15)],
+    [(0.0, 0, -DAYS + 23), (0.25, 0, -DAYS + 24), (0.0, 5, -DAYS + 28), (1.0, 0.5, -DAYS + 25)],
 )
 def test_the_edge_is_within_the_memory_when_the_dial_arrives(seconds: float, skew: float, edge: int) -> None:
-    """Twelve seconds later, by the other clock, and one more because the ledger rounds up."""
+    """22 seconds later, by the other clock, and one more because the ledger rounds up."""
     assert limiter(skew=skew).edge(NOW + seconds) == NOW + edge
 
 
@@ -200,7 +201,7 @@ def test_an_attempt_at_the_edge_is_no_initial_one(fraction: float) -> None:
     made = limiter(skew=5)
     made.attempt(at(fraction), made.edge(NOW + fraction))
     assert used(made) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
-    made.answered(at(fraction + 10), refused=False)
+    made.answered(at(fraction + 20), refused=False)
     assert used(made) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
 
 
@@ -263,12 +264,12 @@ def test_a_full_window_has_no_room_until_it_has() -> None:
 
 
 def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
-    """The connect time-out and the margin are real time."""
+    """What passes until an attempt has arrived is real time."""
     unanswered = attempt(10, took=NEVER_ANSWERED)
-    assert wait(limiter(*[unanswered] * 5, scale=100), INITIAL) == 18 + 2
+    assert wait(limiter(*[unanswered] * 5, scale=100), INITIAL) == 18 - 10 + 22
     assert wait(limiter(*[attempt(1, LARGE // 100)] * 5, scale=100), 60) == 18 + 1
     assert wait(limiter(*[attempt(1, 0)] * 5, scale=100), 0) == pytest.approx(3 + 1)
-    assert limiter(scale=100).edge(NOW) == NOW - DAYS // 100 + 13
+    assert limiter(scale=100).edge(NOW) == NOW - DAYS // 100 + 23
     assert used(limiter(attempt(2, 30), scale=100))["bucket"] == 32
     assert limiter(scale=100).rooms(at())[-1] == Room("bucket", 0, 36, None)
     assert used(limiter(attempt(2, 40), scale=100)) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.feed.limits import Attempt, Limiter
 from bridge.instant import Instant
-from tests.unit.feed.ledgers import NEVER_ANSWERED, NOW, at, attempt, limiter
+from tests.unit.feed.ledgers import NEVER_ANSWERED, NOW, at, attempt, limiter, wait
 
 STEPS = [-86_400.0, -3600.0, -5.0, 5.0, 3600.0, 86_400.0]
 
@@ -74,8 +74,8 @@ def test_an_attempt_is_on_its_way_as_long_as_the_steady_clock_says(step: float) 
 def test_an_unanswered_attempt_moves_with_the_clock(step: float) -> None:
     """It may have arrived as late as before."""
     made = limiter(*[attempt(0, took=NEVER_ANSWERED)] * 5)
-    assert waits(made, at()) == 1812
-    assert waits(made, clocks(12, step)) == 1800
+    assert waits(made, at()) == 1822
+    assert waits(made, clocks(22, step)) == 1800
 
 
 def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
@@ -108,3 +108,32 @@ def test_the_steady_clock_of_another_process_says_nothing() -> None:
     made = limiter(*five().ledger)
     assert waits(made, Instant(NOW + 100, 5.0)) == 1802 - 100
     assert waits(made, Instant(NOW + 150, 55.0)) == 1802 - 150
+
+
+@pytest.mark.parametrize(("took", "seen"), [(0.0, 2), (7.0, 9), (NEVER_ANSWERED, 22)])
+def test_what_another_process_asked_counts_for_twice_the_skew_longer(took: float | None, seen: int) -> None:
+    """It may have run on another machine, whose clock was as far behind the provider's as ours is ahead."""
+    assert wait(limiter(*[attempt(100, took=took, own=False)] * 5, skew=5), None) == 1800 - 100 + seen + 10
+    assert wait(limiter(*[attempt(100, took=took)] * 5, skew=5), None) == 1800 - 100 + seen
+
+
+def test_what_another_process_asked_drains_from_the_bucket_later() -> None:
+    """And its revision may have been as much older."""
+    made = limiter(attempt(12, 2000, own=False), skew=5)
+    assert made.rooms(at())[-1].used == 2000 + 12 + 5
+    assert made.rooms(at(1))[-1].used == 2000 + 12 + 5 - 4
+
+
+@pytest.mark.parametrize("step", [0.0, *STEPS])
+def test_whose_an_attempt_was_stays_known_however_the_clock_is_set(step: float) -> None:
+    """What this process asks is its own, before and after the answer."""
+    made = limiter(attempt(0, own=False), skew=5)
+    made.attempt(at(), None)
+    assert waits(made, clocks(10, step)) == 0
+    made.answered(clocks(20, step), refused=False)
+    assert [each.own for each in made.ledger] == [False, True]
+    theirs, ours = made.ledger
+    made.ledger = (theirs,) * 5
+    assert waits(made, clocks(100, step)) == 1802 - 100 + 10
+    made.ledger = (ours,) * 5
+    assert waits(made, clocks(100, step)) == 1822 - 100

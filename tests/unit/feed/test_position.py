@@ -6,7 +6,6 @@ import pytest
 
 from bridge.feed.position import Position
 from tests.unit.feed.positions import (
-    BLIND_QUIET,
     DAY,
     DISORDER,
     NO_TIME,
@@ -25,7 +24,7 @@ def test_before_the_first_connection_nothing_is_known() -> None:
     """Neither of the feed nor of the clocks, and data and pings begin to count from nothing."""
     made = Position(SETTINGS, int(NOW - 2 * DAY))
     assert (made.revision, made.live, made.skew) == (NOW - 2 * DAY, False, 0)
-    assert (made.oldest, made.newest, made.last_data) == (None, None, None)
+    assert (made.newest, made.last_data) == (None, None)
     assert made.replaying(NOW)
     assert not replay(made, [NOW] * 2).live
     assert replay(made, [NOW]).live
@@ -69,12 +68,12 @@ def test_times_that_are_not_plausible_are_ignored(settled: float | None) -> None
     assert made.revision == NOW - DAY - OVERLAP
 
 
-def test_the_oldest_and_the_newest_plausible_time_are_known() -> None:
-    """They are those of this connection; what is not plausible does not count."""
+def test_the_newest_plausible_time_is_known() -> None:
+    """It is that of this connection; what is not plausible does not count."""
     made = replay(position(), [NOW - DAY, NO_TIME, NOW - DAY - 5, NOW - DAY + 5, NOW + 5, NOW - DAY])
-    assert (made.oldest, made.newest) == (NOW - DAY - 5, NOW - DAY + 5)
+    assert (made.newest, made.last_data) == (NOW - DAY + 5, NOW)
     made.connected()
-    assert (made.oldest, made.newest, made.last_data) == (None, None, None)
+    assert (made.newest, made.last_data) == (None, None)
 
 
 def test_a_gap_is_skipped_forwards_only() -> None:
@@ -191,44 +190,6 @@ def test_many_old_data_in_a_row_end_being_live() -> None:
     assert not made.live
 
 
-def test_pings_alone_count_after_an_hour() -> None:
-    """A provider that pauses and pings in the middle of a replay does not fool it before."""
-    made = replay(position(), [NOW - DAY] * 10)
-    made.ping(NOW + 1)
-    made.ping(NOW + BLIND_QUIET)
-    assert not made.live
-    made.ping(NOW + 1 + BLIND_QUIET)
-    assert made.live
-    assert made.revision == NOW + 1 + BLIND_QUIET - DISORDER - OVERLAP
-
-
-def test_pings_alone_count_sooner_where_data_had_been_near() -> None:
-    """After a stall on a connection that had been live, the quiet time is enough."""
-    made = live()
-    made.stalled()
-    made.ping(NOW + 10)
-    made.ping(NOW + 9 + QUIET)
-    assert not made.live
-    made.ping(NOW + 10 + QUIET)
-    assert made.live
-    made.connected()
-    made.ping(NOW + 200)
-    made.ping(NOW + 200 + QUIET)
-    assert not made.live
-
-
-def test_data_between_pings_begin_the_quiet_anew() -> None:
-    """Only pings in a row say that nothing is left."""
-    made = position()
-    made.ping(NOW)
-    made.data(NOW + 3000, NOW - DAY)
-    made.ping(NOW + 3001)
-    made.ping(NOW + BLIND_QUIET)
-    assert not made.live
-    made.ping(NOW + 3001 + BLIND_QUIET)
-    assert made.live
-
-
 def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
     """What came before may come again for disorder and overlap more, counted from the moment it went live."""
     made = position()
@@ -241,26 +202,6 @@ def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
     assert made.replaying(NOW + 1000)
 
 
-def test_quiet_is_live_without_data_for_long() -> None:
-    """Pings do not end it, data do, and a feed that is behind is never quiet."""
-    made = live()
-    made.ping(NOW + 100)
-    assert not made.quiet(NOW + QUIET)
-    assert made.quiet(NOW + QUIET + 0.001)
-    made.data(NOW + 130, NO_TIME)
-    assert not made.quiet(NOW + 140)
-    made.stalled()
-    assert not made.quiet(NOW + 1000)
-
-
-def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
-    """An hour of pings and nothing else."""
-    made = position()
-    made.ping(NOW)
-    made.ping(NOW + BLIND_QUIET)
-    assert made.quiet(NOW + BLIND_QUIET)
-
-
 def test_a_feed_that_falls_behind_while_live_gains_no_promise() -> None:
     """Old data, one or some dozens, leave the revision where it is, and so do the pings between them."""
     made = live()
@@ -269,27 +210,3 @@ def test_a_feed_that_falls_behind_while_live_gains_no_promise() -> None:
         made.data(NOW + 600 + number, NOW + number)
         made.ping(NOW + 600.5 + number)
         assert made.revision == before
-
-
-def test_after_a_late_resettlement_pings_alone_must_last_for_the_quiet_time() -> None:
-    """Then the feed is taken for quiet, and the revision goes on."""
-    made = live()
-    made.data(NOW + 1, NOW - 3600)
-    before = made.revision
-    made.ping(NOW + 2)
-    made.ping(NOW + 2 + QUIET - 1)
-    assert made.revision == before
-    made.ping(NOW + 2 + QUIET)
-    assert made.revision == NOW + 2 + QUIET - DISORDER - OVERLAP
-
-
-def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
-    """So that one late resettlement after them does not end being live at once."""
-    made = position()
-    for number in range(WINDOW):
-        made.data(NOW + number, NOW - 86_400 + number)
-    made.ping(NOW + 100)
-    made.ping(NOW + 100 + BLIND_QUIET)
-    assert made.live
-    made.data(NOW + 101 + BLIND_QUIET, NOW - 86_400)
-    assert made.live

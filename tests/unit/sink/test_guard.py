@@ -168,12 +168,43 @@ def test_a_replay_walks_across_a_change_of_schema() -> None:
 
 
 def test_a_dead_letter_is_known_by_its_bytes() -> None:
-    """Once buried it is buried."""
+    """And by when it was received, the last time."""
     guard = Guard()
-    assert not guard.is_buried(A)
+    assert guard.buried_at(A) is None
     guard.bury(A, at=0.0)
-    assert guard.is_buried(A)
-    assert not guard.is_buried(B)
+    assert guard.buried_at(A) == 0
+    assert guard.buried_at(B) is None
+    guard.bury(A, at=7.0)
+    assert guard.buried_at(A) == 7
+
+
+def test_what_was_known_before_the_connection_is_told_from_what_came_on_it() -> None:
+    """Whether the replay has looked at it yet or not: only that shows that the provider remembers."""
+    guard = restored(A)
+    assert guard.knew(KEY)
+    assert not guard.knew(b"other")
+    assert offer(guard, A) == [DUPLICATE]
+    assert guard.knew(KEY)
+    guard.connected()
+    assert guard.knew(KEY)
+
+
+def test_what_came_on_this_connection_was_not_known_before_it() -> None:
+    """However often it comes; on the next connection it was."""
+    guard = restored()
+    assert offer(guard, A, A) == [NEW, DUPLICATE]
+    assert not guard.knew(KEY)
+    guard.connected()
+    assert guard.knew(KEY)
+
+
+def test_a_correction_of_what_was_known_leaves_it_known_and_a_new_version_does_not() -> None:
+    """Of the last version alone it is told: one that was not there before says nothing of the replay."""
+    guard = restored(A)
+    assert offer(guard, B) == [CORRECTION]
+    assert guard.knew(KEY)
+    assert offer(guard, A, version=2) == [NEW]
+    assert not guard.knew(KEY)
 
 
 def test_what_is_old_is_evicted_and_nothing_younger() -> None:
@@ -186,8 +217,8 @@ def test_what_is_old_is_evicted_and_nothing_younger() -> None:
     assert len(guard) == 6
     assert guard.judge(b"bet 6", 1, A, unfit, replaying=True) is NEW
     assert guard.judge(b"bet 7", 1, A, unfit, replaying=True) is DUPLICATE
-    assert guard.is_buried(b"letter 7")
-    assert not guard.is_buried(b"letter 6")
+    assert guard.buried_at(b"letter 7") == 7
+    assert guard.buried_at(b"letter 6") is None
 
 
 def test_a_bet_that_is_settled_again_is_young_again() -> None:

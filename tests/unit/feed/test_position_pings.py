@@ -1,0 +1,172 @@
+"""What pings say of the feed, at exact moments: that it is quiet, or nothing where it had been behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.feed.position import Position
+from tests.unit.feed.positions import (
+    BLIND_QUIET,
+    DAY,
+    DISORDER,
+    NO_TIME,
+    NOW,
+    OVERLAP,
+    QUIET,
+    WINDOW,
+    live,
+    position,
+    replay,
+)
+
+
+def pings(made: Position, first: float, last: float) -> Position:
+    """Nothing else between these moments, every five seconds and at the last."""
+    at = first
+    while at < last:
+        made.ping(at)
+        at += 5
+    made.ping(last)
+    return made
+
+
+def test_pings_alone_count_after_an_hour() -> None:
+    """A provider that pauses and pings in the middle of a replay does not fool it before."""
+    made = replay(position(), [NOW - DAY] * 10)
+    made.ping(NOW + 1)
+    made.ping(NOW + BLIND_QUIET)
+    assert not made.live
+    made.ping(NOW + 1 + BLIND_QUIET)
+    assert made.live
+    assert made.revision == NOW + 1 + BLIND_QUIET - DISORDER - OVERLAP
+
+
+def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
+    """After a stall of a feed that was live, the quiet time is enough; on another connection it is not."""
+    made = live()
+    made.stalled()
+    pings(made, NOW + 10, NOW + 9.999 + QUIET)
+    assert not made.live
+    made.ping(NOW + 10 + QUIET)
+    assert made.live
+    assert made.revision == NOW + 10 + QUIET - DISORDER - OVERLAP
+    made.connected()
+    pings(made, NOW + 200, NOW + 199 + BLIND_QUIET)
+    assert not made.live
+
+
+def test_a_feed_that_pings_alone_made_live_is_so_again_after_a_stall() -> None:
+    """It has been quiet for an hour: nothing speaks against it."""
+    made = pings(position(), NOW, NOW + BLIND_QUIET)
+    made.stalled()
+    pings(made, NOW + BLIND_QUIET, NOW + BLIND_QUIET + QUIET)
+    assert made.live
+
+
+@pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + DAY])
+def test_pings_after_data_that_are_not_near_must_last_for_an_hour(settled: float) -> None:
+    """Of a feed that was live, stalled or not; what says nothing of its time, or two near, change nothing."""
+    for between in ([settled], [settled, None], [settled, NOW, NOW]):
+        made = live()
+        before = made.revision
+        for what in between:
+            made.data(NOW, what)
+        pings(made, NOW + 10, NOW + 9 + BLIND_QUIET)
+        assert made.revision == before
+        made.ping(NOW + 10 + BLIND_QUIET)
+        assert made.revision == NOW + 10 + BLIND_QUIET - DISORDER - OVERLAP
+        made = live()
+        made.stalled()
+        for what in between:
+            made.data(NOW, what)
+        pings(made, NOW + 10, NOW + 9 + BLIND_QUIET)
+        assert not made.live
+
+
+@pytest.mark.parametrize("count", [1, WINDOW - 1, WINDOW, WINDOW + 10])
+def test_a_live_feed_that_falls_behind_and_pauses_gains_nothing_by_its_pings(count: int) -> None:
+    """Data that come ten minutes late, few or many, and then 200 s of pings: the rest is still to come."""
+    made = live()
+    for number in range(count):
+        made.data(NOW + 600 + number / 10, NOW + number / 10)
+    before = made.revision
+    assert before <= NOW
+    pings(made, NOW + 610, NOW + 810)
+    assert made.revision == before
+
+
+def test_a_live_feed_that_falls_behind_and_catches_up_goes_on() -> None:
+    """Three data near now say so, and pings count at once again."""
+    made = replay(live(), [NOW - 600] * (WINDOW - 1))
+    replay(made, [NOW] * 3)
+    made.ping(NOW + 10)
+    assert made.revision == NOW + 10 - DISORDER - OVERLAP
+
+
+def test_data_between_pings_begin_the_quiet_anew() -> None:
+    """Only pings in a row say that nothing is left."""
+    made = position()
+    made.ping(NOW)
+    made.data(NOW + 3000, NOW - DAY)
+    made.ping(NOW + 3001)
+    made.ping(NOW + BLIND_QUIET)
+    assert not made.live
+    made.ping(NOW + 3001 + BLIND_QUIET)
+    assert made.live
+
+
+def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
+    """So that a late resettlement after them does not end being live at once: fifty in a row do."""
+    made = position()
+    for number in range(WINDOW):
+        made.data(NOW + number, NOW - DAY + number)
+    made.ping(NOW + 100)
+    made.ping(NOW + 100 + BLIND_QUIET)
+    assert made.live
+    replay(made, [NOW - DAY] * (WINDOW - 1), at=NOW + 101 + BLIND_QUIET)
+    assert made.live
+    made.data(NOW + 101 + BLIND_QUIET, NOW - DAY)
+    assert not made.live
+
+
+def test_quiet_is_live_without_data_for_long() -> None:
+    """Pings do not end it, data do, and a feed that is behind is never quiet."""
+    made = live()
+    made.ping(NOW + 100)
+    assert not made.quiet(NOW + QUIET)
+    assert made.quiet(NOW + QUIET + 0.001)
+    made.data(NOW + 130, NO_TIME)
+    assert not made.quiet(NOW + 140)
+    made.stalled()
+    assert not made.quiet(NOW + 1000)
+
+
+def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
+    """An hour of pings and nothing else."""
+    made = position()
+    made.ping(NOW)
+    made.ping(NOW + BLIND_QUIET)
+    assert made.quiet(NOW + BLIND_QUIET)
+
+
+def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
+    """Data that are not near hold it, and the pings after them; what moves the revision frees it."""
+    made = live()
+    made.ping(NOW + 100)
+    assert not made.held(NOW + 100 + QUIET)
+    assert made.held(NOW + 100.001 + QUIET)
+    made.data(NOW + 200, NOW - DAY)
+    made.ping(NOW + 210)
+    assert made.held(NOW + 220.001)
+    replay(made, [NOW + 220] * 2, at=NOW + 220)
+    assert made.held(NOW + 221)
+    made.data(NOW + 220, NOW + 220)
+    assert not made.held(NOW + 221)
+
+
+def test_a_feed_that_is_catching_up_is_not_held() -> None:
+    """Neither at first nor after a stall: it is behind, and is known to be."""
+    assert not position().held(NOW)
+    made = live()
+    made.stalled()
+    assert not made.held(NOW + DAY)
