@@ -73,8 +73,10 @@ def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list
         schema = data.draw(st.sampled_from(SCHEMAS), "schema")
         start = data.draw(st.integers(0, latest_start(sequence, reached)), "start")
         end = data.draw(st.integers(start, len(sequence)), "end")
+        known = topic[-1][0] if topic else None
         published = feed(guard, sequence[start:end], schema=schema)
         topic += published
+        assert guard.knew(KEY) == (known is not None and topic[-1][0] == known)
         written += [(version, schema + content) for version, content in published]
         reached = max(reached, end)
         assert topic == changes(sequence[:reached])

@@ -97,7 +97,7 @@ def test_everything_before_the_revision_has_been_received(
         now += data.draw(st.sampled_from([0.0, 30.0, 5000.0]), "outage")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(data=st.data(), messages=timelines())
 def test_a_live_feed_that_falls_behind_and_pauses_promises_nothing(
     data: st.DataObject, messages: list[Published]
