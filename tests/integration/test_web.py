@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 
 import httpx2
 
@@ -65,5 +66,8 @@ async def test_waiting_for_a_limit_is_seen_from_outside(place: Place) -> None:
         await asyncio.sleep(1.5)
         health = await get(bridge, "/healthz")
         assert (health.status_code, health.json()["reason"]) == (200, "1 proper connections in 300 s")
-        assert health.json()["until"] == shown["until"]
+        told, committed = (datetime.fromisoformat(seen["until"]) for seen in (health.json(), shown))
+        assert (
+            abs((told - committed).total_seconds()) < 1
+        )  # the two clocks of the machine drift apart a little
         assert await bridge.end() == 0
