@@ -42,7 +42,7 @@ class Committer:
         self._stop = stop
         self._told = told
         self._committing: asyncio.Future[None] | None = None
-        self._trouble = ""
+        self._trouble = self._doing = ""
         self._since: float | None = None
         """Since when the job that is awaited has been under way, monotonic."""
         self._last_moment: float | None = None
@@ -62,7 +62,7 @@ class Committer:
         """Whether Kafka keeps us waiting; if so, it is told."""
         waiting = self._since is not None and self._clock().steady - self._since > TROUBLE_SECONDS
         if waiting:
-            self._told(self._trouble or "it has not answered yet")
+            self._told(self._trouble or self._doing or "it has not answered yet")
         return waiting
 
     def hand_over(self, batch: Batch) -> None:
@@ -93,11 +93,15 @@ class Committer:
             await self._wait(self._committing)
         self.collect()
 
-    async def run(self, job: Callable[[], T]) -> T:
-        """Do a job on the worker and wait for it. Raises as `finish` does, and what the job raises."""
+    async def run(self, job: Callable[[], T], doing: str) -> T:
+        """Do a job on the worker and wait for it; `doing` says what it is, should it take long.
+
+        Raises as `finish` does, and what the job raises.
+        """
+        self._doing = doing
         future = self._submit(job)
         await self._wait(future)
-        self._since, self._trouble = None, ""
+        self._since, self._trouble, self._doing = None, "", ""
         return future.result()
 
     def close(self, *, abandon: bool) -> None:

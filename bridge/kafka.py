@@ -304,6 +304,7 @@ def read_to(
 ) -> bool:
     """Read partitions from the offsets in `starts` until each has passed its end in `ends`.
 
+    What is written meanwhile may be read too: where that never ceases, no end of the partition is told.
     Waits for as long as an open transaction of somebody hides records below an end. Returns False
     when `give_up` said so first. `starts[i].partition` is `i`.
     """
@@ -317,11 +318,14 @@ def read_to(
                 return False
             for message in consumer.consume(num_messages=2000, timeout=0.2):
                 error = message.error()
+                partition, offset = message.partition() or 0, message.offset() or 0
                 if error is None:
                     take(message)
+                    if offset >= ends[partition] - 1:
+                        open_.discard(partition)
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    if (message.offset() or 0) >= ends[message.partition() or 0]:
-                        open_.discard(message.partition() or 0)
+                    if offset >= ends[partition]:
+                        open_.discard(partition)
                 elif error.fatal() or lacks_right(error):
                     raise TopologyError(f"reading {message.topic()}: {error.str()}")
         return True

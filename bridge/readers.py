@@ -67,7 +67,8 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     if topic not in known:
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
     count = kafka.partition_count(admin, topic)
-    starts = [0] * count if from_beginning else kafka.end_offsets(admin, topic, count)
+    ends = kafka.end_offsets(admin, topic, count)
+    starts = [0] * count if from_beginning else ends
     consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
     open_ = set(range(count))
     try:
@@ -78,6 +79,8 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
                 error = message.error()
                 if error is None:
                     yield _bet(codec, topic, message)
+                    if (message.offset() or 0) >= ends[message.partition() or 0] - 1:
+                        open_.discard(message.partition() or 0)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_.discard(message.partition() or 0)
                 elif error.fatal() or kafka.lacks_right(error):

@@ -121,7 +121,7 @@ class Reign:
 
     async def _open(self) -> None:
         settings, feed = self._settings, self._settings.feed
-        value = await self._committer.run(self._committer.writer.open)
+        value = await self._committer.run(self._committer.writer.open, "taking over from the former owner")
         previous = (
             None if value is None else Checkpoint.from_avro(self._ports.codecs.checkpoints.decode(value))
         )
@@ -139,7 +139,7 @@ class Reign:
             previous.ledger if previous else (),
         )
         restoring = partial(self._ports.store.guard, self._guarded_from(revision), self._gone)
-        self._guard = await self._committer.run(restoring)
+        self._guard = await self._committer.run(restoring, "reading back what is published already")
         self._pipeline = Pipeline(
             settings,
             self._ports.topics,

@@ -47,7 +47,7 @@ class Board:
                 str(datum["settlementVersion"]),
                 datum["betSettlement"],
                 amount_in_words(datum["amount"]),
-                f"{datum['payout']:,.2f}",
+                f"{datum['payout']:,.{_decimals(datum['amount'])}f}",
                 ", ".join(sorted(name for name in events if name)) or "—",
             )
         )
@@ -57,7 +57,8 @@ class Board:
         """Bets a second, over the last `RATE_SECONDS`."""
         now = time.monotonic()
         self._arrivals.append((now, self.published))
-        while len(self._arrivals) > 1 and self._arrivals[0][0] < now - RATE_SECONDS:
+        # One from before is kept: where it is asked seldom there would be no other.
+        while len(self._arrivals) > 2 and self._arrivals[1][0] < now - RATE_SECONDS:
             self._arrivals.popleft()
         (began, first), (ended, last) = self._arrivals[0], self._arrivals[-1]
         return (last - first) / (ended - began) if ended > began else 0.0
@@ -134,3 +135,8 @@ class Display:
         if self._live is None and time.monotonic() >= self._line_at:
             self._line_at = time.monotonic() + LINE_SECONDS
             self.say(self._board.line())
+
+
+def _decimals(amount: dict[str, Any] | None) -> int:
+    """So many as the currency has, two at least and eight at most."""
+    return 2 if amount is None else max(2, min(amount["precision"], 8))

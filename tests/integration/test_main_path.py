@@ -146,6 +146,25 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
         assert not feed.breaches
 
 
+async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None:
+    """A topic without an end in sight is read to the end it had: by what shows, and by a second feed."""
+    async with provider(ping_seconds=0.05) as feed, provider(seed=2, rate=50) as other:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        for command in (
+            ["checkpoint", "show"],
+            ["limits"],
+            ["doctor"],
+            ["tail", "--from-beginning", "--until-end"],
+        ):
+            shown = await asyncio.to_thread(place.run, *command, FEED__BASE_URL=feed.url)
+            assert shown.returncode == 0, f"{command}: {shown.stdout} {shown.stderr}"
+        second = place.bridge(FEED__BASE_URL=other.url, FEED__NAME="another")
+        await until(lambda: "Live" in second.states(), "live, too")
+        assert await second.end() == 0
+        assert await bridge.end() == 0
+
+
 async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
     """A wrong topic is named with its fix; `topics plan` shows it, `topics apply` mends it."""
     name = f"{place.prefix}.bets"

@@ -135,10 +135,10 @@ def test_a_job_gives_back_its_result() -> None:
     """Or raises what it ended in."""
 
     async def story(bench: Bench) -> None:
-        assert await bench.committer.run(bench.writer.open) == b"opened"
+        assert await bench.committer.run(bench.writer.open, "opening") == b"opened"
         bench.writer.ends_in = NotOwner("lost")
         with pytest.raises(NotOwner):
-            await bench.committer.run(bench.writer.open)
+            await bench.committer.run(bench.writer.open, "opening")
 
     on_bench(story)
 
