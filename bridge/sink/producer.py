@@ -40,6 +40,8 @@ INIT_SECONDS = 10.0
 """Not called again on the same producer: a time-out ends in a new one."""
 STUCK_SECONDS = 15.0
 """A call that has not returned by then never will."""
+PATIENT_RETRIES = 3
+"""After so many failures in a row a new producer is tried, also where the error says to try again."""
 CLOSE_SECONDS = 2.0
 LONGEST_REST_SECONDS = 2.0
 
@@ -120,6 +122,9 @@ class TransactionalWriter:
                 break
             except KafkaException as exception:
                 answer = self._face(exception.args[0])
+                if answer is kafka.Answer.RETRY and self._failures >= PATIENT_RETRIES:
+                    # Seen: a coordinator that is back, and a client that never finds it again.
+                    answer = kafka.Answer.REOPEN
                 if answer is kafka.Answer.ABORT:
                     self._abort()
                 elif answer is kafka.Answer.REOPEN:
