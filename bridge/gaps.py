@@ -11,7 +11,6 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import TopologyError
 from bridge.readers import ANSWER_SECONDS
 from bridge.sink.gap import Gap
 from bridge.text import duration, utc
@@ -33,11 +32,8 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
 def _read(settings: Settings, topic: str) -> list[bytes]:
     """The values of a topic, `read_committed`."""
     admin = kafka.admin(settings.kafka)
-    with kafka.explained(f"looking for {topic}"):
-        known = admin.list_topics(timeout=ANSWER_SECONDS).topics
-    if topic not in known:
-        raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
-    count = len(known[topic].partitions)
+    kafka.must_exist(admin, topic, ANSWER_SECONDS)
+    count = kafka.partition_count(admin, topic)
     ends = kafka.end_offsets(admin, topic, count)
     values: list[bytes] = []
 

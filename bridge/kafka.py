@@ -272,6 +272,14 @@ def look_for_broker(client: AdminClient) -> None:
         client.list_topics(timeout=3)
 
 
+def must_exist(client: AdminClient, topic: str, timeout: float) -> None:
+    """Raises TopologyError, with the fix, when there is no such topic, and as `explained`."""
+    with explained(f"looking for {topic}"):
+        known = client.list_topics(timeout=timeout).topics
+    if topic not in known:
+        raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
+
+
 def partition_count(client: AdminClient, topic: str) -> int:
     """How many partitions a topic has. Raises as `explained`, and KafkaUnavailable while it has no leader."""
     with explained(f"looking for {topic}"):

@@ -62,10 +62,7 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     registry = Registry(settings.registry)
     codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
     admin = kafka.admin(settings.kafka)
-    with kafka.explained(f"looking for {topic}"):
-        known = admin.list_topics(timeout=ANSWER_SECONDS).topics
-    if topic not in known:
-        raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
+    kafka.must_exist(admin, topic, ANSWER_SECONDS)
     count = kafka.partition_count(admin, topic)
     ends = kafka.end_offsets(admin, topic, count)
     starts = [0] * count if from_beginning else ends
