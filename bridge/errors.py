@@ -3,6 +3,8 @@
     BridgeError                 exit 1   something a caller may report and give up on
     ├── SettingsError           exit 2   a setting is wrong: names the setting and the fix
     ├── AuthError               exit 3   the provider does not know us: a person has to act
+    ├── ApiError                exit 10  the provider's REST side failed, or answered what it must not
+    │   └── Forbidden           exit 4   it gives no right to one of its endpoints: the rest goes on
     ├── GapError                exit 5   the feed can no longer give back what is missing
     ├── ClockError              exit 9   our clock and the provider's are too far apart
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is not as it must be
@@ -42,6 +44,21 @@ class AuthError(BridgeError):
     """The provider refuses our credentials. Retrying would only spend the connection limit."""
 
     exit_code = 3
+
+
+class ApiError(BridgeError):
+    """The provider's REST side failed or answered what it must not; the text names the endpoint and the ids.
+
+    Nothing of the snapshot is published: its readers keep the last whole one.
+    """
+
+    exit_code = 10
+
+
+class Forbidden(ApiError):
+    """The provider gives no right to an endpoint (403). What it would have told is left as it was."""
+
+    exit_code = 4
 
 
 class GapError(BridgeError):

@@ -23,6 +23,7 @@ from bridge.kafka import explained
 
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
+COMPACT = {"cleanup.policy": "compact"}
 RECORD_OVERHEAD_BYTES = 1024 * 1024
 """Room for headers and framing above the largest message of the feed."""
 
@@ -46,10 +47,21 @@ class Topics:
     checkpoints: Topic
     deadletters: Topic
     gaps: Topic
+    translations: Topic
+    currencies: Topic
+    snapshots: Topic
 
     def all(self) -> tuple[Topic, ...]:
         """In the order in which they are created."""
-        return self.checkpoints, self.bets, self.deadletters, self.gaps
+        return (
+            self.checkpoints,
+            self.bets,
+            self.deadletters,
+            self.gaps,
+            self.snapshots,
+            self.translations,
+            self.currencies,
+        )
 
 
 def declare(settings: Settings) -> Topics:
@@ -87,6 +99,27 @@ def declare(settings: Settings) -> Topics:
             keep,
             frozenset({"cleanup.policy"}),
             "intervals that are lost for good, kept for ever",
+        ),
+        translations=Topic(
+            f"{prefix}.translations",
+            partitions,
+            COMPACT,
+            frozenset({"cleanup.policy"}),
+            "names of whatever bets refer to, in every language, by kind and id",
+        ),
+        currencies=Topic(
+            f"{prefix}.currencies",
+            1,
+            COMPACT,
+            frozenset({"cleanup.policy"}),
+            "currencies and their precision, by symbol",
+        ),
+        snapshots=Topic(
+            f"{prefix}.snapshots",
+            1,
+            COMPACT,
+            frozenset({"cleanup.policy"}),
+            "what the last snapshot of translations and of currencies holds, and where it ends",
         ),
     )
 
@@ -138,7 +171,7 @@ def plan(client: AdminClient, topics: Topics) -> list[Change]:
                 Change(topic, Action.ALTER, detail, differs, harmful=not topic.must.isdisjoint(differs))
             )
         count = len(present[topic.name].partitions)
-        if topic is topics.checkpoints and count != 1:
+        if topic in (topics.checkpoints, topics.snapshots) and count != 1:
             detail = f"it has {count} partitions and must have one: choose another prefix or recreate it"
             changes.append(Change(topic, Action.REFUSE, detail, harmful=True))
         elif count < topic.partitions:

@@ -17,7 +17,14 @@ ROOT: Final[Traversable] = files("bridge") / "schemas"
 NAMESPACE: Final = "settlement"
 SUFFIX: Final = ".avsc"
 
-TOPICS: Final = {"settled-bet": "bets", "feed-checkpoint": "checkpoints", "feed-gap": "gaps"}
+TOPICS: Final = {
+    "settled-bet": "bets",
+    "feed-checkpoint": "checkpoints",
+    "feed-gap": "gaps",
+    "translation": "translations",
+    "currency": "currencies",
+    "snapshot": "snapshots",
+}
 """Schema → the topic of its records, without the prefix."""
 
 
@@ -28,7 +35,7 @@ def subject(topic_prefix: str, name: str) -> str:
 
 @cache
 def load(name: str) -> Schema:
-    """The schema `settled-bet`, `feed-checkpoint` or `feed-gap`. Raises SchemaError if it is not JSON."""
+    """A schema by its name in `TOPICS`, such as `settled-bet`. Raises SchemaError if it is not JSON."""
     return read(ROOT / f"{name}{SUFFIX}")
 
 

@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from bridge.config.sections import (
+    ApiSettings,
     BatchSettings,
     FeedSettings,
     KafkaSettings,
@@ -38,6 +39,7 @@ from bridge.config.sections import (
 from bridge.errors import SettingsError
 
 __all__ = [
+    "ApiSettings",
     "BatchSettings",
     "FeedSettings",
     "KafkaSettings",
@@ -73,6 +75,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     registry: RegistrySettings = RegistrySettings()
     topics: TopicsSettings = TopicsSettings()
+    api: ApiSettings = ApiSettings()
     batch: BatchSettings = BatchSettings()
     web: WebSettings = WebSettings()
 

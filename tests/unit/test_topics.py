@@ -84,6 +84,9 @@ def test_checkpoints_are_in_one_partition() -> None:
         "p.bets": 12,
         "p.deadletters": 12,
         "p.gaps": 1,
+        "p.snapshots": 1,
+        "p.translations": 12,
+        "p.currencies": 1,
     }
     assert topics.checkpoints.config["cleanup.policy"] == "compact"
 

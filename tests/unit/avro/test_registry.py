@@ -15,7 +15,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.avro.registry import Registry, RegistryUnavailable
-from bridge.avro.schemas import load
+from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
 
@@ -89,11 +89,9 @@ def url(fake: FakeRegistry) -> Iterator[str]:
 def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
     """Each topic's subject gets its schema and full-transitive compatibility; the ids come back."""
     ids = Registry(RegistrySettings(url=url)).register("p")
-    assert ids == {"settled-bet": 100, "feed-checkpoint": 101, "feed-gap": 102}
+    assert ids == {name: 100 + index for index, name in enumerate(TOPICS)}
     assert {name: json.loads(schema) for name, schema in fake.subjects.items()} == {
-        "p.bets-value": load("settled-bet"),
-        "p.checkpoints-value": load("feed-checkpoint"),
-        "p.gaps-value": load("feed-gap"),
+        f"p.{topic}-value": load(name) for name, topic in TOPICS.items()
     }
     assert fake.compatibility == dict.fromkeys(fake.subjects, "FULL_TRANSITIVE")
 

@@ -23,6 +23,9 @@ def test_a_schema_is_loaded_by_its_name() -> None:
         ("settlement", "SettledBet"),
         ("settlement", "FeedCheckpoint"),
         ("settlement", "FeedGap"),
+        ("settlement", "Translation"),
+        ("settlement", "Currency"),
+        ("settlement", "Snapshot"),
     ]
 
 
@@ -32,6 +35,9 @@ def test_subjects_follow_the_topics_names() -> None:
         "x.y.bets-value",
         "x.y.checkpoints-value",
         "x.y.gaps-value",
+        "x.y.translations-value",
+        "x.y.currencies-value",
+        "x.y.snapshots-value",
     ]
 
 

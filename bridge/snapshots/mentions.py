@@ -1,0 +1,143 @@
+"""What settled bets refer to: the ids that a reader of the topic wants names for.
+
+An id of 0 is how the provider writes that there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bridge.avro.schemas import Schema
+from bridge.snapshots.records import Kind, key_of
+
+_MARKET: Final[Schema] = {
+    "type": "record",
+    "name": "Market",
+    "fields": [{"name": "id", "type": "long"}, {"name": "type", "type": "long"}],
+}
+_EVENT: Final[Schema] = {"type": "record", "name": "EventInfo", "fields": [{"name": "id", "type": "long"}]}
+_ITEM: Final[Schema] = {
+    "type": "record",
+    "name": "SettledBetItem",
+    "fields": [
+        {"name": "event", "type": ["null", _EVENT]},
+        {"name": "market", "type": ["null", _MARKET]},
+        {"name": "selectionId", "type": "long"},
+        {"name": "competitionId", "type": "long"},
+        {"name": "countryId", "type": "long"},
+        {"name": "sportId", "type": "long"},
+        {
+            "name": "betBuilderItems",
+            "type": [
+                "null",
+                {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "BetBuilderItem",
+                        "fields": [
+                            {"name": "market", "type": ["null", "Market"]},
+                            {"name": "selectionId", "type": "long"},
+                        ],
+                    },
+                },
+            ],
+        },
+    ],
+}
+_AMOUNT: Final[Schema] = {
+    "type": "record",
+    "name": "BetAmount",
+    "fields": [{"name": "currency", "type": ["null", "string"]}],
+}
+REFERENCES: Final[Schema] = {
+    "type": "record",
+    "name": "SettledBet",
+    "namespace": "settlement",
+    "fields": [
+        {"name": "selections", "type": ["null", {"type": "array", "items": _ITEM}]},
+        {"name": "amount", "type": ["null", _AMOUNT]},
+    ],
+}
+"""All of a settled bet that refers to something: the schema to read the topic with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an event is, by the bets on it: competitionId and countryId, whatever these are ids of."""
+
+    sport: int
+    competition: int
+    country: int
+
+
+@dataclass(slots=True)
+class Mentions:
+    """The ids that bets have mentioned. `add` takes one bet after the other."""
+
+    bets: int = 0
+    sports: set[int] = field(default_factory=set)
+    regions: set[int] = field(default_factory=set)
+    leagues: set[int] = field(default_factory=set)
+    events: dict[int, Place] = field(default_factory=dict)
+    """Event → where the last bet on it says that it is."""
+    markets: dict[int, set[int]] = field(default_factory=dict)
+    """Event → its markets."""
+    selections: dict[int, set[int]] = field(default_factory=dict)
+    """Event → its selections; 0 → those of no event."""
+    market_types: set[tuple[int, int]] = field(default_factory=set)
+    """Sport and market type."""
+    currencies: Counter[str] = field(default_factory=Counter)
+    """Symbol → how many bets are in it."""
+
+    def add(self, bet: Mapping[str, Any]) -> None:
+        """Take a settled bet, as read with `REFERENCES`."""
+        self.bets += 1
+        if bet["amount"] is not None and bet["amount"]["currency"]:
+            self.currencies[bet["amount"]["currency"]] += 1
+        for item in bet["selections"] or ():
+            self._add_item(item)
+
+    def keys(self, kind: Kind) -> Iterator[bytes]:
+        """The keys of the records of a kind that a join of these bets looks for; of competitors none."""
+        match kind:
+            case "sport":
+                yield from (key_of(kind, number) for number in self.sports)
+            case "region":
+                yield from (key_of(kind, number) for number in self.regions)
+            case "league":
+                yield from (key_of(kind, number) for number in self.leagues)
+            case "event":
+                yield from (key_of(kind, number) for number in self.events)
+            case "market":
+                yield from (key_of(kind, m, event) for event, found in self.markets.items() for m in found)
+            case "selection" | "selection-template":
+                yield from (key_of(kind, number) for number in self.all_selections())
+            case "market-type-template":
+                yield from (key_of(kind, number, sport) for sport, number in self.market_types)
+            case "competitor":
+                return
+
+    def all_selections(self) -> set[int]:
+        """The selections of all events and of none."""
+        return set().union(*self.selections.values())
+
+    def _add_item(self, item: Mapping[str, Any]) -> None:
+        sport, league, region = item["sportId"], item["competitionId"], item["countryId"]
+        for number, known in ((sport, self.sports), (league, self.leagues), (region, self.regions)):
+            if number:
+                known.add(number)
+        event = item["event"]["id"] if item["event"] else 0
+        if event:
+            self.events[event] = Place(sport, league, region)
+        for part in (item, *(item["betBuilderItems"] or ())):
+            if market := part["market"]:
+                if event and market["id"]:
+                    self.markets.setdefault(event, set()).add(market["id"])
+                if sport and market["type"]:
+                    self.market_types.add((sport, market["type"]))
+            if part["selectionId"]:
+                self.selections.setdefault(event, set()).add(part["selectionId"])

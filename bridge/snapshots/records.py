@@ -1,0 +1,193 @@
+"""What a snapshot is made of: names of things, currencies, and the record that says it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from bridge.sink.checkpoint import MICROS
+
+Listed = Literal["sport", "region", "league", "competitor"]
+"""The kinds of which the provider gives whole lists."""
+OfEvent = Literal["event", "market", "selection"]
+"""The kinds that belong to an event, and go when no bet mentions it any more."""
+Template = Literal["selection-template", "market-type-template"]
+Kind = Literal[Listed, OfEvent, Template]
+
+LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
+KINDS: Final[tuple[Kind, ...]] = (*LISTED, *get_args(OfEvent), *get_args(Template))
+
+Texts: TypeAlias = dict[str, str]
+"""Language → text."""
+
+
+@dataclass(slots=True)
+class Translation:
+    """The names of one thing. What it belongs to is known where the interface tells it."""
+
+    kind: Kind
+    id: int
+    texts: Texts
+    event_id: int | None = None
+    sport_id: int | None = None
+    region_id: int | None = None
+    league_id: int | None = None
+    competitor_ids: tuple[int, ...] | None = None
+    market_type_id: int | None = None
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+        match self.kind:
+            case "market":
+                assert self.event_id is not None
+                return key_of("market", self.id, self.event_id)
+            case "market-type-template":
+                assert self.sport_id is not None
+                return key_of("market-type-template", self.id, self.sport_id)
+            case _:
+                return key_of(self.kind, self.id)
+
+    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
+        """The datum of the Avro record `Translation`, changed in that snapshot."""
+        return {
+            "kind": self.kind,
+            "id": self.id,
+            "eventId": self.event_id,
+            "sportId": self.sport_id,
+            "regionId": self.region_id,
+            "leagueId": self.league_id,
+            "competitorIds": self.competitor_ids,
+            "marketTypeId": self.market_type_id,
+            "translations": dict(sorted(self.texts.items())),
+            "snapshotId": snapshot_id,
+        }
+
+    @classmethod
+    def from_avro(cls, datum: Mapping[str, Any]) -> Translation:
+        """The inverse of `to_avro`."""
+        members = datum["competitorIds"]
+        return cls(
+            kind=datum["kind"],
+            id=datum["id"],
+            texts=datum["translations"],
+            event_id=datum["eventId"],
+            sport_id=datum["sportId"],
+            region_id=datum["regionId"],
+            league_id=datum["leagueId"],
+            competitor_ids=None if members is None else tuple(members),
+            market_type_id=datum["marketTypeId"],
+        )
+
+
+def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
+    """The key of a thing's record. `within` is the event of a market, the sport of a market type template."""
+    return f"{kind}:{number}".encode() if within is None else f"{kind}:{within}:{number}".encode()
+
+
+CurrencyType = Literal["Unknown", "Fiat", "Crypto", "Custom"]
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """A currency; of the type Unknown where the provider's list lacks it, or has a type of its own."""
+
+    symbol: str
+    type: CurrencyType
+    precision: int
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+        return self.symbol.encode()
+
+    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
+        """The datum of the Avro record `Currency`, changed in that snapshot."""
+        return {
+            "symbol": self.symbol,
+            "type": self.type,
+            "precision": self.precision,
+            "snapshotId": snapshot_id,
+        }
+
+    @classmethod
+    def from_avro(cls, datum: Mapping[str, Any]) -> Currency:
+        """The inverse of `to_avro`."""
+        return cls(datum["symbol"], datum["type"], datum["precision"])
+
+
+Offsets: TypeAlias = dict[int, int]
+"""Partition → the first offset that was not read, or is not part of it."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many records of one kind a snapshot has, how many of these it wrote, how many it removed."""
+
+    records: int = 0
+    written: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a run has published, and where. Moments are Unix seconds.
+
+    A reader that stops at `ends` in the job's topic has exactly this snapshot.
+    """
+
+    job: str
+    id: str
+    started_at: float
+    finished_at: float
+    refreshed_at: float | None
+    complete: bool
+    languages: tuple[str, ...]
+    forbidden: tuple[str, ...] = ()
+    """Paths of the endpoints to which the provider gave no right."""
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
+    position: Offsets = field(default_factory=dict)
+    """How far the settled bets were read."""
+
+    def to_avro(self) -> dict[str, Any]:
+        """The datum of the Avro record `Snapshot`."""
+        return {
+            "job": self.job,
+            "id": self.id,
+            "startedAt": round(self.started_at * MICROS),
+            "finishedAt": round(self.finished_at * MICROS),
+            "refreshedAt": None if self.refreshed_at is None else round(self.refreshed_at * MICROS),
+            "scope": "Complete" if self.complete else "Partial",
+            "languages": list(self.languages),
+            "forbidden": list(self.forbidden),
+            "counts": {
+                kind: {"records": counts.records, "written": counts.written, "removed": counts.removed}
+                for kind, counts in sorted(self.counts.items())
+            },
+            "ends": _places(self.ends.items()),
+            "position": _places(self.position.items()),
+        }
+
+    @classmethod
+    def from_avro(cls, datum: Mapping[str, Any]) -> Snapshot:
+        """The inverse of `to_avro`; date-times are integers of microseconds."""
+        refreshed = datum["refreshedAt"]
+        return cls(
+            job=datum["job"],
+            id=datum["id"],
+            started_at=datum["startedAt"] / MICROS,
+            finished_at=datum["finishedAt"] / MICROS,
+            refreshed_at=None if refreshed is None else refreshed / MICROS,
+            complete=datum["scope"] == "Complete",
+            languages=tuple(datum["languages"]),
+            forbidden=tuple(datum["forbidden"]),
+            counts={kind: Counts(**counts) for kind, counts in datum["counts"].items()},
+            ends={place["partition"]: place["offset"] for place in datum["ends"]},
+            position={place["partition"]: place["offset"] for place in datum["position"]},
+        )
+
+
+def _places(offsets: Iterable[tuple[int, int]]) -> list[dict[str, int]]:
+    return [{"partition": partition, "offset": offset} for partition, offset in sorted(offsets)]
