@@ -9,9 +9,10 @@ by the owner alone: a standby would show an old one, and a counter that it takes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.exposition import choose_encoder
@@ -28,15 +29,19 @@ Samples = Iterable[tuple[tuple[str, ...], float | None]]
 """The values of the labels, and the number; None where it is not known."""
 
 
-class Declared(NamedTuple):
-    """A metric. Each has the label `feed`, and those in `labels` besides."""
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Declared(Generic[S]):
+    """A metric. Each has a label of what it is about, and those in `labels` besides."""
 
     name: str
     kind: Literal["counter", "gauge", "info"]
     help: str
     labels: tuple[str, ...]
-    read: Callable[[View, float], Samples]
-    """From a view and the present moment, Unix seconds."""
+    read: Callable[[S, float], Samples]
+    """From what is to be shown (of the main job a View) and the present moment, Unix seconds."""
     of_feed: bool = False
     """Whether only the owner knows it."""
 
@@ -69,7 +74,7 @@ def _paths(view: View, now: float) -> Samples:
     return (((path,), count) for path, count in islice(view.extras.items(), MOST_PATHS))
 
 
-METRICS: tuple[Declared, ...] = (
+METRICS: tuple[Declared[View], ...] = (
     Declared(
         "bridge_info",
         "info",
@@ -258,29 +263,36 @@ def exposition(view: View, now: float, accept: str = "") -> tuple[bytes, str]:
     `now` is in Unix seconds; `accept` is the scraper's header of that name, which may ask for
     OpenMetrics.
     """
+    owning = view.owner and view.revision is not None
+    shown = [declared for declared in METRICS if owning or not declared.of_feed]
+    return exposed(shown, view, {"feed": view.feed}, now, accept)
+
+
+def exposed(
+    shown: Sequence[Declared[S]], source: S, about: Mapping[str, str], now: float, accept: str = ""
+) -> tuple[bytes, str]:
+    """The metrics `shown`, read from `source`, each with the labels `about`, and those of the process."""
     registry = CollectorRegistry()
-    registry.register(_Collected(view, now))
+    registry.register(_Collected([_metric(declared, source, about, now) for declared in shown]))
     ProcessCollector(registry=registry)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 
 
 class _Collected(Collector):
-    def __init__(self, view: View, now: float) -> None:
-        self._view, self._now = view, now
+    def __init__(self, metrics: list[Metric]) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the registry, once for each scrape."""
-        view = self._view
-        owning = view.owner and view.revision is not None
-        return (_metric(declared, view, self._now) for declared in METRICS if owning or not declared.of_feed)
+        """Called by the registry."""
+        return iter(self._metrics)
 
 
-def _metric(declared: Declared, view: View, now: float) -> Metric:
+def _metric(declared: Declared[S], source: S, about: Mapping[str, str], now: float) -> Metric:
     suffix = {"counter": "_total", "info": "_info", "gauge": ""}[declared.kind]
     metric = Metric(declared.name.removesuffix(suffix), declared.help, declared.kind)
-    for values, number in declared.read(view, now):
+    for values, number in declared.read(source, now):
         if number is not None:
             labels = dict(zip(declared.labels, values, strict=True))
-            metric.add_sample(declared.name, {"feed": view.feed, **labels}, float(number))
+            metric.add_sample(declared.name, {**about, **labels}, float(number))
     return metric

@@ -129,6 +129,11 @@ def max_record_bytes(settings: Settings) -> int:
     return settings.feed.max_message_bytes + RECORD_OVERHEAD_BYTES
 
 
+def as_created(topic: Topic, copies: int) -> dict[str, str]:
+    """The settings of a new topic with so many copies: of three, two have what is acknowledged."""
+    return topic.config | ({"min.insync.replicas": "2"} if copies >= 3 else {})
+
+
 class Action(Enum):
     """What `apply` would do about a difference."""
 
@@ -194,13 +199,11 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
     for change in changes:
         if change.action is Action.CREATE:
             copies = replication_factor or min(3, brokers)
-            # With three copies, what is acknowledged is on two of them.
-            safe = {"min.insync.replicas": "2"} if copies >= 3 else {}
             new = NewTopic(
                 change.topic.name,
                 num_partitions=change.topic.partitions,
                 replication_factor=copies,
-                config={**change.config, **safe},
+                config=as_created(change.topic, copies),
             )
             with explained(f"creating {change.topic.name}"):
                 _settle(

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import WSGIApplication
+
+from bridge.log import get
 
 _IDLE_SECONDS = 60
 """A client that neither sends its request nor reads the answer for so long is let go."""
@@ -47,6 +51,27 @@ class WsgiServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+@contextmanager
+def served(app: WSGIApplication, host: str, port: int) -> Iterator[None]:
+    """Serve meanwhile; where the port is taken, say so and go on: nobody stops publishing for that."""
+    try:
+        server = WsgiServer(app, host, port)
+    except OSError as error:
+        get().warning(
+            "health and metrics are not served: set web.port (BRIDGE_WEB__PORT) to a free port",
+            host=host,
+            port=port,
+            reason=str(error),
+        )
+        yield
+        return
+    get().info("health and metrics", address=server.url)
+    try:
+        yield
+    finally:
+        server.close()
 
 
 class _Server(ThreadingMixIn, WSGIServer):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
@@ -26,11 +27,17 @@ from bridge.demo.tally import Tally
 from bridge.demo.verify import WriterSchema
 from bridge.dev.process import Server
 from bridge.errors import BridgeError
+from bridge.simulator.rest_policy import RestPolicy
 from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
+from bridge.simulator.world import Sizes
 
 PREFIX = "demo"
 PARTITIONS = 6
+EVENTS = 300
+"""Fewer than a provider has, so that all of them are named within seconds."""
+REQUESTS = 200
+"""A second, for names."""
 KILLED_SCALE = 100.0
 """With kills, time in the provider's limits runs so many times faster, on both sides alike."""
 SETTLE_SECONDS = 60.0
@@ -78,22 +85,31 @@ async def _demonstrate(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     scale = KILLED_SCALE if options.kills else 1.0
     simulated = SimulatorSettings(
-        port=options.provider_port, seed=options.seed, rate=options.rate, limits_scale=scale
+        port=options.provider_port,
+        seed=options.seed,
+        rate=options.rate,
+        limits_scale=scale,
+        sizes=Sizes(events=EVENTS),
+        api=RestPolicy(rate=2 * REQUESTS, burst=REQUESTS),
     )
     async with Simulator(simulated) as provider:
         display.say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
         bridge = _bridge(cluster, provider.url, directory, scale)
+        names = _names(cluster, provider, directory)
         tally = Tally(_fresh(provider))
         reader = Reader(cluster, tally, board)
         bridge.start()
         try:
             await reader.begin(bridge)
+            names.start()
             with display:
-                await _play(options, stop, bridge, reader, display)
+                await _play(options, stop, bridge, names, reader, display)
                 provider.stop_publishing()
                 tally.catch_up()
-                await _until(lambda: not tally.missing, reader, display, SETTLE_SECONDS)
+                # On a slow machine the first names may need longer than a short demo lasts.
+                await _until(lambda: not tally.missing and bool(board.names), reader, display, SETTLE_SECONDS)
         finally:
+            await asyncio.to_thread(names.stop)
             await asyncio.to_thread(bridge.stop)
         await _until(lambda: board.state == "Stopped", reader, display, 2.0)
         reader.close()
@@ -108,12 +124,13 @@ async def _demonstrate(
         "duplicates": tally.duplicates,
         "lost": tally.missing + len(tally.wrong),
         "deadlettered": board.deadlettered,
+        "names": len(board.names),
         "revision": board.revision,
     }
 
 
 async def _play(
-    options: Options, stop: asyncio.Event, bridge: Server, reader: Reader, display: Display
+    options: Options, stop: asyncio.Event, bridge: Server, names: Server, reader: Reader, display: Display
 ) -> None:
     """Let it run for the time asked for, and kill the bridge now and then if that was asked for."""
     began = time.monotonic()
@@ -125,8 +142,9 @@ async def _play(
             await asyncio.to_thread(bridge.stop, kill=True)
             bridge.start()
             reader.board.kills += 1
-        if not bridge.is_alive():
-            raise BridgeError(f"the bridge has ended by itself:\n{bridge.log_tail()}")
+        for server in (bridge, names):
+            if not server.is_alive():
+                raise BridgeError(f"{server.name} has ended by itself:\n{server.log_tail()}")
         await _tick(reader, display)
 
 
@@ -171,7 +189,26 @@ def _bridge(cluster: dev.Cluster, provider_url: str, directory: Path, scale: flo
         environment["BRIDGE_KAFKA__SESSION_TIMEOUT_MS"] = "2000"
         environment["BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS"] = "500"
     command = [sys.executable, "-m", "bridge", "run"]
-    return Server("bridge", command, directory, directory / "bridge.log", environment)
+    return Server("bridge run", command, directory, directory / "bridge.log", environment)
+
+
+def _names(cluster: dev.Cluster, provider: Simulator, directory: Path) -> Server:
+    """The job that publishes the translations, again and again: bets go on mentioning what is new."""
+    token = directory / "token"
+    token.write_text(provider.rest.tokens.mint(provider.clock()), "utf-8")
+    environment = {
+        "BRIDGE_API__BASE_URL": provider.url,
+        "BRIDGE_API__TOKEN_FILE": str(token),
+        "BRIDGE_API__REQUESTS_PER_SECOND": str(REQUESTS),
+        "BRIDGE_API__LANGUAGES": orjson.dumps(provider.rest.policy.languages).decode(),
+        "BRIDGE_KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
+        "BRIDGE_REGISTRY__URL": cluster.registry_url,
+        "BRIDGE_TOPICS__PREFIX": PREFIX,
+        "BRIDGE_TOPICS__PARTITIONS": str(PARTITIONS),
+        "BRIDGE_WEB__PORT": "0",
+    }
+    command = [sys.executable, "-m", "bridge", "translations", "--every", "2s"]
+    return Server("bridge translations", command, directory, directory / "translations.log", environment)
 
 
 class Reader:
@@ -197,7 +234,7 @@ class Reader:
     async def begin(self, bridge: Server) -> None:
         """Wait for the bridge to create the topics, then read them all from their beginning."""
         deadline = time.monotonic() + START_SECONDS
-        wanted = {f"{PREFIX}.bets", f"{PREFIX}.checkpoints", f"{PREFIX}.deadletters"}
+        wanted = {f"{PREFIX}.{name}" for name in ("bets", "checkpoints", "deadletters", "translations")}
         while True:
             topics = (await asyncio.to_thread(self._consumer.list_topics, timeout=5)).topics
             if wanted <= topics.keys():
@@ -228,6 +265,10 @@ class Reader:
 
     def _take(self, message: Message) -> None:
         topic, value = message.topic() or "", message.value() or b""
+        if topic.endswith(".translations"):
+            key = (message.key() or b"").decode()
+            self.board.names.take(key, self._decode(value)[1] if value else None)
+            return
         if topic.endswith(".deadletters"):
             self.board.deadlettered += 1
             return

@@ -13,9 +13,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from bridge.demo.names import Names
 from bridge.readers import amount_in_words
 
-ROWS = 12
+ROWS = 6
 RATE_SECONDS = 5.0
 LINE_SECONDS = 5.0
 
@@ -32,24 +33,27 @@ class Board:
     deadlettered: int = 0
     wrong: int = 0
     kills: int = 0
+    names: Names = field(default_factory=Names)
+    """What things are called, from the topic of translations."""
     lag: float | None = None
     """Seconds from a message's publication by the provider to its arrival at a reader of the topic."""
-    bets: deque[tuple[str, ...]] = field(default_factory=lambda: deque(maxlen=ROWS))
+    bets: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ROWS))
     _arrivals: deque[tuple[float, int]] = field(default_factory=deque)
 
     def arrived(self, datum: dict[str, Any], lag: float | None) -> None:
         """Take the latest bet."""
-        events = {item["event"]["name"] for item in datum["selections"] or [] if item["event"]}
         self.lag = lag
-        self.bets.append(
-            (
-                f"{datum['betId'][:8]}…{datum['betId'][-4:]}",
-                str(datum["settlementVersion"]),
-                datum["betSettlement"],
-                amount_in_words(datum["amount"]),
-                f"{datum['payout']:,.{_decimals(datum['amount'])}f}",
-                ", ".join(sorted(name for name in events if name)) or "—",
-            )
+        self.bets.append(datum)
+
+    def row(self, datum: dict[str, Any]) -> tuple[str, ...]:
+        """A bet in cells of two lines, with the names that are known by now."""
+        bet_id, result = datum["betId"], f"{datum['betSettlement']}, v{datum['settlementVersion']}"
+        payout = f"{datum['payout']:,.{_decimals(datum['amount'])}f}"
+        who, what = self.names.bet_on(datum)
+        return (
+            f"{bet_id[:8]}…{bet_id[-4:]}\n{result}",
+            f"{amount_in_words(datum['amount'])}\n{payout}",
+            f"{who}\n{what}",
         )
 
     @property
@@ -84,23 +88,21 @@ class Board:
             "duplicates / wrong",
             Text(f"{self.duplicates} / {self.wrong}", alarm),
         )
+        figures.add_row("names", f"{len(self.names):,}")
         if self.kills:
             figures.add_row("killed so far", Text(f"{self.kills} times", "yellow"))
         table = Table(expand=True, border_style="dim", header_style="bold")
         for name, options in _COLUMNS:
             table.add_column(name, **options)
-        for row in self.bets:
-            table.add_row(*row)
+        for datum in self.bets:
+            table.add_row(*self.row(datum))
         return Group(Panel(figures, title="settlement bridge", border_style="cyan"), table)
 
 
 _COLUMNS: list[tuple[str, dict[str, Any]]] = [
-    ("betId", {"no_wrap": True}),
-    ("v", {"justify": "right"}),
-    ("result", {"style": "cyan", "no_wrap": True}),
-    ("stake", {"justify": "right", "no_wrap": True}),
-    ("payout", {"justify": "right", "no_wrap": True}),
-    ("events", {"no_wrap": True, "overflow": "ellipsis", "ratio": 1}),
+    ("bet, result", {"no_wrap": True}),
+    ("stake, payout", {"justify": "right", "no_wrap": True}),
+    ("bet on", {"no_wrap": True, "overflow": "ellipsis", "ratio": 1}),
 ]
 
 

@@ -1,13 +1,11 @@
-"""Health and metrics over HTTP, as a WSGI application: whatever it shows, it computes when it is asked."""
+"""Health and metrics of the main job over HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, NamedTuple
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
-import orjson
+from typing import Any
+from wsgiref.types import WSGIApplication, WSGIEnvironment
 
 from bridge import instant
 from bridge.config import Settings
@@ -16,18 +14,7 @@ from bridge.instant import Clock
 from bridge.metrics import exposition
 from bridge.text import utc
 from bridge.view import View
-
-TEXT = "text/plain; charset=utf-8"
-
-
-class _Answer(NamedTuple):
-    status: HTTPStatus
-    content_type: str
-    body: bytes
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-Page = Callable[[WSGIEnvironment], _Answer]
+from bridge.web.pages import Answer, Page, application, well_or_not
 
 
 def make_app(view: Callable[[], View], settings: Settings, clock: Clock = instant.now) -> WSGIApplication:
@@ -38,54 +25,22 @@ def make_app(view: Callable[[], View], settings: Settings, clock: Clock = instan
     """
 
     def judged(judge: Callable[[View, float, float], Verdict]) -> Page:
-        def page(environ: WSGIEnvironment) -> _Answer:
+        def page(environ: WSGIEnvironment) -> Answer:
             seen, now = view(), clock().wall
             verdict = judge(seen, now, settings.feed.silence_seconds)
-            status = HTTPStatus.OK if verdict.ok else HTTPStatus.SERVICE_UNAVAILABLE
-            return _Answer(status, "application/json", orjson.dumps(_report(verdict, seen, now)))
+            return well_or_not(verdict.ok, _report(verdict, seen, now))
 
         return page
 
-    def metrics(environ: WSGIEnvironment) -> _Answer:
+    def metrics(environ: WSGIEnvironment) -> Answer:
         body, content_type = exposition(view(), clock().wall, environ.get("HTTP_ACCEPT", ""))
-        return _Answer(HTTPStatus.OK, content_type, body)
+        return Answer(HTTPStatus.OK, content_type, body)
 
-    def index(environ: WSGIEnvironment) -> _Answer:
-        return _Answer(HTTPStatus.OK, TEXT, "".join(f"{path}\n" for path in pages if path != "/").encode())
-
-    pages: dict[str, Page] = {
-        "/": index,
-        "/healthz": judged(healthy),
-        "/readyz": judged(ready),
-        "/metrics": metrics,
-    }
-
-    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        answer = _respond(pages, environ)
-        headers = [
-            ("Content-Type", answer.content_type),
-            ("Content-Length", str(len(answer.body))),
-            ("Cache-Control", "no-store"),
-            *answer.headers,
-        ]
-        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
-
-    return app
-
-
-def _respond(pages: dict[str, Page], environ: WSGIEnvironment) -> _Answer:
-    page = pages.get(environ.get("PATH_INFO") or "/")
-    if page is None:
-        return _Answer(HTTPStatus.NOT_FOUND, TEXT, f"not here; there is {' '.join(pages)}\n".encode())
-    if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-        return _Answer(HTTPStatus.METHOD_NOT_ALLOWED, TEXT, b"only GET and HEAD\n", (("Allow", "GET, HEAD"),))
-    return page(environ)
+    return application({"/healthz": judged(healthy), "/readyz": judged(ready), "/metrics": metrics})
 
 
 def _report(verdict: Verdict, view: View, now: float) -> dict[str, Any]:
     return {
-        "ok": verdict.ok,
         "state": view.state and view.state.value,
         "reason": verdict.reason,
         "since": _utc(view.since),

@@ -6,6 +6,7 @@ import re
 
 from bridge.metrics import METRICS
 from bridge.sink.checkpoint import State
+from bridge.snapshots.metrics import METRICS as SNAPSHOT_METRICS
 from tests.repo.source import ROOT
 
 DOCUMENT = (ROOT / "docs" / "observability.md").read_text("utf-8")
@@ -22,9 +23,23 @@ def test_every_metric_is_in_the_table() -> None:
     assert documented == declared
 
 
+OF_SNAPSHOTS = re.compile(r"^\| `(bridge_\w+)` \| (\w+) \|([^|]*)\| ([^|]*) \|$", re.MULTILINE)
+
+
+def test_every_metric_of_the_snapshots_is_in_their_table() -> None:
+    """Likewise."""
+    documented = [
+        (name, kind, tuple(re.findall(r"`(\w+)`", labels)), meaning)
+        for name, kind, labels, meaning in OF_SNAPSHOTS.findall(DOCUMENT)
+    ]
+    assert documented == [(m.name, m.kind, m.labels, m.help) for m in SNAPSHOT_METRICS]
+
+
 def test_no_other_metric_is_mentioned() -> None:
     """An alert on a metric that is not there never fires."""
-    assert set(re.findall(r"\bbridge_\w+", DOCUMENT)) == {metric.name for metric in METRICS}
+    assert set(re.findall(r"\bbridge_\w+", DOCUMENT)) == {
+        metric.name for metric in (*METRICS, *SNAPSHOT_METRICS)
+    }
 
 
 def test_every_alert_matches_values_that_exist() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
@@ -11,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from bridge import __version__
 from bridge.feed.limits import Room
-from bridge.metrics import METRICS, MOST_PATHS, exposition
+from bridge.metrics import METRICS, MOST_PATHS, Declared, exposition
 from bridge.sink.checkpoint import Counters, State
+from bridge.snapshots.metrics import METRICS as SNAPSHOT_METRICS
 from bridge.view import View
 
 NOW = 1_790_000_000.0
@@ -163,19 +165,17 @@ def test_the_process_is_there_too() -> None:
     }
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_names_follow_the_conventions(metric: object) -> None:
+@pytest.mark.parametrize("metric", [*METRICS, *SNAPSHOT_METRICS], ids=lambda metric: metric.name)
+def test_names_follow_the_conventions(metric: Declared[Any]) -> None:
     """Prefix, base units, `_total` for counters alone, help that is a sentence."""
-    assert isinstance(metric, tuple)
-    name, kind, text, labels, *_ = metric
-    assert re.fullmatch(r"bridge(_[a-z]+)+", name)
-    assert (kind == "counter") == name.endswith("_total")
-    assert "age" not in name.split("_")
-    assert text.endswith(".")
-    assert "feed" not in labels
+    assert re.fullmatch(r"bridge(_[a-z]+)+", metric.name)
+    assert (metric.kind == "counter") == metric.name.endswith("_total")
+    assert "age" not in metric.name.split("_")
+    assert metric.help.endswith(".")
+    assert "feed" not in metric.labels
 
 
 def test_no_metric_is_declared_twice() -> None:
     """By name."""
-    names = [metric.name for metric in METRICS]
+    names = [metric.name for metric in (*METRICS, *SNAPSHOT_METRICS)]
     assert len(names) == len(set(names))

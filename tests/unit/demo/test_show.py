@@ -18,9 +18,9 @@ def datum(**changes: Any) -> dict[str, Any]:
         "amount": {"value": 105_000, "precision": 2, "currency": "EUR"},
         "payout": 2_467.5,
         "selections": [
-            {"event": {"name": "Northgate – Harbour"}},
-            {"event": None},
-            {"event": {"name": None}},
+            {"event": {"id": 7}, "market": {"id": 70}, "selectionId": 700},
+            {"event": None, "market": None, "selectionId": 1},
+            {"event": {"id": 8}, "market": None, "selectionId": 2},
         ],
     } | changes
 
@@ -34,24 +34,45 @@ def shown(board: Board) -> str:
     return file.getvalue()
 
 
-def test_a_bet_is_a_row() -> None:
-    """With its stake in its currency and the events that it was on."""
+NAMES: list[tuple[str, dict[str, Any]]] = [
+    ("event:7", {"translations": {"en": "Cup tie"}, "competitorIds": [1, 2]}),
+    ("competitor:1", {"translations": {"en": "Northgate", "sv": "Norrport"}, "competitorIds": None}),
+    ("competitor:2", {"translations": {"en": "Harbour"}, "competitorIds": None}),
+    ("market:7:70", {"translations": {"en": "Total 2.5"}, "competitorIds": None}),
+    ("selection:700", {"translations": {"en": "Over 2.5"}, "competitorIds": None}),
+]
+
+
+def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
+    """Teams, market and selection, as their records arrive, also after the bet."""
     board = Board()
     board.arrived(datum(), lag=0.012)
-    assert list(board.bets) == [
-        ("7f9c2ba4…6a18", "2", "HalfWin", "1,050.00 EUR", "2,467.50", "Northgate – Harbour")
-    ]
+    [bet] = board.bets
+    assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "…  +2\n")
+    for key, record in NAMES:
+        board.names.take(key, record)
+    assert board.row(bet)[2] == "Northgate – Harbour  +2\nTotal 2.5 · Over 2.5"
     text = shown(board)
     assert "7f9c2ba4…6a18" in text
     assert "12 ms" in text
+    assert "Total 2.5 · Over 2.5" in text
+
+
+def test_a_race_is_called_by_its_own_name() -> None:
+    """Where more than two take part, or one of them has no name."""
+    board = Board()
+    for key, record in NAMES:
+        board.names.take(key, record)
+    board.names.take("competitor:2", None)
+    assert board.row(datum())[2].startswith("Cup tie")
+    board.names.take("event:7", {"translations": {"en": "12:15"}, "competitorIds": [1, 2, 3]})
+    assert board.row(datum())[2].startswith("12:15")
 
 
 def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
     """No amount, no selections."""
-    board = Board()
-    board.arrived(datum(amount=None, selections=None), lag=None)
-    [row] = board.bets
-    assert row[3:] == ("—", "2,467.50", "—")
+    row = Board().row(datum(amount=None, selections=None))
+    assert row[1:] == ("—\n2,467.50", "—\n")
 
 
 def test_only_the_last_bets_are_shown() -> None:
@@ -59,7 +80,7 @@ def test_only_the_last_bets_are_shown() -> None:
     board = Board()
     for version in range(ROWS + 5):
         board.arrived(datum(settlementVersion=version), lag=None)
-    assert [row[1] for row in board.bets] == [str(version) for version in range(5, ROWS + 5)]
+    assert [bet["settlementVersion"] for bet in board.bets] == list(range(5, ROWS + 5))
 
 
 def test_the_figures_are_on_one_line() -> None:

@@ -1,0 +1,152 @@
+"""Commands that publish snapshots of the provider's REST side: translations and currencies."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from bridge.cli.output import Config, Json, print_json
+from bridge.config import Settings, age_seconds, load
+from bridge.errors import SettingsError
+from bridge.snapshots.records import KINDS
+
+if TYPE_CHECKING:
+    from bridge.snapshots.job import Task
+
+WIDTH = 120
+"""Columns of a table that goes to a file."""
+
+Full = Annotated[bool, typer.Option("--full", help="Ask about everything anew, not only about what is new.")]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Print how many requests it would make, and how long; make none.")
+]
+Every = Annotated[
+    str | None,
+    typer.Option("--every", metavar="AGE", help="Go on: a run now and after each 15m, 1h, …"),
+]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics-file", metavar="FILE", help="Write the metrics there at the end, for a textfile collector."
+    ),
+]
+
+
+def translations(
+    config: Config = None,
+    event: Annotated[
+        list[int] | None,
+        typer.Option("--event", metavar="ID", min=1, help="These instead of the events that bets mention."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help=f"Only these kinds: {', '.join(KINDS)}."),
+    ] = None,
+    language: Annotated[
+        list[str] | None,
+        typer.Option("--language", metavar="CODE", help="Only these of the languages in the settings."),
+    ] = None,
+    full: Full = False,
+    plan: Plan = False,
+    every: Every = None,
+    metrics_file: MetricsFile = None,
+    json: Json = False,
+) -> None:
+    """Publish the names of what settled bets refer to, as one whole snapshot.
+
+    Lists are read whole; of events, markets, selections and templates it asks about what bets mention and
+    the topic does not have, and about all of it once a day. Needs BRIDGE_API__BASE_URL and
+    BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: the provider gives no right to some of it.
+    Exit 10: it failed, and the last snapshot stands.
+    """
+    from bridge.snapshots.job import Task
+    from bridge.snapshots.wants import Scope
+
+    settings = load(config)
+    if unknown := [name for name in kind or () if name not in KINDS]:
+        raise SettingsError(f"--kind {unknown[0]} is not one of {', '.join(KINDS)}")
+    kinds: Any = kind or ()
+    scope = Scope.of(settings.api, kinds, language or (), event or ())
+    _do(settings, Task("translations", scope, full), plan, every, metrics_file, json)
+
+
+def currencies(
+    config: Config = None,
+    full: Full = False,
+    plan: Plan = False,
+    every: Every = None,
+    metrics_file: MetricsFile = None,
+    json: Json = False,
+) -> None:
+    """Publish the provider's currencies and their precision, as one whole snapshot.
+
+    Besides the list of active ones, those that settled bets use and the list lacks. Needs
+    BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit codes as those of `bridge translations`.
+    """
+    from bridge.snapshots.job import Task
+    from bridge.snapshots.wants import Scope
+
+    settings = load(config)
+    _do(settings, Task("currencies", Scope.of(settings.api), full), plan, every, metrics_file, json)
+
+
+def _do(
+    settings: Settings, task: Task, plan: bool, every: str | None, metrics_file: Path | None, json: bool
+) -> None:
+    from bridge import instant
+    from bridge.snapshots import job, service, show
+    from bridge.snapshots.metrics import Seen, write
+
+    if every is not None and (plan or metrics_file or json):
+        raise SettingsError("--every goes on and serves its metrics: without --plan, --json, --metrics-file.")
+    seconds = None if every is None else age_seconds(every)
+    if seconds == 0:
+        raise SettingsError("--every must be longer than that")
+    with _stoppable() as stop, show.Bars(instant.now) as bars:
+        if seconds is not None:
+            with suppress(KeyboardInterrupt):  # how it is meant to end
+                service.run_every(settings, task, seconds, bars, stop)
+            return
+        rows = job.plan(settings, task, bars) if plan else []
+        report = None if plan else job.run(settings, task, bars, stop)
+    if report is None:
+        rate = settings.api.requests_per_second
+        _print(json, lambda: show.plan_as_json(rows, rate), lambda: show.plan_as_table(rows, rate))
+        return
+    if metrics_file is not None:
+        write(Seen.of(report), metrics_file)
+    _print(json, report.as_json, lambda: show.report_as_table(report))
+    report.raise_if_forbidden()
+
+
+def _print(json: bool, data: Callable[[], Any], table: Callable[[], RenderableType]) -> None:
+    if json:
+        print_json(data())
+    else:
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=WIDTH)
+        console.print(table())
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """SIGTERM ends it as Ctrl-C does: nothing is published, and the lock is given up at once."""
+    stop = threading.Event()
+
+    def end(number: int, frame: object) -> None:
+        stop.set()
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGTERM, end)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, former)

@@ -1,0 +1,220 @@
+"""One run of a snapshot job: lock, look at what is there, ask the provider, publish, report.
+
+Nothing is written before all answers are there, and then all of it in one transaction: a run that is killed
+or fails at any line leaves the last whole snapshot as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from bridge import instant, kafka, topics
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.config import Settings
+from bridge.errors import NotOwner
+from bridge.log import get
+from bridge.sink.batch import Record
+from bridge.snapshots import currencies
+from bridge.snapshots.client import Client
+from bridge.snapshots.currencies import Currencies
+from bridge.snapshots.gather import Progress
+from bridge.snapshots.lock import Job, Lock
+from bridge.snapshots.mentions import REFERENCES, Mentions
+from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.present import last_snapshot, read_bets, read_present, topic_of
+from bridge.snapshots.publisher import Publisher
+from bridge.snapshots.records import Offsets, Snapshot
+from bridge.snapshots.report import Report
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.wants import Estimate, Scope, estimate
+
+SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
+BUSY_SECONDS: Final = 20.0
+"""How long a run waits for its turn: one that was killed keeps its place for a session of 10 s."""
+DAY_SECONDS: Final = 86_400
+HOUR_SECONDS: Final = 3_600
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the command line asks for."""
+
+    job: Job
+    scope: Scope
+    full: bool = False
+
+
+def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
+    """What a run would ask of the provider now. Asks nothing of it, takes no lock and writes nothing.
+
+    Raises KafkaUnavailable and TopologyError.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    registry = Registry(settings.registry)
+    last = last_snapshot(settings, task.job, visible=True)
+    known = _look(settings, task, last, instant.now().wall, progress)
+    codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
+    if task.job == "currencies":
+        return currencies.estimate(Currencies(settings.api, codec, known))
+    return estimate(Translations(settings.api, task.scope, codec, known).wants)
+
+
+def run(
+    settings: Settings,
+    task: Task,
+    progress: Progress,
+    stop: threading.Event,
+    *,
+    patience: float | None = BUSY_SECONDS,
+) -> Report | None:
+    """Make and publish one snapshot; None when `stop` was set before its turn came.
+
+    `patience` is how long it waits for another run to end, None for ever. Raises AuthError, ApiError,
+    KafkaUnavailable, TopologyError, SinkError and SettingsError; whatever it is, nothing of the snapshot
+    can be read then.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    client = Client(settings.api)  # wrong settings are told before anything else is done
+    topics.ensure(kafka.admin(settings.kafka), settings)
+    registry = Registry(settings.registry)
+    codecs = _Codecs(registry, registry.register(settings.topics.prefix))
+
+    def give_up() -> bool:
+        progress("its turn", 0, 1)
+        return stop.is_set()
+
+    def trouble(reason: str) -> None:
+        get().warning("Kafka did not take the snapshot, it is tried again", job=task.job, reason=reason)
+        progress("publishing", 0, 1)
+
+    with Lock(settings, task.job) as lock:
+        if not lock.acquire(patience, give_up):
+            return None
+        with Publisher(settings, task.job, lock.leadership, stop, trouble) as publisher:
+            return _run(settings, task, progress, lock, client, codecs, publisher)
+
+
+def _run(
+    settings: Settings,
+    task: Task,
+    progress: Progress,
+    lock: Lock,
+    client: Client,
+    codecs: _Codecs,
+    publisher: Publisher,
+) -> Report:
+    last, started = publisher.open(), instant.now()
+    known = _look(settings, task, last, started.wall, progress)
+
+    def watched(what: str, done: int, total: int) -> None:
+        if not lock.held:
+            raise NotOwner(f"another `bridge {task.job}` has taken over; nothing was published")
+        progress(what, done, total)
+
+    codec = codecs.of(SCHEMAS[task.job])
+    job = (
+        Currencies(settings.api, codec, known)
+        if task.job == "currencies"
+        else Translations(settings.api, task.scope, codec, known)
+    )
+    outcome = asyncio.run(_ask(client, job, watched))
+    finished = instant.now().wall
+    snapshot = _snapshot(task, known, outcome, started.wall, finished)
+    records = _records(outcome, topic_of(settings, task.job), codec, snapshot.id, finished)
+    whole = topics.declare(settings).snapshots.name
+
+    def seal(ends: Offsets) -> Record:
+        value = codecs.of("snapshot").encode(replace(snapshot, ends=ends).to_avro())
+        return Record(whole, task.job.encode(), value, round(finished * 1000))
+
+    ends = publisher.publish(records, seal)
+    return Report(
+        replace(snapshot, ends=ends),
+        full=known.full,
+        bets=known.mentions.bets,
+        requests=client.requests,
+        seconds=instant.now().steady - started.steady,
+        coverage=outcome.coverage,
+        notes=outcome.notes,
+    )
+
+
+class _Codecs:
+    """Of the schemas as they are registered."""
+
+    def __init__(self, registry: Registry, ids: dict[str, int]) -> None:
+        self._registry, self._ids = registry, ids
+
+    def of(self, schema: str) -> Codec:
+        return Codec(load(schema), self._ids[schema], self._registry.schema_by_id)
+
+
+async def _ask(client: Client, job: Currencies | Translations, progress: Progress) -> Outcome:
+    async with client:
+        return await job.run(client, progress)
+
+
+def _look(settings: Settings, task: Task, last: Snapshot | None, now: float, progress: Progress) -> Known:
+    """What Kafka has: the present records, and the bets since the last snapshot or of the time they count."""
+    full = task.full or _is_due(settings, task, last, now)
+    present = read_present(settings, topic_of(settings, task.job))
+    mentions = Mentions()
+    start = (
+        now - settings.api.keep_days * DAY_SECONDS
+        if full or last is None or not last.position
+        else last.position
+    )
+    position = read_bets(
+        settings, start, REFERENCES, mentions.add, lambda done, of: progress("settled bets", done, of)
+    )
+    return Known(last, present, mentions, position, full)
+
+
+def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -> bool:
+    """Whether it is time to ask about everything anew; a narrowed run never is that."""
+    if last is None:
+        return True
+    if task.scope.narrowed:
+        return False
+    languages = set(task.scope.languages) if task.job == "translations" else set[str]()
+    overdue = (
+        last.refreshed_at is None or now - last.refreshed_at >= settings.api.refresh_hours * HOUR_SECONDS
+    )
+    return overdue or not languages <= set(last.languages)
+
+
+def _snapshot(task: Task, known: Known, outcome: Outcome, started: float, finished: float) -> Snapshot:
+    """Without its ends. A narrowed run leaves the next one to ask about all that it left out."""
+    last, narrowed = known.last, task.scope.narrowed
+    refreshed = started if known.full and not narrowed else last.refreshed_at if last else None
+    languages = task.scope.languages if task.job == "translations" else ()
+    moment = datetime.fromtimestamp(started, UTC)
+    return Snapshot(
+        job=task.job,
+        id=f"{moment:%Y%m%dT%H%M%S}.{moment.microsecond:06}Z-{uuid.uuid4().hex[:8]}",
+        started_at=started,
+        finished_at=finished,
+        refreshed_at=refreshed,
+        complete=not narrowed and not outcome.forbidden,
+        languages=last.languages if last and narrowed else languages,
+        forbidden=outcome.forbidden,
+        counts=outcome.counts,
+        position=(last.position if last else {}) if narrowed else known.position,
+    )
+
+
+def _records(outcome: Outcome, topic: str, codec: Codec, snapshot_id: str, now: float) -> list[Record]:
+    """What is to be written, each record let go as soon as it is encoded."""
+    moment = round(now * 1000)
+    records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
+    while outcome.written:
+        key, record = outcome.written.popitem()
+        records.append(Record(topic, key, codec.encode(record.to_avro(snapshot_id)), moment))
+    return records

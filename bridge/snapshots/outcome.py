@@ -1,0 +1,51 @@
+"""What the two jobs have in common: what they know before they ask, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bridge.snapshots.coverage import Covered
+from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.records import Counts, Offsets, Snapshot
+
+
+class Publishable(Protocol):
+    """A record of the job's topic, such as `Translation`."""
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+
+    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
+        """The datum of its value."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What Kafka told at the beginning of a run."""
+
+    last: Snapshot | None
+    present: Mapping[bytes, bytes]
+    """Key → value, of all records of the job's topic."""
+    mentions: Mentions
+    position: Offsets
+    """How far the settled bets were read."""
+    full: bool
+    """Whether everything is asked about anew."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What is to be published, and what is to be told about it."""
+
+    written: dict[bytes, Publishable]
+    """New and changed records. Emptied while they are encoded, so that they are not there twice."""
+    removed: set[bytes]
+    counts: dict[str, Counts]
+    forbidden: tuple[str, ...] = ()
+    """Paths of the endpoints to which the provider gave no right."""
+    coverage: list[Covered] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What a person should know: assumptions confirmed or refuted, oddities of the provider."""

@@ -1,0 +1,73 @@
+"""What a run says when it is over: for a person, for a script, and for metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.errors import Forbidden
+from bridge.snapshots.coverage import Covered
+from bridge.snapshots.records import Counts, Snapshot
+from bridge.text import utc
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One published snapshot, and how it came about."""
+
+    snapshot: Snapshot
+    full: bool
+    """Whether everything was asked about anew."""
+    bets: int
+    """Settled bets that were read to learn what to ask about."""
+    requests: int
+    seconds: float
+    """From the first question to the commit."""
+    coverage: list[Covered] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        """Records that were new or changed."""
+        return sum(counts.written for counts in self.snapshot.counts.values())
+
+    @property
+    def removed(self) -> int:
+        """Tombstones."""
+        return sum(counts.removed for counts in self.snapshot.counts.values())
+
+    def raise_if_forbidden(self) -> None:
+        """Raises Forbidden, one line an endpoint, when the provider gave no right to some."""
+        if paths := self.snapshot.forbidden:
+            raise Forbidden(
+                "\n".join(f"the provider gives no right to {path} (403): it is left out" for path in paths)
+                + "\nThe rest is published. Ask the provider for that right, or choose kinds with --kind."
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        """With its times in words."""
+        snapshot = self.snapshot
+        return {
+            "job": snapshot.job,
+            "snapshot": snapshot.id,
+            "startedAt": utc(snapshot.started_at),
+            "finishedAt": utc(snapshot.finished_at),
+            "refreshedAt": None if snapshot.refreshed_at is None else utc(snapshot.refreshed_at),
+            "seconds": round(self.seconds, 3),
+            "full": self.full,
+            "complete": snapshot.complete,
+            "languages": list(snapshot.languages),
+            "forbidden": list(snapshot.forbidden),
+            "bets": self.bets,
+            "requests": self.requests,
+            "written": self.written,
+            "removed": self.removed,
+            "kinds": {kind: _counts(counts) for kind, counts in snapshot.counts.items()},
+            "ends": {str(partition): offset for partition, offset in sorted(snapshot.ends.items())},
+            "coverage": {row.kind: row.as_json() for row in self.coverage},
+            "notes": self.notes,
+        }
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {"records": counts.records, "written": counts.written, "removed": counts.removed}

@@ -1,0 +1,71 @@
+"""A snapshot job that goes on: one run after the other, with health and metrics over HTTP meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from bridge import instant, kafka
+from bridge.avro.registry import RegistryUnavailable
+from bridge.config import Settings
+from bridge.errors import ApiError, NotOwner
+from bridge.log import get
+from bridge.snapshots.gather import Progress
+from bridge.snapshots.job import Task, run
+from bridge.snapshots.metrics import Seen
+from bridge.snapshots.report import Report
+from bridge.web.snapshots import make_app
+from bridge.wsgi import served
+
+_PASSING: Final = (ApiError, kafka.KafkaUnavailable, RegistryUnavailable, NotOwner)
+"""What may go better the next time, with nothing done by a person."""
+
+
+def run_every(
+    settings: Settings, task: Task, seconds: float, progress: Progress, stop: threading.Event
+) -> None:
+    """Run now, and then every so many seconds, until `stop` is set.
+
+    A run that takes longer is followed by the next at once. One that fails is told in the log and in the
+    metrics, and tried again when the next is due. Raises what a person has to mend, as `job.run`.
+    """
+    seen = Seen(task.job, at=instant.now().wall)
+
+    def moves(what: str, done: int, total: int) -> None:
+        seen.at, seen.doing = instant.now().wall, what
+        progress(what, done, total)
+
+    with served(make_app(seen), settings.web.host, settings.web.port):
+        while not stop.is_set():
+            due = instant.now().steady + seconds
+            seen.rests_until = None
+            try:
+                report = run(settings, task, moves, stop, patience=None)
+            except _PASSING as error:
+                seen.fail(str(error))
+                get().error("a snapshot failed, the last one stands", job=task.job, reason=str(error))
+            else:
+                if report is None:
+                    return
+                seen.publish(report)
+                _tell(report)
+            left = max(0.0, due - instant.now().steady)
+            seen.rests_until = instant.now().wall + left
+            stop.wait(left)
+
+
+def _tell(report: Report) -> None:
+    get().info(
+        "a snapshot is published",
+        job=report.snapshot.job,
+        snapshot=report.snapshot.id,
+        full=report.full,
+        written=report.written,
+        removed=report.removed,
+        requests=report.requests,
+        seconds=round(report.seconds, 1),
+    )
+    for path in report.snapshot.forbidden:
+        get().error("the provider gives no right to an endpoint, it is left out", endpoint=path)
+    for note in report.notes:
+        get().info("of the snapshot", note=note)

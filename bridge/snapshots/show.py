@@ -1,0 +1,134 @@
+"""How a run is shown: a bar for each thing asked about on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from bridge.instant import Clock
+from bridge.log import get
+from bridge.snapshots.coverage import Covered
+from bridge.snapshots.report import Report
+from bridge.snapshots.wants import Estimate
+from bridge.text import duration
+
+LINE_SECONDS: Final = 15.0
+
+
+class Bars:
+    """Takes the progress of a run. A context manager."""
+
+    def __init__(self, clock: Clock, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._clock = clock
+        self._told_at = clock().steady
+        self._tasks: dict[str, TaskID] = {}
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=self._console,
+        )
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._progress.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """So many of so many are done."""
+        if self._console.is_terminal:
+            if what not in self._tasks:
+                self._tasks[what] = self._progress.add_task(what, total=total)
+            self._progress.update(self._tasks[what], completed=done)
+        elif (now := self._clock().steady) - self._told_at >= LINE_SECONDS:
+            self._told_at = now
+            get().info("asking the provider", about=what, done=done, of=total)
+
+
+def report_as_table(report: Report) -> Group:
+    """What was published, and how much of the bets it covers."""
+    snapshot = report.snapshot
+    languages = snapshot.languages if report.coverage else ()
+    covered: dict[str, Covered] = {row.kind: row for row in report.coverage}
+    table = Table(header_style="bold", border_style="dim")
+    table.add_column("kind")
+    names = ["records", "written", "removed", *(["in bets", *languages] if covered else [])]
+    for name in names:
+        table.add_column(name, justify="right")
+    for kind, counts in snapshot.counts.items():
+        cells: list[str | Text] = [f"{counts.records:,}", _few(counts.written), _few(counts.removed)]
+        if row := covered.get(kind):
+            cells.append(f"{row.seen:,}")
+            cells += [_share(row.share(language)) for language in languages]
+        table.add_row(kind, *cells)
+    what = "all asked anew" if report.full else "what was new"
+    scope = "" if snapshot.complete else ", partial"
+    head = (
+        f"{snapshot.job} {snapshot.id}: {what}{scope}, {report.bets:,} bets read, "
+        f"{report.requests:,} requests, {duration(report.seconds)}"
+    )
+    lines = [Text(f"- {note}") for note in report.notes]
+    lines += [
+        Text(f"- {row.kind} lacks a language: {', '.join(row.missing)}")
+        for row in report.coverage
+        if row.missing
+    ]
+    return Group(Text(head), table, *lines)
+
+
+def plan_as_table(rows: Sequence[Estimate], per_second: float) -> Group:
+    """How many requests a run would make, and how long that takes."""
+    table = Table(header_style="bold", border_style="dim")
+    table.add_column("endpoint", overflow="fold")
+    table.add_column("at least", justify="right")
+    table.add_column("at most", justify="right")
+    for row in rows:
+        table.add_row(row.endpoint, f"{row.least:,}", "?" if row.most is None else f"{row.most:,}")
+    least, most = total(rows)
+    table.add_section()
+    table.add_row("all", f"{least:,}", "?" if most is None else f"{most:,}")
+    longest = "" if most is None else f" to {duration(most / per_second)}"
+    return Group(table, Text(f"at {per_second:g} requests a second: {duration(least / per_second)}{longest}"))
+
+
+def plan_as_json(rows: Sequence[Estimate], per_second: float) -> dict[str, Any]:
+    """The same for a script."""
+    least, most = total(rows)
+    return {
+        "endpoints": {row.endpoint: {"atLeast": row.least, "atMost": row.most} for row in rows},
+        "atLeast": least,
+        "atMost": most,
+        "requestsPerSecond": per_second,
+        "secondsAtLeast": least / per_second,
+        "secondsAtMost": None if most is None else most / per_second,
+    }
+
+
+def total(rows: Sequence[Estimate]) -> tuple[int, int | None]:
+    """Of all endpoints: at least, and at most where that is known."""
+    most = [row.most for row in rows]
+    return sum(row.least for row in rows), None if None in most else sum(x for x in most if x is not None)
+
+
+def _few(number: int) -> str:
+    return f"{number:,}" if number else "–"
+
+
+def _share(share: float) -> Text:
+    """Never rounded up to all of it."""
+    text = "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
+    return Text(text, "green" if share == 1 else "yellow")

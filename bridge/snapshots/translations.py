@@ -1,0 +1,86 @@
+"""The translations: what is asked, what is published of the answers, and how well it covers the bets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from bridge.avro.codec import Codec
+from bridge.config import ApiSettings
+from bridge.snapshots.coverage import cover
+from bridge.snapshots.difference import count, forgotten, merge, removed
+from bridge.snapshots.gather import Asks, Gatherer, Progress
+from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.records import KINDS, Translation, kind_of
+from bridge.snapshots.wants import Scope, Wants
+
+_MOST_NAMED: Final = 10
+
+
+class Translations:
+    """One run of the job. `codec` reads the records of its topic."""
+
+    def __init__(self, settings: ApiSettings, scope: Scope, codec: Codec, known: Known) -> None:
+        self._settings = settings
+        self._scope = scope
+        self._codec = codec
+        self._known = known
+        self.wants = Wants.of(scope, known.mentions, known.present, full=known.full)
+
+    async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
+        """Ask the provider. Raises ApiError and AuthError; nothing is published then."""
+        present, mentions = self._known.present, self._known.mentions
+        gatherer = Gatherer(asks, self._settings, self.wants, mentions.events, progress)
+        collected = await gatherer.run()
+        records = collected.records
+        told = set(KINDS) - gatherer.untouched
+        gone = removed({kind: ids for kind, ids in gatherer.gone.items() if kind in told}, records)
+        whole: set[bytes] = set()
+        if self._known.full and not self._scope.narrowed:
+            whole = {key for key in collected.whole if kind_of(key) in told}
+            if mentions.bets:
+                gone |= set(forgotten(present, self._read, mentions, told)) - records.keys()
+        merge(records, present, self._read, whole)
+        unnamed = {key for key, record in records.items() if not record.texts}
+
+        def lookup(key: bytes) -> Translation | None:
+            return None if key in gone else records.get(key) or self._present(key)
+
+        return Outcome(
+            written=dict(records),
+            removed=gone,
+            counts=count(present, records, gone),
+            forbidden=tuple(sorted(gatherer.forbidden)),
+            coverage=cover(mentions, self._scope.languages, lookup),
+            notes=self._notes(gatherer, unnamed),
+        )
+
+    def _read(self, value: bytes) -> Translation:
+        return Translation.from_avro(self._codec.decode(value))
+
+    def _present(self, key: bytes) -> Translation | None:
+        value = self._known.present.get(key)
+        return None if value is None else self._read(value)
+
+    def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes]) -> list[str]:
+        notes = [str(verdict) for verdict in gatherer.verdicts.values()]
+        if unknown := gatherer.unknown_events:
+            notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
+        if unnamed:
+            notes.append(f"{len(unnamed):,} events have no name, {_some(key.decode() for key in unnamed)}")
+        told = gatherer.collected.languages
+        if others := {x: n for x, n in told.items() if x not in self._settings.languages}:
+            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MOST_NAMED])
+            notes.append(
+                f"texts in languages that are not in api.languages: {most}; if one is another name of a "
+                "language there, say so with api.language_keys"
+            )
+        silent = [x for x in self._scope.languages if x not in told]
+        if silent and told:
+            notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
+        return notes
+
+
+def _some(things: Iterable[object]) -> str:
+    first = sorted(map(str, things))[:_MOST_NAMED]
+    return f"such as {', '.join(first)}"

@@ -1,0 +1,46 @@
+"""Health and metrics of a snapshot job that goes on, over HTTP."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+from bridge import instant
+from bridge.instant import Clock
+from bridge.snapshots.metrics import Seen, exposition
+from bridge.text import utc
+from bridge.web.pages import Answer, application, well_or_not
+
+
+def make_app(seen: Seen, clock: Clock = instant.now) -> WSGIApplication:
+    """The application: `/healthz`, `/readyz` and `/metrics`, as the main job has them.
+
+    Healthy is a job that moves, or rests until its next run; ready one whose last run has published.
+    """
+
+    def healthz(environ: WSGIEnvironment) -> Answer:
+        return _told(not seen.stuck(clock().wall))
+
+    def readyz(environ: WSGIEnvironment) -> Answer:
+        return _told(not seen.stuck(clock().wall) and seen.last is not None and not seen.failure)
+
+    def metrics(environ: WSGIEnvironment) -> Answer:
+        body, content_type = exposition(seen, clock().wall, environ.get("HTTP_ACCEPT", ""))
+        return Answer(HTTPStatus.OK, content_type, body)
+
+    def _told(ok: bool) -> Answer:
+        last = seen.last and seen.last.snapshot
+        return well_or_not(
+            ok,
+            {
+                "reason": seen.stuck(clock().wall) or seen.failure,
+                "job": seen.job,
+                "doing": seen.doing,
+                "snapshot": last and last.id,
+                "finishedAt": last and utc(last.finished_at),
+                "complete": last and last.complete,
+                "nextAt": None if seen.rests_until is None else utc(seen.rests_until),
+            },
+        )
+
+    return application({"/healthz": healthz, "/readyz": readyz, "/metrics": metrics})

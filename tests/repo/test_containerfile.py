@@ -1,0 +1,101 @@
+"""The Containerfile: what can be known of it without building it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.repo.manifests import pods
+from tests.repo.source import ROOT
+
+FILE = ROOT / "Containerfile"
+TEXT = re.sub(r"\\\n\s*", "", FILE.read_text("utf-8"))
+"""Each instruction on one line."""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def instructions(name: str, text: str = TEXT) -> list[str]:
+    """What follows the name of an instruction, wherever it stands."""
+    return re.findall(rf"^{name} (.+)$", text, re.MULTILINE)
+
+
+def test_hadolint_finds_nothing() -> None:
+    """No instruction is wrong, deprecated or known to be a bad idea."""
+    hadolint = Path(sys.executable).parent / "hadolint"
+    if not hadolint.exists():
+        pytest.skip("there is no hadolint for this platform")
+    ran = subprocess.run([hadolint, str(FILE)], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_what_is_copied_is_there() -> None:
+    """And is let through to the build; nothing else is."""
+    sources = {
+        s.rstrip("/") for copy in instructions("COPY") if "--from" not in copy for s in copy.split()[:-1]
+    }
+    assert all((ROOT / source).exists() for source in sources)
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert ignored[ignored.index("*") :] == [
+        "*",
+        *(f"!{source}" for source in _in_order(sources)),
+        "**/__pycache__",
+    ]
+
+
+def _in_order(sources: set[str]) -> list[str]:
+    """Folders first, as they stand in the file that lets them through."""
+    return sorted(sources, key=lambda source: ((ROOT / source).is_file(), source))
+
+
+def test_what_is_installed_is_locked() -> None:
+    """The lock has all that the package needs and what builds it, and pip insists on its hashes."""
+    name = re.compile(r"^[a-z0-9-]+", re.MULTILINE)
+    needed = {found for line in PROJECT["dependencies"] for found in name.findall(line)}
+    assert needed <= set(name.findall(_lock("runtime")))
+    assert re.search(r"^setuptools==\S+ \\$", _lock("dev"), re.MULTILINE)
+    for command in [c for run in instructions("RUN") for c in run.split(" && ") if " install " in c]:
+        assert "--require-hashes" in command or "--no-deps" in command
+
+
+def _lock(name: str) -> str:
+    return (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
+
+
+def test_python_is_one_that_the_package_supports() -> None:
+    """The same in both stages, by a tag that says which."""
+    [image] = {stage.split()[0] for stage in instructions("FROM")}
+    match = re.fullmatch(r"python:(3\.\d+)-slim-\w+", image)
+    assert match is not None
+    assert f"Programming Language :: Python :: {match[1]}" in PROJECT["classifiers"]
+
+
+def test_it_runs_the_bridge_as_the_user_that_the_manifests_name() -> None:
+    """The entry point is the package's own command, without a shell; the user is a number, and not root."""
+    last_stage = TEXT.rpartition("\nFROM ")[2]
+    [entry] = instructions("ENTRYPOINT", last_stage)
+    [command] = instructions("CMD", last_stage)
+    [user] = instructions("USER", last_stage)
+    assert json.loads(entry) == [
+        name for name, place in PROJECT["scripts"].items() if place == "bridge.cli:main"
+    ]
+    assert json.loads(command) == ["run"]
+    users = {"{runAsUser}:{runAsGroup}".format(**pod["spec"]["securityContext"]) for pod in pods().values()}
+    assert users == {user}
+    assert user.split(":")[0] != "0"
+
+
+def test_the_labels_say_what_the_package_says() -> None:
+    """Name, description and licence."""
+    [labels] = instructions("LABEL")
+    said = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]*)"', labels))
+    assert said == {
+        "title": PROJECT["name"],
+        "description": PROJECT["description"],
+        "licenses": PROJECT["license"],
+    }

@@ -1,0 +1,286 @@
+"""The Kubernetes manifests: valid, hardened, and in agreement with what they run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import typer
+import yaml
+
+from bridge import __version__, health, topics
+from bridge.cli import app
+from bridge.config import Settings, load
+from bridge.errors import AuthError, Forbidden, SettingsError, SinkBroken, TopologyError
+from bridge.web.app import make_app
+from tests.repo.manifests import (
+    K8S,
+    RESOURCES,
+    ROOTS,
+    TOPICS,
+    Resource,
+    build,
+    environment,
+    kustomization,
+    of_kind,
+    pods,
+)
+
+README = (K8S / "README.md").read_text("utf-8")
+VERSIONS = ["1.31", "1.36"]
+"""Of Kubernetes: the oldest that has all that is used, and a recent one."""
+NEEDS = {
+    "bridge": ("feed.base_url", "kafka.bootstrap_servers", "registry.url"),
+    "translations": ("api.base_url", "kafka.bootstrap_servers", "registry.url"),
+    "currencies": ("api.base_url", "kafka.bootstrap_servers", "registry.url"),
+}
+"""Component → settings without which its command does not start."""
+PODS = pods()
+each_pod = pytest.mark.parametrize("component", NEEDS)
+
+
+def spec(component: str) -> Resource:
+    """Of the pods of a component."""
+    found: Resource = PODS[component]["spec"]
+    return found
+
+
+def container(component: str) -> Resource:
+    """The only one of them."""
+    [only] = spec(component)["containers"]
+    found: Resource = only
+    return found
+
+
+@pytest.fixture
+def settings(component: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """What a component reads from the environment that its pods give it."""
+    for name in [name for name in os.environ if name.startswith("BRIDGE_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment(PODS[component]).items():
+        monkeypatch.setenv(name, value)
+    return load()
+
+
+# As Kubernetes sees them.
+
+
+def test_no_manifest_is_forgotten() -> None:
+    """Each file but the README is part of what is applied."""
+    used = {file for root in ROOTS for file in build(root).files}
+    assert {file for file in K8S.rglob("*") if file.is_file()} - used == {K8S / "README.md"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda r: f"{r['kind']}-{r['metadata']['name']}")
+def test_a_resource_is_what_its_kind_allows(resource: Resource, version: str) -> None:
+    """Against the schemas of Kubernetes itself, which know every field."""
+    kubernetes_validate.validate(resource, version, strict=True)
+
+
+@pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.name)
+def test_kustomize_builds_what_is_tested_here(folder: Path) -> None:
+    """The same resources, each as its kind allows."""
+    found = shutil.which("kustomize"), shutil.which("kubectl")
+    command = [found[0], "build"] if found[0] else [found[1], "kustomize"] if found[1] else None
+    if command is None:
+        pytest.skip("neither kustomize nor kubectl is here")
+    ran = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=True)
+    built = list(yaml.safe_load_all(ran.stdout))
+    names = {(r["kind"], _unhashed(r)) for r in built}
+    assert names == {(r["kind"], r["metadata"]["name"]) for r in build(folder).resources}
+    for resource in built:
+        if resource["kind"] != "KafkaTopic":
+            kubernetes_validate.validate(resource, VERSIONS[-1], strict=True)
+    referred = {s["configMapRef"]["name"] for r in built for s in _sources(r)}
+    assert referred == {r["metadata"]["name"] for r in built if r["kind"] == "ConfigMap"}
+
+
+def _unhashed(resource: Resource) -> str:
+    """The name without the hash that kustomize adds to those of the ConfigMaps."""
+    name: str = resource["metadata"]["name"]
+    return name.rpartition("-")[0] if resource["kind"] == "ConfigMap" else name
+
+
+def _sources(node: Any) -> Iterator[Resource]:
+    """Whatever containers take variables from, anywhere in a resource."""
+    if isinstance(node, dict):
+        yield from node.get("envFrom", ())
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from _sources(part)
+
+
+def test_selectors_meet_the_pods_of_the_bridge_and_no_other() -> None:
+    """Those of the Deployment, its spread, the budget and the Service."""
+    [deployment] = of_kind("Deployment").values()
+    [service] = of_kind("Service").values()
+    [budget] = of_kind("PodDisruptionBudget").values()
+    spread = [c["labelSelector"] for c in spec("bridge")["topologySpreadConstraints"]]
+    selectors = [
+        s["matchLabels"] for s in (deployment["spec"]["selector"], budget["spec"]["selector"], *spread)
+    ]
+    for selector in (*selectors, service["spec"]["selector"]):
+        met = {name for name, pod in PODS.items() if selector.items() <= pod["metadata"]["labels"].items()}
+        assert met == {"bridge"}
+
+
+# What they run, and how it is set up.
+
+
+@each_pod
+def test_the_image_is_the_placeholder_in_this_version(component: str) -> None:
+    """Named once for all, so that one line says where it really is."""
+    assert container(component)["image"] == "settlement-bridge"
+    assert kustomization(K8S)["images"] == [{"name": "settlement-bridge", "newTag": __version__}]
+
+
+@each_pod
+def test_the_arguments_are_a_command(component: str) -> None:
+    """With options that it has."""
+    name, *options = container(component)["args"]
+    group: Any = typer.main.get_command(app)
+    group.commands[name].make_context(name, options)
+
+
+@each_pod
+def test_the_settings_are_settings(component: str, settings: Settings) -> None:
+    """All that a pod is given loads, and nothing is missing that its command needs."""
+    settings.need(*NEEDS[component])
+
+
+@each_pod
+def test_secrets_are_files_of_mounted_secrets(component: str) -> None:
+    """None is in a variable, and each file is one that the README says how to make."""
+    volumes = {volume["name"]: volume["secret"]["secretName"] for volume in spec(component)["volumes"]}
+    mounted = {m["mountPath"]: volumes.pop(m["name"]) for m in container(component)["volumeMounts"]}
+    assert not volumes
+    given = environment(PODS[component])
+    assert not [name for name in given if re.search(r"(PASSWORD|TOKEN|SECRET|AUTH_VALUE)$", name)]
+    files = [Path(value) for name, value in given.items() if re.search(r"(_FILE|_LOCATION)$", name)]
+    assert {str(file.parent) for file in files} == mounted.keys()
+    for file in files:
+        assert file.name in made_by_hand()[mounted[str(file.parent)]]
+
+
+def made_by_hand() -> dict[str, set[str]]:
+    """Secret → its files, by the commands in the README."""
+    commands = re.findall(r"create secret generic (\S+)((?:[^\n]*\\\n)*[^\n]*)", README)
+    return {name: set(re.findall(r"--from-file=([\w.-]+)=", files)) for name, files in commands}
+
+
+def test_no_secret_is_committed() -> None:
+    """They are made by hand, or by what a cluster has for it."""
+    assert of_kind("Secret") == {}
+
+
+@each_pod
+def test_a_pod_may_do_nothing_that_it_need_not(component: str) -> None:
+    """No root, no writing, no capability, no token, nothing in its environment that nobody asked for."""
+    pod = spec(component)
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 10001,
+        "runAsGroup": 10001,
+        "fsGroup": 10001,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container(component)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert all(mount["readOnly"] for mount in container(component)["volumeMounts"])
+    asked, allowed = (container(component)["resources"][key] for key in ("requests", "limits"))
+    assert asked.keys() == allowed.keys() == {"cpu", "memory", "ephemeral-storage"}
+
+
+@pytest.mark.parametrize("component", ["bridge"])
+def test_probes_and_scrapers_find_what_is_served(component: str, settings: Settings) -> None:
+    """Paths and port are those of the bridge, which listens where they can reach it."""
+    [port] = container(component)["ports"]
+    [scraped] = of_kind("Service")["settlement-bridge"]["spec"]["ports"]
+    assert settings.web.host == "0.0.0.0"
+    assert settings.web.port == port["containerPort"] == scraped["port"]
+    live, ready = (container(component)[f"{kind}Probe"] for kind in ("liveness", "readiness"))
+    assert {live["httpGet"]["port"], ready["httpGet"]["port"], scraped["targetPort"]} == {port["name"]}
+    assert (live["httpGet"]["path"], ready["httpGet"]["path"]) == ("/healthz", "/readyz")
+    assert {"/healthz", "/readyz"} <= pages(settings)
+    # A pause of the event loop that the bridge itself forgives must not end in a restart.
+    assert live["periodSeconds"] * (live["failureThreshold"] - 1) > health.LOOP_SECONDS
+
+
+def pages(settings: Settings) -> set[str]:
+    """What the bridge serves, by its own list."""
+    request: dict[str, Any] = {"PATH_INFO": "/"}
+    setup_testing_defaults(request)
+    no_view: Any = lambda: None  # noqa: E731  # the list shows nothing of it
+    [body] = make_app(no_view, settings)(request, lambda *_: lambda _: None)
+    return set(body.decode().split())
+
+
+@pytest.mark.parametrize("job", ["translations", "currencies"])
+def test_a_snapshot_is_not_tried_again_where_a_person_has_to_act(job: str) -> None:
+    """And never runs beside another of its kind, nor for ever."""
+    cron = of_kind("CronJob")[f"settlement-bridge-{job}"]["spec"]
+    assert cron["concurrencyPolicy"] == "Forbid"
+    inner = cron["jobTemplate"]["spec"]
+    assert inner["activeDeadlineSeconds"] > 0
+    [given_up] = [rule for rule in inner["podFailurePolicy"]["rules"] if rule["action"] == "FailJob"]
+    assert given_up["onExitCodes"] == {
+        "containerName": container(job)["name"],
+        "operator": "In",
+        "values": [e.exit_code for e in (SettingsError, AuthError, Forbidden, TopologyError, SinkBroken)],
+    }
+
+
+# Topics.
+
+
+@pytest.mark.parametrize("component", ["bridge"])
+def test_the_topics_are_the_declared_ones(component: str, settings: Settings) -> None:
+    """Name, partitions and settings, as the bridge itself would create them with so many copies."""
+    for declared in (topics.declare(settings), topics.declare(Settings())):
+        assert [shape(resource) for resource in TOPICS] == [
+            (topic.name, topic.partitions, topics.as_created(topic, 3)) for topic in declared.all()
+        ]
+
+
+def shape(resource: Resource) -> tuple[str, int, dict[str, str]]:
+    """Name, partitions and settings of a KafkaTopic of three copies; it says nothing else."""
+    assert (resource["apiVersion"], resource["kind"]) == ("kafka.strimzi.io/v1", "KafkaTopic")
+    assert resource.keys() == {"apiVersion", "kind", "metadata", "spec"}
+    asked = resource["spec"]
+    assert asked.keys() == {"partitions", "replicas", "config"}
+    assert asked["replicas"] == 3
+    config = {name: str(value) for name, value in asked["config"].items()}
+    return resource["metadata"]["name"], asked["partitions"], config
+
+
+def test_topics_and_programs_name_the_same_cluster() -> None:
+    """Strimzi's name of the brokers begins with that of the cluster."""
+    [labels] = kustomization(K8S / "topics")["labels"]
+    brokers = environment(PODS["bridge"])["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"]
+    assert brokers == f"{labels['pairs']['strimzi.io/cluster']}-kafka-bootstrap:9093"
+
+
+def test_the_example_in_the_readme_changes_what_there_is() -> None:
+    """The image and the ConfigMaps that it names are ours, and what it sets are settings."""
+    [example] = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)]
+    assert {image["name"] for image in example["images"]} == {"settlement-bridge"}
+    assert {generator["behavior"] for generator in example["configMapGenerator"]} == {"merge"}
+    for generator in example["configMapGenerator"]:
+        given = of_kind("ConfigMap")[generator["name"]]["data"]
+        names = {literal.partition("=")[0] for literal in generator["literals"]}
+        assert names <= given.keys()
