@@ -5,9 +5,10 @@ JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
+QUIX   := $(VENV)/quix-join
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit chaos mutants check lock clean
+.PHONY: help setup demo quix-join test test-unit chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +28,15 @@ $(STAMP): pyproject.toml requirements/dev.txt
 
 demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
+
+quix-join: setup $(QUIX)/.set-up ## bets joined with their names by Quix Streams, live; SECONDS=60 ends by itself
+	@$(BIN)/python examples/quix-join/demo.py --python $(QUIX)/bin/python $(if $(SECONDS),--seconds $(SECONDS))
+
+$(QUIX)/.set-up: examples/quix-join/requirements.txt
+	@echo "setting up $(QUIX), about 130 MB" >&2
+	@test -x $(QUIX)/bin/python || $(PYTHON) -m venv $(QUIX)
+	@$(QUIX)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 test: setup ## all tests, on a real Kafka and a real registry; JOBS=1 runs one at a time
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
@@ -61,6 +71,8 @@ lock: setup ## write the requirement files anew, with hashes and without address
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --group mutation \
 		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
+	@$(BIN)/uv pip compile examples/quix-join/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -o examples/quix-join/requirements.txt $(UPGRADE)
 
 clean: ## stop the embedded Kafka and remove everything that make has made here
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down

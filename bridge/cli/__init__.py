@@ -11,7 +11,7 @@ import orjson
 import typer
 
 from bridge import __version__, log
-from bridge.cli import look, trial
+from bridge.cli import look, snapshots, trial
 from bridge.cli.output import Config, Json, print_json
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, TopologyError
@@ -21,8 +21,8 @@ app = typer.Typer(
     help="Owns a sportsbook's settlement feed and turns it into Kafka: exactly once, with no silent gap.",
     epilog="Settings: environment variables BRIDGE_SECTION__NAME, or a TOML file given by --config; "
     "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
-    "2 wrong settings, 3 credentials refused, 5 a gap, 6 topics or schemas, 7 embedded Kafka, "
-    "8 Kafka refuses, 9 a clock is wrong, 130 Ctrl-C.",
+    "2 wrong settings, 3 credentials refused, 4 a right is missing, 5 a gap, 6 topics or schemas, "
+    "7 embedded Kafka, 8 Kafka refuses, 9 a clock is wrong, 10 no translations or currencies, 130 Ctrl-C.",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,
@@ -81,6 +81,10 @@ def run(
 
     log.configure(verbose=verbose)
     serve(load(config))
+
+
+app.command()(snapshots.translations)
+app.command()(snapshots.currencies)
 
 
 @app.command()
@@ -197,6 +201,7 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
             typer.echo(f"{name}: schema {schema_id}")
 
 
+app.command()(look.replay)
 app.command()(look.limits)
 app.command()(look.gaps)
 app.command()(look.doctor)

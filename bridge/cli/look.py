@@ -1,4 +1,4 @@
-"""Commands that look, and change nothing: doctor, limits and gaps."""
+"""Commands that look, and change nothing: doctor, limits, gaps and replay."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import Annotated
 
+import orjson
 import typer
 
 from bridge.cli.output import Config, Json, print_json
@@ -88,3 +89,33 @@ def gaps(
     else:
         for gap in found:
             typer.echo(gap_as_line(gap))
+
+
+def replay(
+    config: Config = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="The first moment; the oldest record by default."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="The first moment after it; now by default.")
+    ] = None,
+    bet: Annotated[
+        str | None, typer.Option("--bet", metavar="ID", help="Every version of this bet, and no other.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print whole records, one JSON object a line.")
+    ] = False,
+) -> None:
+    """Print settled bets received between two times, in the order of their receipt, and end.
+
+    A TIME has its zone, such as 2026-01-31T12:00:00Z, or is an age: 2h is two hours ago. Of a bet that was
+    settled again, every version is printed that the topic still has.
+    """
+    from bridge import instant
+    from bridge import replay as _replay
+    from bridge.readers import bet_as_json, bet_as_line
+
+    window = _replay.parse_window(from_, to, instant.now().wall)
+    for found in _replay.replay(load(config), window, bet):
+        typer.echo(orjson.dumps(bet_as_json(found)) if json else bet_as_line(found))

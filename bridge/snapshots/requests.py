@@ -19,7 +19,7 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError
 from bridge.snapshots.records import Listed
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 MOST_IDS: Final = 100
 """In one collection of a templates endpoint (interface, "Limits")."""
@@ -94,21 +94,21 @@ class CurrencyPrecision(TypedDict):
 
 
 @dataclass(frozen=True)
-class Request(Generic[T]):
+class Request(Generic[T_co]):
     """A question, with the shape of its answer."""
 
     endpoint: str
     """Its path as the interface writes it, without what it asks about."""
     target: str
     """Path and query, to be added to the base address."""
-    answer: TypeAdapter[T]
+    answer: TypeAdapter[T_co]
     may_be_missing: bool = False
     """Whether the interface has a 404 there."""
 
     def __str__(self) -> str:
         return f"GET {self.target}"
 
-    def read(self, body: bytes) -> T:
+    def read(self, body: bytes | bytearray) -> T_co:
         """The answer in a body. Raises ApiError, which names the endpoint, the ids and the field."""
         try:
             content = orjson.loads(body)
@@ -215,5 +215,6 @@ class Questions:
 
 
 def _with(path: str, query: Iterable[tuple[str, str]]) -> str:
-    encoded = urlencode(list(query), safe=",")
+    # A space is %20: what reads + as one in a query is common, but not certain.
+    encoded = urlencode(list(query), safe=",", quote_via=quote)
     return f"{path}?{encoded}" if encoded else path

@@ -1,0 +1,160 @@
+"""`bridge replay` on a real Kafka, of what a bridge wrote there and of what was made up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Message, Producer
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Place, assert_exact, until
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "settled-bet.record.json"
+PARTITIONS = 6
+
+
+def words(milliseconds: float) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
+
+
+def replayed(place: Place, *arguments: str) -> list[dict[str, Any]]:
+    """What `bridge replay --json` prints."""
+    ran = place.run("replay", "--json", *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def places(found: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Partition and offset of what was printed, in that order."""
+    return [(bet["partition"], bet["offset"]) for bet in found]
+
+
+def place_of(message: Message) -> tuple[int, int]:
+    return message.partition() or 0, message.offset() or 0
+
+
+def prepared(place: Place, event_name: str = "Malmö – Gent") -> bytes:
+    """A settled bet, as bytes that can be written to the place's topic, which is made."""
+    assert place.run("topics", "apply").returncode == 0
+    registered = place.run("schemas", "register", "--json")
+    assert registered.returncode == 0, registered.stderr
+    datum = json.loads(EXAMPLE.read_text("utf-8"))
+    datum["selections"][0]["event"]["name"] = event_name
+    schema_id = json.loads(registered.stdout)[f"{place.prefix}.bets-value"]
+    return Codec(load("settled-bet"), schema_id).encode(datum)
+
+
+class Writer:
+    """Somebody who writes to the topic of bets in transactions; it begins with one."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self._topic = f"{place.prefix}.bets"
+        self.producer = Producer(
+            {
+                "bootstrap.servers": place.cluster.bootstrap_servers,
+                "transactional.id": f"{place.prefix}.{name}",
+                "message.max.bytes": 10_000_000,
+                "log_level": 0,
+            }
+        )
+        self.producer.init_transactions(20)
+        self.producer.begin_transaction()
+
+    def write(self, partition: int, key: str, value: bytes | None, at: float = 0) -> None:
+        """Add a record with a timestamp in milliseconds."""
+        self.producer.produce(self._topic, value, key, partition=partition, timestamp=round(at))
+        assert self.producer.flush(20) == 0
+
+
+async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
+    """All of it and nothing else, by receipt, from the first moment to before the last; and one bet alone."""
+    async with Simulator(SimulatorSettings(port=0, rate=150, history_seconds=3, resettle=0.2)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+    bets = await asyncio.to_thread(place.read, "bets")
+    times = sorted(bet.timestamp()[1] for bet in bets)
+    first, last = times[len(times) // 4], times[len(times) * 3 // 4]
+    inside = [bet for bet in bets if first <= bet.timestamp()[1] < last]
+    assert 0 < len(inside) < len(bets)
+
+    found = replayed(place, "--from", words(first), "--to", words(last))
+    assert sorted(places(found)) == sorted(map(place_of, inside))
+    stamps = [bet["timestamp"] for bet in found]
+    assert stamps == sorted(stamps)
+    assert len({bet["partition"] for bet in found}) == PARTITIONS
+    assert replayed(place, "--to", words(times[0])) == []
+
+    everything = replayed(place)
+    assert sorted(places(everything)) == sorted(map(place_of, bets))
+    bet_id, versions = Counter(bet["key"] for bet in everything).most_common(1)[0]
+    assert versions > 1
+    one = replayed(place, "--from", "1h", "--bet", bet_id)
+    assert one == [bet for bet in everything if bet["key"] == bet_id]
+    assert [bet["value"]["settlementVersion"] for bet in one] == list(range(1, versions + 1))
+    lines = place.run("replay", "--bet", bet_id).stdout.splitlines()
+    assert [line.split("  ")[1:3] for line in lines] == [[bet_id, f"v{n + 1}"] for n in range(versions)]
+
+
+def test_other_transactions_neither_show_nor_hold_up(place: Place) -> None:
+    """What was aborted never comes; behind one that is open all ends, and before it nothing is missing."""
+    value, now = prepared(place), time.time() * 1000
+    good = Writer(place, "good")
+    for partition in range(PARTITIONS):
+        good.write(partition, f"good-{partition}", value, now)
+    good.producer.commit_transaction(20)
+    aborted, opened, hidden = (Writer(place, name) for name in ("aborted", "opened", "hidden"))
+    for partition in range(PARTITIONS):
+        aborted.write(partition, "aborted", value, now + 1)
+    aborted.producer.abort_transaction(20)
+    for partition in range(1, PARTITIONS):
+        opened.write(partition, "opened", value, now + 2)
+    for partition in range(PARTITIONS):
+        hidden.write(partition, "hidden", value, now + 3)
+    hidden.producer.commit_transaction(20)
+
+    visible = [f"good-{partition}" for partition in range(PARTITIONS)]
+    assert sorted(bet["key"] for bet in replayed(place)) == [*visible, "hidden"]
+    opened.producer.commit_transaction(20)
+    shown = Counter(bet["key"] for bet in replayed(place))
+    assert shown == {**dict.fromkeys(visible, 1), "opened": PARTITIONS - 1, "hidden": PARTITIONS}
+
+
+def test_bets_come_by_time_however_they_are_spread(place: Place) -> None:
+    """Also where more is there than is read ahead, and another owner's clock was behind; no tombstones."""
+    value = prepared(place, "x" * 1_500_000)
+    begin = time.time() * 1000 - 600_000
+    writer = Writer(place, "writer")
+    spread = {0: [0, 50, 51, 52], 1: [10, 11, 12, 90], 3: [5, 40, 33, 60, 57]}  # seconds
+    for partition, moments in spread.items():
+        writer.write(partition, "removed", None, begin + 20_000)
+        for at in moments:
+            writer.write(partition, f"{partition}-{at}", value, begin + at * 1000)
+    writer.producer.commit_transaction(20)
+    found = replayed(place, "--from", words(begin + 5_000), "--to", words(begin + 60_000))
+    assert [bet["key"] for bet in found] == [
+        *("3-5", "1-10", "1-11", "1-12", "3-40", "3-33", "0-50", "0-51", "0-52", "3-57")
+    ]
+
+
+def test_what_cannot_be_replayed_says_why(place: Place) -> None:
+    """Times that are none or the wrong way round, and a topic that is not there."""
+    for arguments, code, reason in (
+        (["--from", "noon"], 2, "'noon' is no moment"),
+        (["--from", "1h", "--to", "2h"], 2, "--from 1h is not before --to 2h"),
+        ([], 6, f"there is no topic {place.prefix}.bets. Run `bridge topics apply`"),
+    ):
+        ran = place.run("replay", *arguments)
+        assert (ran.returncode, ran.stdout) == (code, "")
+        assert reason in ran.stderr

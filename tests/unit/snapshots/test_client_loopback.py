@@ -1,0 +1,226 @@
+"""The client and the simulated provider on a loopback socket, and what only a socket can do."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import SecretStr
+
+from bridge.config import ApiSettings
+from bridge.errors import ApiError, AuthError, BridgeError, Forbidden
+from bridge.simulator.faults import ClockJump
+from bridge.simulator.rest_faults import RestFault
+from bridge.simulator.rest_policy import RestPolicy
+from bridge.simulator.rest_routes import ENDPOINTS
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from bridge.simulator.world import Sizes
+from bridge.snapshots.client import Client
+from bridge.snapshots.records import LISTED
+from bridge.snapshots.requests import Questions, Request
+from tests.unit.snapshots.provider import api
+
+SIZES = Sizes(sports=3, regions=3, leagues=5, competitors=20, events=3)
+
+
+def simulator(**policy: Any) -> Simulator:
+    settings = {"rate": 100_000, "burst": 100_000, **policy}
+    return Simulator(SimulatorSettings(port=0, sizes=SIZES, api=RestPolicy(**settings)))
+
+
+def toward(provider: Simulator, **changes: Any) -> ApiSettings:
+    token = provider.rest.tokens.mint(provider.clock())
+    if "token_file" not in changes:
+        changes = {"token": SecretStr(token), **changes}
+    return api(**{"base_url": provider.url, "requests_per_second": 10_000.0, "attempts": 1, **changes})
+
+
+def everything(provider: Simulator, settings: ApiSettings) -> list[Request[Any]]:
+    """A question for each of the 15 endpoints."""
+    questions = Questions(settings)
+    known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
+    event, template = known["event"].id, known["market-type-template"]
+    return [
+        *(questions.listed(kind, "sv") for kind in LISTED),
+        *(questions.single(kind, known[kind].id) for kind in LISTED),
+        questions.event(event),
+        questions.markets(event, "sv"),
+        questions.all_markets(event),
+        questions.selection_templates([known["selection-template"].id]),
+        questions.market_type_templates(cast(int, template.relations["sportId"]), [template.id]),
+        questions.active_currencies(1),
+        questions.currency_precision("EUR"),
+    ]
+
+
+async def test_each_endpoint_answers() -> None:
+    """All 15 of them, each with something in it."""
+    async with simulator() as provider, Client(settings := toward(provider)) as client:
+        answers = await asyncio.gather(*(client.ask(request) for request in everything(provider, settings)))
+        assert all(answers)
+        assert {exchange.endpoint for exchange in provider.rest.requests} == set(ENDPOINTS)
+        assert {exchange.status for exchange in provider.rest.requests} == {200}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (400, ApiError, "answered HTTP 400: "),
+        (401, AuthError, "HTTP 401: "),
+        (403, Forbidden, "the token gives no right to /api/"),
+        (404, ApiError, "answered HTTP 404: "),
+        (429, ApiError, "failed, tried once; at last: HTTP 429: "),
+        (500, ApiError, "failed, tried once; at last: HTTP 500: "),
+    ],
+)
+async def test_each_status_at_each_endpoint(status: int, error: type[BridgeError], said: str) -> None:
+    """Has its error, which names the request; only a 404 that the interface has is an answer."""
+    async with simulator() as provider:
+        settings = toward(provider)
+        provider.rest.inject(RestFault(status=status, times=None))
+        for request in everything(provider, settings):
+            async with Client(settings) as client:
+                if status == 404 and request.may_be_missing:
+                    assert await client.ask(request) is None
+                    continue
+                with pytest.raises(error) as caught:
+                    await client.ask(request)
+            assert type(caught.value) is error
+            assert said in str(caught.value)
+            assert request.target in str(caught.value)
+
+
+async def test_the_configured_rate_provokes_no_refusal() -> None:
+    """Measured by the provider, whose bucket holds little more than one."""
+    async with simulator(rate=500, burst=5) as provider:
+        settings = toward(provider, requests_per_second=500.0, concurrency=8)
+        request = Questions(settings).single("sport", 1)
+        async with Client(settings) as client:
+            await asyncio.gather(*(client.ask(request) for _ in range(100)))
+        assert [exchange.status for exchange in provider.rest.requests] == [200] * 100
+
+
+async def test_an_expired_token_is_replaced_in_its_file(tmp_path: Path) -> None:
+    """The next request takes the new one; before that it says by what setting to give it."""
+    file = tmp_path / "token"
+    async with simulator() as provider:
+        settings = toward(provider, token_file=file)
+        request = Questions(settings).listed("sport", "en")
+        _put(file, provider.rest.tokens.mint(provider.clock()))
+        async with Client(settings) as client:
+            before = await client.ask(request)
+            provider.inflict(ClockJump(by=90_000))
+            with pytest.raises(
+                AuthError, match="BRIDGE_API__TOKEN_FILE; this one says that it is valid until"
+            ):
+                await client.ask(request)
+            _put(file, provider.rest.tokens.mint(provider.clock()))
+            assert await client.ask(request) == before
+        assert [exchange.status for exchange in provider.rest.requests] == [200, 401, 401, 200]
+
+
+def _put(file: Path, token: str) -> None:
+    file.write_text(token)
+
+
+def whole(body: bytes, *headers: str) -> bytes:
+    """A response that may be followed by another on its connection."""
+    lines = ["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+class Server:
+    """Answers each request with the next of its raw responses; closes behind one that is not whole."""
+
+    def __init__(self, responses: Sequence[bytes]) -> None:
+        self._responses = list(responses)
+        self.connections: list[asyncio.Task[None] | None] = []
+        self.answered, self.gone = asyncio.Event(), asyncio.Event()
+        """A response was sent; a client has closed its connection."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append(asyncio.current_task())
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            response = self._responses.pop(0)
+            writer.write(response)
+            self.answered.set()
+            if b"Content-Length: 99" in response:
+                break
+        else:
+            self.gone.set()
+        writer.close()
+
+
+@asynccontextmanager
+async def serving(*responses: bytes) -> AsyncIterator[tuple[Server, ApiSettings]]:
+    """A server of these responses, and settings that lead there."""
+    server = Server(responses)
+    async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listening:
+        host, port = listening.sockets[0].getsockname()
+        yield server, api(base_url=f"http://{host}:{port}", requests_per_second=10_000.0)
+        await asyncio.gather(*filter(None, server.connections))
+
+
+async def at_once(seconds: float) -> None:
+    """For waits that nobody needs to live through."""
+    await asyncio.sleep(min(seconds, 0.001))
+
+
+SPORT = b'{"id": 1, "translations": {"en": "Football"}}'
+
+
+async def test_a_connection_is_kept() -> None:
+    """Ten questions, one connection; a body may be packed."""
+    packed = whole(gzip.compress(SPORT), "Content-Encoding: gzip")
+    async with serving(*[whole(SPORT)] * 9, packed) as (server, settings), Client(settings) as client:
+        request = Questions(settings).single("sport", 1)
+        answers = [await client.ask(request) for _ in range(10)]
+    assert [answer["translations"]["en"] for answer in answers if answer] == ["Football"] * 10
+    assert len(server.connections) == 1
+
+
+async def test_half_an_answer_is_asked_for_again() -> None:
+    """The connection ended before the announced length."""
+    half = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + SPORT
+    async with serving(half, whole(SPORT)) as (_, settings), Client(settings, sleep=at_once) as client:
+        answer = await client.ask(Questions(settings).single("sport", 1))
+    assert answer == {"id": 1, "translations": {"en": "Football"}}
+    assert client.requests == 2
+
+
+async def test_a_bomb_does_not_go_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is the size of what comes out of it."""
+    monkeypatch.setattr("bridge.snapshots.transport.MOST_BYTES", 1 << 20)
+    bomb = whole(gzip.compress(bytes(8 << 20)), "Content-Encoding: gzip")
+    async with serving(bomb) as (_, settings), Client(settings) as client:
+        with pytest.raises(ApiError, match="sport/1 answered more than 1 MiB"):
+            await client.ask(Questions(settings).single("sport", 1))
+
+
+async def test_nobody_listens() -> None:
+    """The error names the request and what the system said."""
+    async with serving() as (_, settings):
+        pass
+    async with Client(settings, sleep=at_once) as client:
+        with pytest.raises(ApiError, match=r"sport/1 failed, tried 6 times; at last: .*connect"):
+            await client.ask(Questions(settings).single("sport", 1))
+
+
+async def test_a_cancelled_question_closes_its_connection() -> None:
+    """The provider sees that nobody waits any more."""
+    beginning = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + SPORT
+    async with asyncio.timeout(5), serving(beginning) as (server, settings), Client(settings) as client:
+        asking = asyncio.create_task(client.ask(Questions(settings).single("sport", 1)))
+        await server.answered.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await server.gone.wait()
