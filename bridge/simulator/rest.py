@@ -204,16 +204,21 @@ class Rest:
         related: Mapping[str, Any] = event.relations
         return {
             "eventTranslation": self._all(event),
-            "sport": self._single("sport", related["sportId"]),
-            "region": self._single("region", related["regionId"]),
-            "league": self._single("league", related["leagueId"]),
-            "competitors": [self._single("competitor", number) for number in related["competitorIds"]],
+            "sport": self._member("sport", related["sportId"]),
+            "region": self._member("region", related["regionId"]),
+            "league": self._member("league", related["leagueId"]),
+            "competitors": [self._member("competitor", number) for number in related["competitorIds"]],
         }
 
     def _known_event(self, event_id: int) -> Entry:
         if event := self.catalogue.entry("event", event_id):
             return event
         raise _Refused(problem(404, f"there is no event {event_id}"))
+
+    def _member(self, kind: Indexed, number: int) -> object:
+        """What an event belongs to, or who takes part in it."""
+        named = self.policy.event_members == "names"
+        return self._single(kind, number) if named else {"id": number, "translations": {}}
 
     def _single(self, kind: Indexed, number: int) -> object:
         """Where the interface has no 404, what is not known has no names."""

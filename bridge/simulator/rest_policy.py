@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
@@ -34,6 +34,8 @@ class RestPolicy(BaseModel):
     """Languages that are missing where an endpoint gives one of them."""
     language_keys: dict[Language, str] = {}
     """What a language is called in a map of all languages, where not by its code."""
+    event_members: Literal["names", "ids"] = "names"
+    """Whether an event's sport, region, league and competitors have names, or ids alone."""
     secret: Annotated[SecretStr, AfterValidator(_long_enough)] = SecretStr("simulated-provider")
     """The key that tokens are signed with."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from bridge.snapshots.records import Kind, Texts, Translation, key_of
+from bridge.snapshots.packed import Packed
+from bridge.snapshots.records import LISTED, Kind, Texts, Translation, key_of
 from bridge.snapshots.requests import (
     EntityTranslation,
     EventTranslations,
@@ -21,35 +22,54 @@ from bridge.snapshots.requests import (
 )
 from bridge.snapshots.wants import Scope
 
+_TOLD_AGAIN: Final[frozenset[Kind]] = frozenset({*LISTED, "event"})
+"""The kinds of which several answers tell, one after the other; of the others one does, and its details."""
+
 
 class Collected:
     """Records by key. `language_keys` says what a language is called here: provider's key → code."""
 
     def __init__(self, scope: Scope, language_keys: Mapping[str, str]) -> None:
-        self.records: dict[bytes, Translation] = {}
+        self.records: dict[bytes, Translation | Packed] = {}
+        self.whole: set[bytes] = set()
+        """The keys of those that were told in all languages at once: what they lack, nobody has."""
         self.languages: Counter[str] = Counter()
         """Language → how many texts were given in it."""
         self._scope = scope
-        self._keys = language_keys
+        self._codes = dict(language_keys)
+        self._fresh: list[bytes] = []
+        """Keys of what `pack` packs."""
         self._only = frozenset(scope.languages) if scope.narrowed else None
+
+    def record(self, key: bytes) -> Translation | None:
+        """What was told of a thing."""
+        found = self.records.get(key)
+        return found.unpack() if isinstance(found, Packed) else found
+
+    def pack(self) -> None:
+        """Put away what the last answers told of, where no other is expected to tell of it."""
+        for key in self._fresh:
+            if record := self.record(key):
+                self.records[key] = Packed(record)
+        self._fresh.clear()
 
     def lacks(self, kind: Kind, number: int, languages: Iterable[str]) -> bool:
         """Whether one of the languages is missing for a thing that is known by its id alone."""
-        found = self.records.get(key_of(kind, number))
+        found = self.record(key_of(kind, number))
         return found is None or any(language not in found.texts for language in languages)
 
-    def codes(self, texts: Texts) -> set[str]:
-        """The languages of a map of all of them, by their codes here; one without a text is none."""
-        return {self._keys.get(key, key) for key, text in texts.items() if text.strip()}
+    def named(self, texts: Texts) -> Texts:
+        """By the codes of the languages here; a blank text is none."""
+        return {self._code(key): text for key, text in texts.items() if text.strip()}
 
-    def items(self, kind: Kind, items: Iterable[TranslationItem], **belongs: Any) -> None:
-        """Texts in one language."""
-        for item in items:
-            self._add(kind, item["id"], {item["language"]: item["translation"]}, belongs)
+    def item(self, kind: Kind, item: TranslationItem, **belongs: Any) -> None:
+        """A text in one language."""
+        self._add(kind, item["id"], {item["language"]: item["translation"]}, belongs)
 
     def entity(self, kind: Kind, entity: EntityTranslation, **belongs: Any) -> None:
         """Texts in all languages."""
-        self._add(kind, entity["id"], entity["translations"], belongs)
+        if key := self._add(kind, entity["id"], entity["translations"], belongs):
+            self.whole.add(key)
 
     def event(self, event: EventTranslations) -> None:
         """An event, and the names of what it belongs to."""
@@ -80,23 +100,30 @@ class Collected:
         """The markets of an event in one language."""
         for market in markets:
             belongs = {"event_id": event_id, "market_type_id": market["marketTypeId"]}
-            self.items("market", [market["market"]], **belongs)
-            self.items("selection", market["selections"], **belongs)
+            self.item("market", market["market"], **belongs)
+            for selection in market["selections"]:
+                self.item("selection", selection, **belongs)
 
-    def _add(self, kind: Kind, number: int, texts: Texts, belongs: Mapping[str, Any]) -> None:
+    def _add(self, kind: Kind, number: int, texts: Texts, belongs: Mapping[str, Any]) -> bytes | None:
+        """The key of its record; None when there is nothing to tell."""
         if kind not in self._scope.kinds:
-            return
-        named = {self._keys.get(key, key): text for key, text in texts.items() if text.strip()}
+            return None
+        named = self.named(texts)
         if self._only is not None:
             named = {language: text for language, text in named.items() if language in self._only}
         if not named and kind != "event":  # an event without a name still says who takes part
-            return
+            return None
         self.languages.update(named.keys())
         new = Translation(kind, number, named, **belongs)
-        found = self.records.setdefault(new.key, new)
-        if found is not new:
-            for language, text in named.items():
-                found.texts.setdefault(language, text)
-            for name, value in belongs.items():
-                if getattr(found, name) is None:
-                    setattr(found, name, value)
+        key = new.key
+        if found := self.record(key):
+            found.complete(new)
+            new = found
+        self.records[key] = new
+        if kind not in _TOLD_AGAIN:
+            self._fresh.append(key)
+        return key
+
+    def _code(self, key: str) -> str:
+        # One string a language, not one a text: there may be a million texts.
+        return self._codes.setdefault(key, key)

@@ -6,72 +6,58 @@ when its whole list was read and the provider does not know it any more, or when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from dataclasses import replace
 
-from bridge.snapshots.records import KINDS, Counts, Kind, Listed, Translation, key_of
+from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.packed import Packed
+from bridge.snapshots.records import KINDS, Counts, Translation, kind_of
 
 Read = Callable[[bytes], Translation]
 """Reads the value of a record."""
 
-_OF_BETS = {b"event", b"market", b"selection", b"selection-template"}
-"""The kinds that are known for what bets mention of them."""
-
 
 def merge(
-    collected: dict[bytes, Translation],
+    collected: dict[bytes, Translation | Packed],
     present: Mapping[bytes, bytes],
     read: Read,
-    forgets: Collection[Kind],
+    whole: Container[bytes],
 ) -> None:
     """Leave in `collected` what is new or changed, completed by what the topic has.
 
-    `forgets` are the kinds all of which was asked about: a text that nobody gave is gone.
+    `whole` has the keys of those that were told in all languages: a text that they lack is gone.
     """
     for key in list(collected):
-        new = collected[key]
-        value = present.get(key)
-        if value is None:
+        if (value := present.get(key)) is None:
             continue
-        old = read(value)
-        if new.kind not in forgets:
-            new.texts = old.texts | new.texts
-        if _completed(new, old) == old:
+        told, old = collected[key], read(value)
+        new = told.unpack() if isinstance(told, Packed) else told
+        # What a thing belongs to may be told by one endpoint and not by another.
+        new.complete(replace(old, texts={}) if key in whole else old)
+        if new == old:
             del collected[key]
-        else:
-            collected[key] = _completed(new, old)
-
-
-def _completed(new: Translation, old: Translation) -> Translation:
-    """What a thing belongs to may be told by one endpoint and not by another."""
-    known = {
-        name: getattr(old, name)
-        for name in ("event_id", "sport_id", "region_id", "league_id", "competitor_ids", "market_type_id")
-        if getattr(new, name) is None and getattr(old, name) is not None
-    }
-    return replace(new, **known) if known else new
-
-
-def removed(gone: Mapping[Listed, Collection[int]], collected: Mapping[bytes, Translation]) -> set[bytes]:
-    """The keys of what the provider does not know any more."""
-    keys = {key_of(kind, number) for kind, numbers in gone.items() for number in numbers}
-    return {key for key in keys if key not in collected}
+        elif isinstance(told, Packed):
+            collected[key] = Packed(new)
 
 
 def forgotten(
-    present: Mapping[bytes, bytes], read: Read, events: Collection[int], selections: Collection[int]
+    present: Mapping[bytes, bytes], read: Read, mentions: Mentions, kinds: Container[str]
 ) -> Iterator[bytes]:
-    """The keys of what belongs to no event of `events`, and of templates of no selection of `selections`."""
+    """The keys, of these kinds, of what belongs to no event and no selection that bets mention."""
+    selections = mentions.all_selections()
     for key, value in present.items():
-        kind = key.partition(b":")[0]
-        if kind not in _OF_BETS:
-            continue
-        record = read(value)
-        if kind == b"selection-template":
-            is_known = record.id in selections
-        else:
-            is_known = (record.id if kind == b"event" else record.event_id) in events
-        if not is_known:
+        match kind_of(key):
+            case kind if kind not in kinds:
+                is_mentioned = True
+            case "event":
+                is_mentioned = read(value).id in mentions.events
+            case "market" | "selection":
+                is_mentioned = read(value).event_id in mentions.events
+            case "selection-template":
+                is_mentioned = read(value).id in selections
+            case _:
+                is_mentioned = True
+        if not is_mentioned:
             yield key
 
 
@@ -82,7 +68,7 @@ def count(
     counts: dict[str, Counts] = {kind: Counts() for kind in KINDS}
 
     def of(key: bytes) -> Counts:
-        return counts.setdefault(key.partition(b":")[0].decode(), Counts())
+        return counts.setdefault(kind_of(key), Counts())
 
     for key in present:
         of(key).records += 1

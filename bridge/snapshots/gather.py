@@ -1,11 +1,11 @@
 """Asks the provider all that a run wants to know, in the order that needs the fewest questions.
 
-    lists         sports, regions, leagues, competitors, in each language
-    one by one    what bets mention and the lists lack a language for; what the topic has and the lists do not
-    events        names, and what they belong to
-    markets       of events, with their selections: all languages at once, then those still missing
-    competitors   that the events name and neither lists nor events give all languages for
-    templates     of selections and of market types, a hundred ids at a time
+    lists        sports, regions, leagues, competitors, in each language
+    events       names, and what they belong to
+    markets      of events, with their selections: all languages at once, then those still missing
+    by id        what bets and events mention and all that lacks a language for; what the topic has and the
+                 lists do not, to learn whether it is gone
+    templates    of selections and of market types, a hundred ids at a time
 
 Interface, "Translations". What the provider gives no right to is left out and told; what it does not know
 of an event is not asked for again; any other failure ends the run, before anything is published.
@@ -14,18 +14,31 @@ of an event is not asked for again; any other failure ends the run, before anyth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Protocol, TypeVar
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden
 from bridge.snapshots.collected import Collected
 from bridge.snapshots.mentions import Place
 from bridge.snapshots.records import LISTED, Kind, Listed
-from bridge.snapshots.requests import EntityTranslation, EventTranslations, Questions, Request
-from bridge.snapshots.wants import OF_MARKETS, Wants, chunks
+from bridge.snapshots.requests import (
+    EntityTranslation,
+    EventTranslations,
+    MarketTranslationItem,
+    MarketTranslations,
+    Questions,
+    Request,
+    TranslationItem,
+)
+from bridge.snapshots.verdict import Verdict
+from bridge.snapshots.wants import MOST_DOUBTED, OF_MARKETS, Wants, chunks
 
 T = TypeVar("T")
+A = TypeVar("A")
+
 
 Progress = Callable[[str, int, int], None]
 """Told what is asked about, how many of these are done, and of how many."""
@@ -38,38 +51,8 @@ class Asks(Protocol):
         """The answer; None where the provider knows nothing of it and may. Raises ApiError, AuthError."""
 
 
-class Verdict:
-    """Whether two ids are the same thing, by as many cases as there were."""
-
-    def __init__(self, ours: str, theirs: str) -> None:
-        self.ours, self.theirs = ours, theirs
-        self.same = self.other = 0
-        self.example = ""
-
-    def see(self, event: int, ours: int, theirs: int) -> None:
-        """A bet on the event says `ours`, the event itself `theirs`."""
-        if ours == theirs:
-            self.same += 1
-        else:
-            self.other += 1
-            self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
-
-    def __str__(self) -> str:
-        if not self.same + self.other:
-            return f"{self.ours}: no event has told yet whether it is the {self.theirs}"
-        if not self.other:
-            return f"{self.ours} is the {self.theirs}: so it is in all {self.same:,} events asked about"
-        return (
-            f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.same + self.other:,} events "
-            f"({self.example})"
-        )
-
-
 class Gatherer:
-    """One run's questions.
-
-    `places` is where bets say that events are, `known` the ids that the topic has of the kinds with lists.
-    """
+    """One run's questions. `places` is where bets say that events are."""
 
     def __init__(
         self,
@@ -77,7 +60,6 @@ class Gatherer:
         settings: ApiSettings,
         wants: Wants,
         places: Mapping[int, Place],
-        known: Mapping[Listed, Collection[int]],
         progress: Progress = lambda what, done, total: None,
     ) -> None:
         self.collected = Collected(wants.scope, settings.language_keys)
@@ -95,11 +77,11 @@ class Gatherer:
         self._questions = Questions(settings)
         self._wants = wants
         self._places = places
-        self._known = known
         self._progress = progress
         self._listed: dict[Listed, set[int]] = {}
         """Of the kinds whose lists were read in every language."""
         self._competitors: set[int] = set()
+        """Those of the events: bets do not name them."""
 
     @property
     def untouched(self) -> set[Kind]:
@@ -111,90 +93,114 @@ class Gatherer:
         wants = self._wants
         for kind in wants.lists:
             await self._list(kind)
+        await self._each("events", wants.events, self._event, self._take_event)
+        await self._each("markets", wants.markets, self._markets, self._take_markets)
         for kind in wants.lists:
-            await self._each(f"{kind}s by id", self._singles(kind), self._single(kind))
-        await self._each("events", wants.events, self._event)
-        await self._each("markets", wants.markets, self._markets)
-        competitors = [c for c in sorted(self._competitors) if self._lacks("competitor", c)]
-        await self._each("competitors of events", competitors, self._single("competitor"))
-        await self._each("selection templates", list(chunks(wants.selection_templates)), self._selections)
-        types = [(sport, c) for sport, ids in wants.market_type_templates.items() for c in chunks(ids)]
-        await self._each("market type templates", types, lambda chunk: self._market_types(*chunk))
+            await self._by_id(kind)
+        await self._each(
+            "selection templates",
+            list(chunks(wants.selection_templates)),
+            lambda ids: self._ask(self._questions.selection_templates(ids)),
+            self._take_selections,
+        )
+        await self._each(
+            "market type templates",
+            [(sport, ids) for sport, found in wants.market_type_templates.items() for ids in chunks(found)],
+            lambda types: self._ask(self._questions.market_type_templates(*types)),
+            self._take_market_types,
+        )
         return self.collected
 
     async def _list(self, kind: Listed) -> None:
         whole, listed = True, set[int]()
 
-        async def one(language: str) -> None:
+        def take(language: str, items: list[TranslationItem] | None) -> None:
             nonlocal whole
-            items = await self._ask(self._questions.listed(kind, language))
-            if items is None:
-                whole = False
-                return
-            listed.update(item["id"] for item in items)
-            self.collected.items(kind, items)
+            whole = whole and items is not None
+            for item in items or ():
+                listed.add(item["id"])
+                self.collected.item(kind, item)
 
-        await self._each(f"{kind}s", self._wants.scope.languages, one)
-        if whole and set(self._wants.scope.languages) >= set(self._settings.languages):
+        languages = self._wants.scope.languages
+        await self._each(
+            f"{kind}s", languages, lambda language: self._ask(self._questions.listed(kind, language)), take
+        )
+        if whole and set(languages) >= set(self._settings.languages):
             self._listed[kind] = listed
 
-    def _singles(self, kind: Listed) -> list[int]:
-        """Mentioned and not told in every language; or had by the topic and in no list."""
-        lacking = {number for number in self._wants.mentioned.get(kind, ()) if self._lacks(kind, number)}
-        if kind in self._listed:
-            lacking |= set(self._known.get(kind, ())) - self._listed[kind]
-        return sorted(lacking)
+    async def _by_id(self, kind: Listed) -> None:
+        """What is mentioned and not told in every language; and what the topic has and nobody has told of."""
+        doubted = self._doubted(kind)
+        mentioned = self._competitors if kind == "competitor" else self._wants.mentioned[kind]
+        lacking = {number for number in mentioned if self._lacks(kind, number)}
 
-    def _single(self, kind: Listed) -> Callable[[int], Awaitable[None]]:
-        async def one(number: int) -> None:
+        async def ask(number: int) -> EntityTranslation | None:
             request = self._questions.single(kind, number)
-            entity = await self._ask(request)
+            answer = await self._ask(request)
+            return _about(number, request, answer, lambda entity: entity)
+
+        def take(number: int, entity: EntityTranslation | None) -> None:
             if entity is None:
                 return
-            self._is_about(request, number, entity)
             self.collected.entity(kind, entity)
-            unlisted = kind in self._listed and number not in self._listed[kind]
-            if unlisted and not entity["translations"] and number in self._known.get(kind, ()):
+            if number in doubted and not self.collected.named(entity["translations"]):
                 self.gone.setdefault(kind, set()).add(number)
 
-        return one
+        await self._each(f"{kind}s by id", sorted(lacking | doubted), ask, take)
 
-    async def _event(self, number: int) -> None:
+    def _doubted(self, kind: Listed) -> set[int]:
+        """What the topic has, and neither the list nor anything else has told of."""
+        if kind not in self._listed:
+            return set()
+        unlisted = set(self._wants.known[kind]) - self._listed[kind]
+        doubted = {number for number in unlisted if self.collected.lacks(kind, number, ())}
+        # So many are more likely a list that is not whole than gone. Once in a while all are asked about.
+        return doubted if self._wants.full or len(doubted) <= MOST_DOUBTED else set()
+
+    async def _event(self, number: int) -> EventTranslations | None:
         request = self._questions.event(number)
-        event = await self._of_event(number, request)
+        answer = await self._of_event(number, request)
+        return _about(number, request, answer, lambda event: event["eventTranslation"])
+
+    def _take_event(self, number: int, event: EventTranslations | None) -> None:
         if event is None:
             return
-        self._is_about(request, number, event["eventTranslation"])
         self.collected.event(event)
         self._competitors.update(competitor["id"] for competitor in event["competitors"])
-        self._compare(number, event)
-
-    def _compare(self, number: int, event: EventTranslations) -> None:
         if place := self._places.get(number):
             self.verdicts["region"].see(number, place.country, event["region"]["id"])
             self.verdicts["league"].see(number, place.competition, event["league"]["id"])
 
-    async def _markets(self, number: int) -> None:
-        found = await self._of_event(number, self._questions.all_markets(number))
-        self.collected.all_markets(number, found or ())
+    async def _markets(self, number: int) -> tuple[list[MarketTranslations], list[MarketTranslationItem]]:
+        found = await self._of_event(number, self._questions.all_markets(number)) or []
         told = [
-            self.collected.codes(entity["translations"])
-            for market in found or ()
+            self.collected.named(entity["translations"])
+            for market in found
             for entity in (market["marketTranslations"], *market["selections"])
         ]
+        more: list[MarketTranslationItem] = []
         for language in self._wants.scope.languages:
-            if found is None or not all(language in codes for codes in told):
+            if not told or any(language not in texts for texts in told):
                 one = await self._of_event(number, self._questions.markets(number, language))
-                self.collected.markets(number, one or ())
+                more += one or ()
+        return found, more
 
-    async def _selections(self, ids: Collection[int]) -> None:
-        found = await self._ask(self._questions.selection_templates(list(ids)))
-        for entity in self._asked_for(ids, found):
+    def _take_markets(
+        self, number: int, answers: tuple[list[MarketTranslations], list[MarketTranslationItem]]
+    ) -> None:
+        found, more = answers
+        self.collected.all_markets(number, found)
+        self.collected.markets(number, more)
+
+    def _take_selections(self, ids: Sequence[int], found: list[EntityTranslation] | None) -> None:
+        for entity in _asked_for(ids, found):
             self.collected.entity("selection-template", entity)
 
-    async def _market_types(self, sport: int, ids: Collection[int]) -> None:
-        found = await self._ask(self._questions.market_type_templates(sport, list(ids)))
-        for entity in self._asked_for(ids, found):
+    def _take_market_types(
+        self, types: tuple[int, Sequence[int]], found: list[EntityTranslation] | None
+    ) -> None:
+        sport, ids = types
+        for entity in _asked_for(ids, found):
             self.collected.entity("market-type-template", entity, sport_id=sport, market_type_id=entity["id"])
 
     # How it is asked.
@@ -218,39 +224,51 @@ class Gatherer:
             self.unknown_events.add(number)
         return answer
 
-    async def _each(self, what: str, things: Collection[T], do: Callable[[T], Awaitable[None]]) -> None:
-        """Do it for each, some at a time. The first failure ends them all."""
-        todo, done = iter(things), 0
+    async def _each(
+        self,
+        what: str,
+        things: Sequence[T],
+        ask: Callable[[T], Coroutine[Any, Any, A]],
+        take: Callable[[T, A], None],
+    ) -> None:
+        """Ask about each, some at a time. The first failure ends them all.
 
-        async def work() -> None:
-            nonlocal done
-            for thing in todo:
-                await do(thing)
-                done += 1
-                self._progress(what, done, len(things))
-
-        workers = [asyncio.ensure_future(work()) for _ in range(min(self._settings.concurrency, len(things)))]
+        Answers are taken in the order of the questions: what comes of a run depends on what the provider
+        says, not on what it says first.
+        """
+        todo = iter(things)
+        asked: deque[tuple[T, asyncio.Task[A]]] = deque()
         try:
-            await asyncio.gather(*workers)
+            for done in range(1, len(things) + 1):
+                for thing in islice(todo, self._settings.concurrency - len(asked)):
+                    asked.append((thing, asyncio.create_task(ask(thing))))
+                thing, task = asked[0]
+                take(thing, await task)
+                self.collected.pack()
+                asked.popleft()
+                self._progress(what, done, len(things))
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            tasks = [task for _, task in asked]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _lacks(self, kind: Listed, number: int) -> bool:
         return self.collected.lacks(kind, number, self._wants.scope.languages)
 
-    @staticmethod
-    def _is_about(request: Request[T], number: int, entity: EntityTranslation) -> None:
-        if entity["id"] != number:
-            raise ApiError(f"{request} answered about another id: {entity['id']}")
 
-    @staticmethod
-    def _asked_for(
-        ids: Collection[int], found: Iterable[EntityTranslation] | None
-    ) -> list[EntityTranslation]:
-        """Only what was asked for: a provider that does not understand the parameters may give anything."""
-        return [entity for entity in found or () if entity["id"] in ids]
+def _about(
+    number: int, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
+) -> T | None:
+    """The answer, which must be about what was asked. Raises ApiError."""
+    if answer is not None and (other := entity(answer)["id"]) != number:
+        raise ApiError(f"{request} answered about another id: {other}")
+    return answer
+
+
+def _asked_for(ids: Collection[int], found: Iterable[EntityTranslation] | None) -> list[EntityTranslation]:
+    """Only what was asked for: a provider that does not understand the parameters may give anything."""
+    return [entity for entity in found or () if entity["id"] in ids]
 
 
 _KINDS_OF: dict[str, frozenset[Kind]] = {

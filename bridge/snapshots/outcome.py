@@ -40,9 +40,10 @@ class Known:
 class Outcome:
     """What is to be published, and what is to be told about it."""
 
-    written: dict[bytes, Publishable]
+    # Without a repr: asyncio makes one of a task's result, and that of a whole snapshot is 100 MB and more.
+    written: dict[bytes, Publishable] = field(repr=False)
     """New and changed records. Emptied while they are encoded, so that they are not there twice."""
-    removed: set[bytes]
+    removed: set[bytes] = field(repr=False)
     counts: dict[str, Counts]
     forbidden: tuple[str, ...] = ()
     """Paths of the endpoints to which the provider gave no right."""

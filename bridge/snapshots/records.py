@@ -36,6 +36,14 @@ class Translation:
     competitor_ids: tuple[int, ...] | None = None
     market_type_id: int | None = None
 
+    def complete(self, other: Translation) -> None:
+        """Take what is missing here from another record of the same thing; what is here stands."""
+        for language, text in other.texts.items():
+            self.texts.setdefault(language, text)
+        for name in _BELONGING:
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(other, name))
+
     @property
     def key(self) -> bytes:
         """The key of its record."""
@@ -58,7 +66,7 @@ class Translation:
             "sportId": self.sport_id,
             "regionId": self.region_id,
             "leagueId": self.league_id,
-            "competitorIds": self.competitor_ids,
+            "competitorIds": None if self.competitor_ids is None else list(self.competitor_ids),
             "marketTypeId": self.market_type_id,
             "translations": dict(sorted(self.texts.items())),
             "snapshotId": snapshot_id,
@@ -81,9 +89,17 @@ class Translation:
         )
 
 
+_BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competitor_ids", "market_type_id")
+
+
 def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
     """The key of a thing's record. `within` is the event of a market, the sport of a market type template."""
     return f"{kind}:{number}".encode() if within is None else f"{kind}:{within}:{number}".encode()
+
+
+def kind_of(key: bytes) -> str:
+    """The kind in a key; of a newer bridge's record it may be one that is unknown here."""
+    return key.partition(b":")[0].decode()
 
 
 CurrencyType = Literal["Unknown", "Fiat", "Crypto", "Custom"]

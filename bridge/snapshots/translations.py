@@ -8,10 +8,10 @@ from typing import Final
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.snapshots.coverage import cover
-from bridge.snapshots.difference import count, forgotten, merge, removed
+from bridge.snapshots.difference import count, forgotten, merge
 from bridge.snapshots.gather import Asks, Gatherer, Progress
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import KINDS, Translation, kind_of
+from bridge.snapshots.records import KINDS, Translation, key_of, kind_of
 from bridge.snapshots.wants import Scope, Wants
 
 _MOST_NAMED: Final = 10
@@ -34,17 +34,19 @@ class Translations:
         collected = await gatherer.run()
         records = collected.records
         told = set(KINDS) - gatherer.untouched
-        gone = removed({kind: ids for kind, ids in gatherer.gone.items() if kind in told}, records)
+        gone = {key_of(kind, x) for kind, found in gatherer.gone.items() if kind in told for x in found}
         whole: set[bytes] = set()
         if self._known.full and not self._scope.narrowed:
             whole = {key for key in collected.whole if kind_of(key) in told}
             if mentions.bets:
                 gone |= set(forgotten(present, self._read, mentions, told)) - records.keys()
         merge(records, present, self._read, whole)
-        unnamed = {key for key, record in records.items() if not record.texts}
+        unnamed = {
+            key for key, record in records.items() if isinstance(record, Translation) and not record.texts
+        }
 
         def lookup(key: bytes) -> Translation | None:
-            return None if key in gone else records.get(key) or self._present(key)
+            return None if key in gone else collected.record(key) or self._present(key)
 
         return Outcome(
             written=dict(records),

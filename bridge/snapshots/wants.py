@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from bridge.config import ApiSettings
+from bridge.errors import SettingsError
 from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.records import KINDS, LISTED, Kind, Listed, key_of
 from bridge.snapshots.requests import MOST_IDS
 
 OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
 """The kinds that the markets endpoints tell of."""
+MOST_DOUBTED: Final = 100
+"""So many things of a kind that its list has no more are asked about by id in a run that is not full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,14 @@ class Scope:
         languages: Sequence[str] = (),
         events: Sequence[int] = (),
     ) -> Scope:
-        """What the command line asks for; where it says nothing, all."""
+        """What the command line asks for; where it says nothing, all. Raises SettingsError."""
+        if others := [language for language in languages if language not in settings.languages]:
+            raise SettingsError(
+                f"--language {others[0]} is not one of api.languages ({', '.join(settings.languages)}). "
+                "Add it there (BRIDGE_API__LANGUAGES), or name one of them."
+            )
         chosen = cls(
-            tuple(languages) or settings.languages,
+            tuple(dict.fromkeys(languages)) or settings.languages,
             frozenset(kinds or KINDS),
             frozenset(events) if events else None,
         )
@@ -59,21 +67,30 @@ class Wants:
     """Selections."""
     market_type_templates: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Sport → market types."""
+    known: Mapping[Listed, Collection[int]] = field(default_factory=dict)
+    """What the topic has of the kinds with lists, to be compared with these."""
+    full: bool = False
+    """Whether all of it is asked about anew."""
 
     @classmethod
-    def of(cls, scope: Scope, mentions: Mentions, present: Container[bytes], *, full: bool) -> Wants:
+    def of(cls, scope: Scope, mentions: Mentions, present: Collection[bytes], *, full: bool) -> Wants:
         """`present` has the keys of the topic."""
 
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
             return kind in scope.kinds and (full or key_of(kind, number, within) not in present)
 
-        def lacks(event: int) -> bool:
+        def lacks_markets(event: int) -> bool:
             """Whether the topic lacks a market or a selection of the event that a bet mentions."""
             markets = mentions.markets.get(event, ())
             selections = mentions.selections.get(event, ())
             return any(wanted("market", market, event) for market in markets) or any(
                 wanted("selection", selection) for selection in selections
             )
+
+        def of_events(lacks: Callable[[int], bool]) -> list[int]:
+            if scope.events is not None:
+                return sorted(scope.events)
+            return [event for event in sorted(mentions.events) if lacks(event)]
 
         of_bets: list[tuple[Listed, set[int]]] = [
             ("sport", mentions.sports),
@@ -84,26 +101,28 @@ class Wants:
         for sport, number in sorted(mentions.market_types):
             if wanted("market-type-template", number, sport):
                 types.setdefault(sport, []).append(number)
-        chosen = None if scope.events is None else sorted(scope.events)
         return cls(
             scope,
             mentioned={kind: [x for x in sorted(found) if wanted(kind, x)] for kind, found in of_bets},
-            events=([x for x in sorted(mentions.events) if wanted("event", x)] if chosen is None else chosen)
-            if "event" in scope.kinds
-            else (),
-            markets=([x for x in sorted(mentions.events) if lacks(x)] if chosen is None else chosen)
-            if scope.kinds & OF_MARKETS
-            else (),
+            events=of_events(lambda event: wanted("event", event)) if "event" in scope.kinds else (),
+            markets=of_events(lacks_markets) if scope.kinds & OF_MARKETS else (),
             selection_templates=[
                 x for x in sorted(mentions.all_selections()) if wanted("selection-template", x)
             ],
             market_type_templates=types,
+            known={kind: _ids_of(kind, present) for kind in LISTED if kind in scope.kinds},
+            full=full,
         )
 
     @property
     def lists(self) -> list[Listed]:
         """The kinds of which whole lists are read."""
         return [kind for kind in LISTED if kind in self.scope.kinds]
+
+
+def _ids_of(kind: Listed, keys: Iterable[bytes]) -> set[int]:
+    start = f"{kind}:".encode()
+    return {int(key[len(start) :]) for key in keys if key.startswith(start)}
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -121,17 +140,14 @@ class Estimate(NamedTuple):
 
 
 def estimate(wants: Wants) -> list[Estimate]:
-    """What a run would ask, before it has asked anything. Retries are not in it."""
+    """What a run would ask, before it has asked anything.
+
+    Retries are not in it. What the provider gives no right to, or an event that it does not know, is not
+    asked about again: that makes it less.
+    """
     languages = len(wants.scope.languages)
     rows = [Estimate(f"/api/translations/{{lang}}/{kind}s", languages, languages) for kind in wants.lists]
-    rows += [
-        # Only those for which the lists lack a language.
-        Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, len(ids))
-        for kind, ids in wants.mentioned.items()
-        if ids
-    ]
-    if "competitor" in wants.scope.kinds and wants.events:
-        rows.append(Estimate("/api/translations/all/competitor/{competitorId}", 0, None))
+    rows += [_by_id(wants, kind) for kind in wants.lists]
     events, markets = len(wants.events), len(wants.markets)
     types = sum(len(list(chunks(ids))) for ids in wants.market_type_templates.values())
     selections = len(list(chunks(wants.selection_templates)))
@@ -143,3 +159,11 @@ def estimate(wants: Wants) -> list[Estimate]:
         Estimate("/api/translations/templates/market-types", types, types),
     ]
     return [row for row in rows if row.most != 0]
+
+
+def _by_id(wants: Wants, kind: Listed) -> Estimate:
+    """Only those for which the answers so far lack a language, and those that no list has any more."""
+    doubted = len(wants.known[kind])
+    is_open = (wants.full and doubted) or (kind == "competitor" and wants.events)
+    most = len(wants.mentioned.get(kind, ())) + min(doubted, MOST_DOUBTED)
+    return Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, None if is_open else most)

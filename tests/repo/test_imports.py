@@ -32,6 +32,7 @@ CORES = [
     "snapshots.difference",
     "snapshots.mentions",
     "snapshots.outcome",
+    "snapshots.packed",
     "snapshots.pace",
     "snapshots.records",
     "snapshots.requests",

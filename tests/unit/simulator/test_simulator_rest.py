@@ -365,3 +365,17 @@ def test_a_policy_that_makes_no_sense_is_refused() -> None:
         with pytest.raises(ValidationError):
             RestPolicy.model_validate(wrong)
     assert len(ENDPOINTS) == 13 + 2
+
+
+def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
+    """Their names are then told by the endpoints of their own; the event has its name."""
+    named, bare = rest(), rest(event_members="ids")
+    event = SMALL.events[0]
+    full = get(named, f"translations/all/event/{event.id}")
+    short = get(bare, f"translations/all/event/{event.id}")
+    assert short["eventTranslation"] == full["eventTranslation"]
+    for kind in ("sport", "region", "league"):
+        assert short[kind] == {"id": full[kind]["id"], "translations": {}}
+        assert get(bare, f"translations/all/{kind}/{full[kind]['id']}") == full[kind]
+    assert short["competitors"] == [{"id": one["id"], "translations": {}} for one in full["competitors"]]
+    assert len(short["competitors"]) > 1

@@ -1,0 +1,32 @@
+"""Whether two ids are the same thing: what the interface only suggests, and the provider's answers tell."""
+
+from __future__ import annotations
+
+
+class Verdict:
+    """Whether two ids are the same thing, by as many cases as there were."""
+
+    def __init__(self, ours: str, theirs: str) -> None:
+        self.ours, self.theirs = ours, theirs
+        self.same = self.other = 0
+        self.example = ""
+
+    def see(self, event: int, ours: int, theirs: int) -> None:
+        """A bet on the event says `ours` (0: nothing), the event itself `theirs`."""
+        if not ours:
+            return
+        if ours == theirs:
+            self.same += 1
+        else:
+            self.other += 1
+            self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
+
+    def __str__(self) -> str:
+        if not self.same + self.other:
+            return f"{self.ours}: no event has told yet whether it is the {self.theirs}"
+        if not self.other:
+            return f"{self.ours} is the {self.theirs}: so it is in all {self.same:,} events asked about"
+        return (
+            f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.same + self.other:,} events "
+            f"({self.example})"
+        )

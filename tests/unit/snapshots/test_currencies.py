@@ -1,0 +1,175 @@
+"""Currencies: the provider's list, and the precision of others that bets use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from bridge.errors import ApiError, Forbidden
+from bridge.simulator.currencies import ACTIVE, UNLISTED
+from bridge.simulator.rest_faults import RestFault
+from bridge.snapshots import currencies
+from bridge.snapshots.currencies import TYPES, Currencies
+from bridge.snapshots.outcome import Known
+from bridge.snapshots.records import Counts, Currency
+from bridge.snapshots.wants import Estimate
+from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
+
+LIST = "/api/CurrencyExchange/active-currencies"
+PRECISION = "/api/CurrencyExchange/currency-precision"
+USED = mention(currencies=["EUR", "KWD", "PTS"])
+LISTED = {str(c.symbol): Currency(str(c.symbol), TYPES[c.type], c.precision) for c in ACTIVE}
+
+
+def topic() -> Topic:
+    return Topic("currency")
+
+
+def published(topic: Topic) -> dict[str, Currency]:
+    return {symbol.decode(): topic.currency(symbol.decode()) for symbol in topic}
+
+
+def fault(provider: Provider, endpoint: str, content: Any, **changes: Any) -> None:
+    """From now on the endpoint answers with that."""
+    body = orjson.dumps(content).decode()
+    provider.rest.inject(
+        RestFault.model_validate({"endpoint": endpoint, "body": body, "times": None, **changes})
+    )
+
+
+async def test_each_endpoint_tells_what_the_other_does_not() -> None:
+    """The list has types; for what bets use and it lacks there is the precision of one symbol."""
+    provider, found = Provider(), topic()
+    outcome = await exchange(provider, found, USED)
+    unlisted = {symbol: Currency(symbol, "Unknown", precision) for symbol, precision in UNLISTED.items()}
+    assert published(found) == LISTED | unlisted
+    assert provider.asked() == {"active-currencies": 4, "currency-precision": 2}
+    assert outcome.counts == {
+        "Fiat": Counts(5, 5),
+        "Crypto": Counts(2, 2),
+        "Custom": Counts(1, 1),
+        "Unknown": Counts(2, 2),
+    }
+    assert (outcome.forbidden, outcome.notes) == ((), [])
+
+
+async def test_a_type_may_be_listed_by_its_own_question_only() -> None:
+    """Without a type a provider may list no more than fiat."""
+    provider, found = Provider(), topic()
+    fault(provider, "active-currencies", [{"symbol": "EUR", "type": 1, "precision": 2}], times=1)
+    await exchange(provider, found, mention())
+    assert published(found) == LISTED
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_second_run_writes_nothing(full: bool) -> None:
+    """And asks about an unlisted symbol again only when all is asked anew."""
+    provider, found = Provider(odd_currencies=True), topic()
+    await exchange(provider, found, USED)
+    provider.asked()
+    outcome = await exchange(provider, found, USED, full=full)
+    assert (outcome.written, outcome.removed) == ({}, set())
+    assert provider.asked()["currency-precision"] == (2 if full else 0)
+
+
+async def test_oddities_are_told_and_the_rest_is_published() -> None:
+    """A currency without a symbol has no key; one of another type is Unknown. Each is told once."""
+    provider, found = Provider(odd_currencies=True), topic()
+    outcome = await exchange(provider, found, mention())
+    assert published(found) == LISTED | {"XTS": Currency("XTS", "Unknown", 2)}
+    assert outcome.notes == [
+        "a currency without a symbol is listed (type 1): it has no key, and is left out",
+        "XTS is listed with the unknown type 9: it is published as Unknown",
+    ]
+
+
+async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
+    """Unless a bet of the run uses it; one that never was listed stays."""
+    provider, found = Provider(), topic()
+    await exchange(provider, found, USED)
+    fault(provider, "active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
+    outcome = await exchange(provider, found, mention(currencies=["EUR"]))
+    assert written(outcome) == {"EUR"}
+    assert outcome.removed == {s.encode() for s in LISTED.keys() - {"SEK", "EUR"}}
+    assert published(found) == {
+        "SEK": LISTED["SEK"],
+        "EUR": Currency("EUR", "Unknown", 2),
+        "KWD": Currency("KWD", "Unknown", 3),
+        "PTS": Currency("PTS", "Unknown", 0),
+    }
+    assert outcome.counts["Fiat"] == Counts(records=1, removed=3)
+    assert outcome.counts["Unknown"] == Counts(records=3, written=1)
+
+
+async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
+    """And what changes is one record."""
+    provider, found = Provider(), topic()
+    await exchange(provider, found, USED)
+    listed = [{"symbol": c.symbol, "type": c.type, "precision": c.precision} for c in ACTIVE]
+    fault(provider, "active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
+    outcome = await exchange(provider, found, USED, full=True)
+    assert written(outcome) == {"PTS"}
+    assert found.currency("PTS") == Currency("PTS", "Custom", 1)
+
+
+async def test_without_a_right_to_the_list_nothing_of_it_is_touched() -> None:
+    """What the topic lacks is published by its precision; what was listed is not taken for unlisted."""
+    found = topic()
+    await exchange(Provider(), found, mention(currencies=["KWD"]))
+    provider = Provider(forbidden={"active-currencies"})
+    outcome = await exchange(provider, found, USED, full=True)
+    assert (outcome.forbidden, written(outcome), outcome.removed) == ((LIST,), {"PTS"}, set())
+    assert provider.asked() == {"active-currencies": 1, "currency-precision": 2}
+    assert found.currency("EUR") == LISTED["EUR"]
+
+
+async def test_without_a_right_to_precisions_the_list_is_published() -> None:
+    """Nothing is removed then: a bet may use what is listed no more."""
+    provider, found = Provider(forbidden={"currency-precision"}), topic()
+    outcome = await exchange(provider, found, USED)
+    assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
+    assert provider.asked()["currency-precision"] == 1
+    fault(provider, "active-currencies", [])
+    outcome = await exchange(provider, found, USED)
+    assert (outcome.written, outcome.removed) == ({}, set())
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("endpoint", ["active-currencies", "currency-precision"])
+@pytest.mark.parametrize("spoilt", [{"status": 500}, {"body": '[{"symbol": 1}]'}])
+async def test_any_other_failure_ends_the_run(endpoint: str, nth: int, spoilt: dict[str, Any]) -> None:
+    """At whichever question: nothing is published."""
+    provider, found = Provider(), topic()
+    provider.rest.inject(RestFault.model_validate({"endpoint": endpoint, "nth": nth, **spoilt}))
+    with pytest.raises(ApiError) as caught:
+        await exchange(provider, found, USED)
+    assert not isinstance(caught.value, Forbidden)
+    assert found == {}
+
+
+async def test_progress_is_told_of_both_steps() -> None:
+    """Up to the total."""
+    told: list[tuple[str, int, int]] = []
+    job = Currencies(api(), topic().codec, Known(None, {}, USED, {}, full=False))
+    await job.run(Provider(), lambda what, done, total: told.append((what, done, total)))
+    assert told == [
+        *(("active currencies", done, 4) for done in range(1, 5)),
+        *(("currencies by symbol", done, 2) for done in range(1, 3)),
+    ]
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
+    """At most every symbol that bets use and the topic has as unlisted or not at all."""
+    provider, found = Provider(), topic()
+    await exchange(provider, found, mention(currencies=["KWD"]))
+    provider.asked()
+    job = Currencies(api(), found.codec, Known(None, found, USED, {}, full=full))
+    rows = currencies.estimate(job)
+    assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 2)]
+    await job.run(provider)
+    asked = provider.asked()
+    assert asked["active-currencies"] == 4
+    assert asked["currency-precision"] == (2 if full else 1)

@@ -1,0 +1,31 @@
+"""Whether one id is another, as far as there is evidence."""
+
+from __future__ import annotations
+
+from bridge.snapshots.verdict import Verdict
+
+
+def test_without_evidence_nothing_is_said() -> None:
+    """An id of 0 is none, and proves nothing."""
+    verdict = Verdict("countryId", "region's id")
+    verdict.see(1, 0, 7)
+    assert str(verdict) == "countryId: no event has told yet whether it is the region's id"
+
+
+def test_it_is_confirmed_by_all() -> None:
+    """And says by how many."""
+    verdict = Verdict("countryId", "region's id")
+    verdict.see(1, 7, 7)
+    verdict.see(2, 8, 8)
+    assert str(verdict) == "countryId is the region's id: so it is in all 2 events asked about"
+
+
+def test_it_is_refuted_by_one() -> None:
+    """With the first example."""
+    verdict = Verdict("countryId", "region's id")
+    verdict.see(1, 7, 7)
+    verdict.see(2, 8, 9)
+    verdict.see(3, 8, 10)
+    assert str(verdict) == (
+        "countryId is NOT the region's id in 2 of 3 events (event 2: countryId 8, region's id 9)"
+    )

@@ -1,0 +1,132 @@
+"""What a run has to ask about, and how many questions that makes."""
+
+from __future__ import annotations
+
+from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.records import KINDS
+from bridge.snapshots.wants import MOST_DOUBTED, Estimate, Scope, Wants, chunks, estimate
+from tests.unit.snapshots.world import WORLD, api, bet, item, mention
+
+EVENT, OTHER = WORLD.events[:2]
+MARKET = EVENT.markets[0]
+ALL = Scope.of(api())
+
+
+def test_a_scope_without_choices_is_all() -> None:
+    """And is not narrowed, nor is one that names all that there is."""
+    assert not ALL.narrowed
+    assert (set(ALL.kinds), ALL.languages, ALL.events) == (set(KINDS), api().languages, None)
+    assert not Scope.of(api(), kinds=KINDS, languages=api().languages).narrowed
+
+
+def test_a_choice_narrows() -> None:
+    """Each of the three; a language that is given twice is one."""
+    assert Scope.of(api(), kinds=["sport"]).narrowed
+    assert Scope.of(api(), events=[7]).narrowed
+    chosen = Scope.of(api(), languages=["sv", "sv"])
+    assert (chosen.narrowed, chosen.languages) == (True, ("sv",))
+
+
+def test_what_bets_mention_is_wanted_in_order() -> None:
+    """From an empty topic everything."""
+    wants = Wants.of(ALL, mention(OTHER, EVENT), set(), full=False)
+    assert wants.events == wants.markets == sorted([EVENT.id, OTHER.id])
+    assert wants.mentioned["league"] == sorted({EVENT.league.id, OTHER.league.id})
+    assert list(wants.selection_templates) == sorted(
+        m.selections[0] for e in (EVENT, OTHER) for m in e.markets
+    )
+    assert set(wants.market_type_templates) == {EVENT.league.sport.id, OTHER.league.sport.id}
+    assert wants.lists == ["sport", "region", "league", "competitor"]
+
+
+def test_what_the_topic_has_is_not_wanted() -> None:
+    """Unless all is asked anew."""
+    mentions = mention(EVENT)
+    present = {key for kind in KINDS for key in mentions.keys(kind)}
+    wants = Wants.of(ALL, mentions, present, full=False)
+    assert not any([wants.events, wants.markets, wants.selection_templates, wants.market_type_templates])
+    assert not any(wants.mentioned.values())
+    assert wants.known["league"] == {EVENT.league.id}
+    assert Wants.of(ALL, mentions, present, full=True).events == [EVENT.id]
+
+
+def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> None:
+    """But not about its names."""
+    mentions = mention(EVENT)
+    whole = {key for kind in KINDS for key in mentions.keys(kind)}
+    for missing in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
+        wants = Wants.of(ALL, mentions, whole - {missing.encode()}, full=False)
+        assert (wants.events, wants.markets) == ([], [EVENT.id])
+
+
+def test_markets_of_an_event_without_any_are_not_wanted() -> None:
+    """A bet may mention no more than the event."""
+    mentions = Mentions()
+    mentions.add(bet([item(EVENT, market=None, selectionId=0)]))
+    wants = Wants.of(ALL, mentions, set(), full=True)
+    assert (wants.events, wants.markets) == ([EVENT.id], [])
+
+
+def test_a_selection_of_no_event_has_a_template_only() -> None:
+    """There is nothing else to ask about."""
+    mentions = Mentions()
+    mentions.add(bet([item(None, selectionId=7)]))
+    wants = Wants.of(ALL, mentions, set(), full=False)
+    assert (wants.events, wants.markets, wants.selection_templates) == ([], [], [7])
+
+
+def test_events_given_by_hand_replace_events_only() -> None:
+    """They are asked about whether the topic has them or not."""
+    scope = Scope.of(api(), events=[9, 5])
+    mentions = mention(EVENT)
+    wants = Wants.of(scope, mentions, {b"event:5"}, full=False)
+    assert wants.events == wants.markets == [5, 9]
+    assert len(wants.selection_templates) == len(EVENT.markets)
+    assert wants.mentioned["sport"] == [EVENT.league.sport.id]
+
+
+def test_kinds_that_are_left_out_are_not_asked_about() -> None:
+    """Neither by lists nor by id."""
+    wants = Wants.of(Scope.of(api(), kinds=["selection"]), mention(EVENT), set(), full=True)
+    assert (wants.lists, wants.events, wants.markets) == ([], (), [EVENT.id])
+    assert not any(wants.mentioned.values())
+    assert (len(wants.selection_templates), len(wants.market_type_templates)) == (0, 0)
+    wants = Wants.of(Scope.of(api(), kinds=["sport"], events=[5]), mention(EVENT), set(), full=True)
+    assert (wants.lists, wants.events, wants.markets) == (["sport"], (), ())
+
+
+def test_chunks_have_a_hundred_ids() -> None:
+    """The last has the rest, and of nothing there is none."""
+    assert [len(chunk) for chunk in chunks(range(250))] == [100, 100, 50]
+    assert [len(chunk) for chunk in chunks(list(range(200)))] == [100, 100]
+    assert list(chunks([])) == []
+
+
+def test_an_estimate_counts_each_endpoint() -> None:
+    """At least what is certain, at most what the answers may lead to; None where these alone tell."""
+    mentions = mention(EVENT)
+    for number in range(1, 151):
+        mentions.add(bet([item(None, selectionId=number)]))
+    rows = {row.endpoint: row for row in estimate(Wants.of(ALL, mentions, set(), full=True))}
+    assert len(rows) == 13
+    prefix = "/api/translations"
+    assert rows[f"{prefix}/{{lang}}/leagues"][1:] == (3, 3)
+    assert rows[f"{prefix}/all/league/{{leagueId}}"][1:] == (0, 1)
+    assert rows[f"{prefix}/all/competitor/{{competitorId}}"][1:] == (0, None)
+    assert rows[f"{prefix}/all/event/{{eventId}}"][1:] == (1, 1)
+    assert rows[f"{prefix}/all/{{eventId}}/markets"][1:] == (1, 1)
+    assert rows[f"{prefix}/{{lang}}/{{eventId}}/markets"][1:] == (0, 3)
+    assert rows[f"{prefix}/templates/selections"][1:] == (2, 2)
+    assert rows[f"{prefix}/templates/market-types"][1:] == (1, 1)
+
+
+def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
+    """So many things are asked about by id as the topic has, in a run that is not full some of them."""
+    scope = Scope.of(api(), kinds=["league"])
+    row = "/api/translations/all/league/{leagueId}"
+    for known, most in ((3, 3), (MOST_DOUBTED + 5, MOST_DOUBTED)):
+        present = {f"league:{number}".encode() for number in range(known)}
+        assert Estimate(row, 0, most) in estimate(Wants.of(scope, Mentions(), present, full=False))
+        assert Estimate(row, 0, None) in estimate(Wants.of(scope, Mentions(), present, full=True))
+    nothing = estimate(Wants.of(scope, Mentions(), set(), full=True))
+    assert [row.endpoint for row in nothing] == ["/api/translations/{lang}/leagues"]

@@ -1,0 +1,189 @@
+"""A run of the cores without a network or Kafka: the simulated provider answers in memory, in any order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+from typing import Any, TypeVar
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import ApiSettings
+from bridge.errors import ApiError, AuthError, Forbidden
+from bridge.simulator.rest import Rest
+from bridge.simulator.rest_policy import RestPolicy
+from bridge.simulator.rest_routes import Endpoint
+from bridge.simulator.world import Event, Sizes, World
+from bridge.snapshots.currencies import Currencies
+from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.records import Currency, Translation
+from bridge.snapshots.requests import Request
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.wants import Scope
+
+T = TypeVar("T")
+
+NOW = 1_790_000_100.0
+WORLD = World(7, NOW, Sizes(sports=3, regions=2, leagues=5, competitors=40, events=12))
+LANGUAGES = ("en", "sv", "de")
+
+
+def api(**changes: Any) -> ApiSettings:
+    """Settings with three languages."""
+    return ApiSettings(**{"languages": LANGUAGES, **changes})
+
+
+class Provider:
+    """Answers as the client would hand it on; `disorder` shuffles which of several answers comes first."""
+
+    def __init__(self, disorder: Random | None = None, world: World = WORLD, **policy: Any) -> None:
+        chosen = {"rate": 1e6, "burst": 10**6, "languages": LANGUAGES, **policy}
+        self.rest = Rest(world, RestPolicy(**chosen))
+        self.catalogue = self.rest.catalogue
+        self.most_at_once = 0
+        self._at_once = 0
+        self.disorder = disorder
+        self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
+
+    async def ask(self, request: Request[T]) -> T | None:
+        """As `Client.ask`, without another try."""
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            for _ in range(self.disorder.randrange(12) if self.disorder else 0):
+                await asyncio.sleep(0)
+            answer = self.rest.answer(NOW, request.target, self.authorization)
+        finally:
+            self._at_once -= 1
+        match answer.status:
+            case 200:
+                return request.read(answer.body)
+            case 404 if request.may_be_missing:
+                return None
+            case 401:
+                raise AuthError(f"{request}: 401")
+            case 403:
+                raise Forbidden(f"{request}: 403")
+            case status:
+                raise ApiError(f"{request}: {status}")
+
+    def asked(self) -> Counter[Endpoint]:
+        """How often each endpoint was asked since the last time."""
+        found = Counter(exchange.endpoint for exchange in self.rest.requests if exchange.endpoint)
+        self.rest.requests.clear()
+        return found
+
+    def truth(self) -> dict[bytes, dict[str, str]]:
+        """Key → every text that there is."""
+        return {
+            key(known.kind, known.id, known.relations): {str(k): v for k, v in known.texts.items()}
+            for known in self.catalogue.truth()
+        }
+
+
+def key(kind: str, number: int, relations: Any) -> bytes:
+    """Of the simulator's truth, spelt here once more."""
+    match kind:
+        case "market":
+            return f"market:{relations['eventId']}:{number}".encode()
+        case "market-type-template":
+            return f"market-type-template:{relations['sportId']}:{number}".encode()
+        case _:
+            return f"{kind}:{number}".encode()
+
+
+class Topic(dict[bytes, bytes]):
+    """What a compacted topic of a job holds: key → value."""
+
+    def __init__(self, schema: str = "translation") -> None:
+        self.codec = Codec(load(schema), 1)
+        self._snapshots = 0
+
+    def take(self, outcome: Outcome) -> None:
+        """What the publisher does with it."""
+        self._snapshots += 1
+        assert outcome.removed <= self.keys(), "a tombstone for what is not there"
+        assert not outcome.removed & outcome.written.keys()
+        for gone in outcome.removed:
+            del self[gone]
+        for written, record in outcome.written.items():
+            assert written == record.key
+            self[written] = self.codec.encode(record.to_avro(f"snapshot-{self._snapshots}"))
+        assert sum(counts.records for counts in outcome.counts.values()) == len(self)
+
+    def texts(self) -> dict[bytes, dict[str, str]]:
+        """Key → language → text."""
+        return {key: self.codec.decode(value)["translations"] for key, value in self.items()}
+
+    def translation(self, key: str) -> Translation:
+        """The record of a key."""
+        return Translation.from_avro(self.codec.decode(self[key.encode()]))
+
+    def currency(self, symbol: str) -> Currency:
+        """The record of a symbol."""
+        return Currency.from_avro(self.codec.decode(self[symbol.encode()]))
+
+
+def item(event: Event | None, place: int = 0, /, **changes: Any) -> dict[str, Any]:
+    """A bet item on the market at that place of the event, and on its first selection."""
+    found = event.markets[place] if event else None
+    return {
+        "event": {"id": event.id} if event else None,
+        "market": {"id": found.id, "type": found.type} if found else None,
+        "selectionId": found.selections[0] if found else 0,
+        "competitionId": event.league.id if event else 0,
+        "countryId": event.league.region.id if event else 0,
+        "sportId": event.league.sport.id if event else 0,
+        "betBuilderItems": None,
+        **changes,
+    }
+
+
+def bet(items: Iterable[dict[str, Any]] | None = (), currency: str | None = "EUR") -> dict[str, Any]:
+    """A settled bet, as it is read with `REFERENCES`."""
+    return {
+        "selections": None if items is None else list(items),
+        "amount": currency and {"currency": currency},
+    }
+
+
+def mention(*events: Event, currencies: Iterable[str] = ()) -> Mentions:
+    """Bets on every market of the events, and bets in the currencies."""
+    mentions = Mentions()
+    for event in events:
+        mentions.add(bet([item(event, place) for place in range(len(event.markets))]))
+    for symbol in currencies:
+        mentions.add(bet(currency=symbol))
+    return mentions
+
+
+async def translate(
+    provider: Provider,
+    topic: Topic,
+    mentions: Mentions,
+    *,
+    full: bool = False,
+    settings: ApiSettings | None = None,
+    scope: Scope | None = None,
+) -> Outcome:
+    """One run; the topic holds what it published."""
+    settings = settings or api()
+    known = Known(None, topic, mentions, {}, full)
+    outcome = await Translations(settings, scope or Scope.of(settings), topic.codec, known).run(provider)
+    topic.take(outcome)
+    return outcome
+
+
+async def exchange(provider: Provider, topic: Topic, mentions: Mentions, *, full: bool = False) -> Outcome:
+    """One run of the currencies; the topic holds what it published."""
+    outcome = await Currencies(api(), topic.codec, Known(None, topic, mentions, {}, full)).run(provider)
+    topic.take(outcome)
+    return outcome
+
+
+def written(outcome: Outcome) -> set[str]:
+    """The keys that were written."""
+    return {key.decode() for key in outcome.written}
