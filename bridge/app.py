@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,14 +24,14 @@ from bridge.log import get
 from bridge.ports import Ports
 from bridge.reign import Reign
 from bridge.sink.checkpoint import State
-from bridge.sink.leadership import Leadership
+from bridge.sink.leadership import Leadership, group_of
 from bridge.sink.producer import TransactionalWriter
 from bridge.sink.store import Store
 from bridge.sink.worker import Worker
 from bridge.status import Status
 from bridge.view import View
 from bridge.web.app import make_app
-from bridge.wsgi import WsgiServer
+from bridge.wsgi import served
 
 T = TypeVar("T")
 
@@ -71,9 +71,9 @@ class _Service:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
         get().info("starting", version=__version__, feed=self._settings.feed.name, owner=self._owner_id)
-        beat = asyncio.create_task(self._beat())
+        beat, web = asyncio.create_task(self._beat()), self._settings.web
         try:
-            with self._shown():
+            with served(make_app(lambda: self._view, self._settings), web.host, web.port):
                 await self._stand_by_and_reign()
         finally:
             beat.cancel()
@@ -85,7 +85,10 @@ class _Service:
             return
         declared, codecs, store = prepared
         leadership = Leadership(
-            self._settings, declared.checkpoints.name, partial(loop.call_soon_threadsafe, self._notice)
+            self._settings,
+            group_of(self._settings),
+            declared.checkpoints.name,
+            partial(loop.call_soon_threadsafe, self._notice),
         )
         ports = Ports(
             topics=declared,
@@ -191,27 +194,6 @@ class _Service:
             except Exception as error:  # noqa: BLE001  # a view that fails must not look like a dead loop
                 get().error("what is to be seen from outside cannot be shown", reason=repr(error))
             await asyncio.sleep(BEAT_SECONDS)
-
-    @contextlib.contextmanager
-    def _shown(self) -> Iterator[None]:
-        """Serve health and metrics meanwhile. Publishing goes on where the port is taken."""
-        web = self._settings.web
-        try:
-            server = WsgiServer(make_app(lambda: self._view, self._settings), web.host, web.port)
-        except OSError as error:
-            get().warning(
-                "health and metrics are not served: set web.port (BRIDGE_WEB__PORT) to a free port",
-                host=web.host,
-                port=web.port,
-                reason=str(error),
-            )
-            yield
-            return
-        get().info("health and metrics", address=server.url)
-        try:
-            yield
-        finally:
-            server.close()
 
     # Little things.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import Message
 
-from bridge import instant, kafka, topics
+from bridge import kafka, topics
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.readers import ANSWER_SECONDS
 from bridge.sink.gap import Gap
+from bridge.sink.reading import read_topic
 from bridge.text import duration, utc
 
 
@@ -25,31 +26,15 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).gaps.name
     codec = Codec(load("feed-gap"), READ_ONLY, Registry(settings.registry).schema_by_id)
-    gaps = [Gap.from_avro(codec.decode(value)) for value in _read(settings, topic)]
-    return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
-
-
-def _read(settings: Settings, topic: str) -> list[bytes]:
-    """The values of a topic, `read_committed`."""
-    admin = kafka.admin(settings.kafka)
-    kafka.must_exist(admin, topic, ANSWER_SECONDS)
-    count = kafka.partition_count(admin, topic)
-    ends = kafka.end_offsets(admin, topic, count)
-    values: list[bytes] = []
+    kafka.must_exist(kafka.admin(settings.kafka), topic, ANSWER_SECONDS)
+    gaps: list[Gap] = []
 
     def take(message: Message) -> None:
         if (value := message.value()) is not None:
-            values.append(value)
+            gaps.append(Gap.from_avro(codec.decode(value)))
 
-    deadline = instant.now().steady + ANSWER_SECONDS
-    consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
-    try:
-        starts = [TopicPartition(topic, partition, 0) for partition in range(count)]
-        if not kafka.read_to(consumer, starts, ends, take, lambda: instant.now().steady > deadline):
-            raise kafka.KafkaUnavailable(f"{topic} could not be read to its end in {ANSWER_SECONDS:g} s")
-    finally:
-        consumer.close()
-    return values
+    read_topic(settings, topic, take, patience=ANSWER_SECONDS)
+    return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 
 
 def gap_as_json(gap: Gap) -> dict[str, Any]:

@@ -125,18 +125,28 @@ def triage(error: KafkaError) -> Answer:
     return Answer.REOPEN
 
 
-def producer(settings: KafkaSettings, *, transactional_id: str, max_record_bytes: int) -> Producer:
-    """A transactional producer that is as safe as Kafka can make it, and partitions as Java does."""
+def producer(
+    settings: KafkaSettings,
+    *,
+    transactional_id: str,
+    max_record_bytes: int,
+    transaction_ms: int = 30_000,
+    queue_kbytes: int = 131_072,
+) -> Producer:
+    """A transactional producer that is as safe as Kafka can make it, and partitions as Java does.
+
+    A transaction may stay open for `transaction_ms`; `queue_kbytes` of it wait in memory at most.
+    """
     return _create(
         Producer,
         _properties(
             settings,
             drop=_CONSUMER_ONLY,
             defaults={
-                # Shorter than the default: a transaction that a dead owner left open hides later records.
-                "transaction.timeout.ms": 30_000,
+                # As short as can be: a transaction that a dead owner left open hides later records.
+                "transaction.timeout.ms": transaction_ms,
                 "linger.ms": 2,
-                "queue.buffering.max.kbytes": max(131_072, 2 * max_record_bytes // 1024),
+                "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
                 "message.max.bytes": max_record_bytes,
             },
             ours={
@@ -162,6 +172,7 @@ def reader(settings: KafkaSettings, *, name: str) -> Consumer:
             settings,
             drop=_PRODUCER_ONLY,
             defaults={
+                "fetch.wait.max.ms": 20,  # so that the end of a partition is told at once
                 "fetch.message.max.bytes": 4 * 1024 * 1024,
                 "queued.max.messages.kbytes": 32 * 1024,
             },
@@ -272,11 +283,15 @@ def look_for_broker(client: AdminClient) -> None:
         client.list_topics(timeout=3)
 
 
+def exists(client: AdminClient, topic: str, timeout: float) -> bool:
+    """Whether there is such a topic. Raises as `explained`."""
+    with explained(f"looking for {topic}"):
+        return topic in client.list_topics(timeout=timeout).topics
+
+
 def must_exist(client: AdminClient, topic: str, timeout: float) -> None:
     """Raises TopologyError, with the fix, when there is no such topic, and as `explained`."""
-    with explained(f"looking for {topic}"):
-        known = client.list_topics(timeout=timeout).topics
-    if topic not in known:
+    if not exists(client, topic, timeout):
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
 
 
@@ -289,12 +304,15 @@ def partition_count(client: AdminClient, topic: str) -> int:
     return len(found.partitions)
 
 
-def end_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]:
-    """The high watermark of each partition, open transactions included. Raises as `explained`."""
+def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bool = False) -> list[int]:
+    """The high watermark of each partition, open transactions included. Raises as `explained`.
+
+    `visible` leaves out what such a transaction hides: it asks for the last stable offsets.
+    """
     with explained(f"reading the end offsets of {topic}"):
         futures = client.list_offsets(
             {TopicPartition(topic, p): LATEST for p in range(partitions)},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
             request_timeout=3,
         )
         return [

@@ -24,6 +24,8 @@ from bridge.kafka import explained
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
 COMPACT = {"cleanup.policy": "compact"}
+SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
+"""Whoever is still on his way to the ends of a snapshot finds all of it, also when the next one is there."""
 RECORD_OVERHEAD_BYTES = 1024 * 1024
 """Room for headers and framing above the largest message of the feed."""
 
@@ -103,14 +105,14 @@ def declare(settings: Settings) -> Topics:
         translations=Topic(
             f"{prefix}.translations",
             partitions,
-            COMPACT,
+            SNAPSHOTS,
             frozenset({"cleanup.policy"}),
             "names of whatever bets refer to, in every language, by kind and id",
         ),
         currencies=Topic(
             f"{prefix}.currencies",
             1,
-            COMPACT,
+            SNAPSHOTS,
             frozenset({"cleanup.policy"}),
             "currencies and their precision, by symbol",
         ),

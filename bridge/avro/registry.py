@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 from confluent_kafka.schema_registry import Schema as RegistrySchema
@@ -69,6 +69,16 @@ class Registry:
                 f"registry.url or registry.ca_file cannot be used for {self._address}: {error}"
             ) from None
         self._schemas: dict[int, Schema] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections. It is not to be asked anything more."""
+        self._client.close()
 
     def register(self, topic_prefix: str) -> dict[str, int]:
         """Register every schema under its topic's subject. Schema (`settled-bet`) → id.

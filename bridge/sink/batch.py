@@ -14,14 +14,23 @@ OVERHEAD_BYTES = 100
 
 
 class Record(NamedTuple):
-    """A record as it goes to Kafka. `timestamp` is the time of receipt, in milliseconds."""
+    """A record as it goes to Kafka. `timestamp` is the time of receipt, in milliseconds.
+
+    Without a value it is a tombstone: the key is there no more.
+    """
 
     topic: str
     key: bytes | None
-    value: bytes
+    value: bytes | None
     timestamp: int
     headers: list[Header] | None = None
     partition: int = -1
+
+    @property
+    def content(self) -> bytes:
+        """The value of a record that is no tombstone."""
+        assert self.value is not None
+        return self.value
 
 
 @dataclass(slots=True)
@@ -38,7 +47,7 @@ class Batch:
     def add(self, record: Record) -> None:
         """Append a record."""
         self.records.append(record)
-        self.bytes += len(record.value) + OVERHEAD_BYTES
+        self.bytes += len(record.value or b"") + OVERHEAD_BYTES
 
     def touch(self, now: float) -> None:
         """Count a message, whatever became of it. `now` is monotonic."""

@@ -1,7 +1,8 @@
-"""One owner, many standbys: leadership is the assignment of the checkpoint partition.
+"""One owner, many standbys: leadership is the assignment of the one partition of a topic.
 
 All bridges of a feed are members of one consumer group that subscribes to the checkpoint topic, which
-has one partition: whoever is assigned it owns the feed. Membership is dynamic, because a static member
+has one partition: whoever is assigned it owns the feed. The snapshot jobs do likewise, each in a group
+of its own, with the topic of snapshots. Membership is dynamic, because a static member
 keeps its place for a whole session time-out even after a clean close, and cooperative, so that a
 standby that joins takes nothing away from the owner.
 
@@ -45,15 +46,15 @@ def group_of(settings: Settings) -> str:
 
 
 class Leadership:
-    """Membership in the group of a feed, kept up by a thread of its own.
+    """Membership in a group, kept up by a thread of its own.
 
     `changed` is called on that thread whenever `owner` changes. After a loss the thread waits, for
     `HANDOVER_SECONDS` at most, until `released` is called: first the socket is closed, then the next
     owner may dial.
     """
 
-    def __init__(self, settings: Settings, topic: str, changed: Callable[[], object]) -> None:
-        self.group = group_of(settings)
+    def __init__(self, settings: Settings, group: str, topic: str, changed: Callable[[], object]) -> None:
+        self.group = group
         self._partition = TopicPartition(topic, 0)
         self._changed = changed
         self._owner = threading.Event()

@@ -29,6 +29,7 @@ from bridge.errors import NotOwner, SinkBroken
 from bridge.log import get
 from bridge.sink.batch import Batch, Record
 from bridge.sink.leadership import Leadership
+from bridge.sink.watchdog import Watchdog, discard
 from bridge.sink.worker import Worker
 from bridge.topics import max_record_bytes
 
@@ -44,6 +45,11 @@ PATIENT_RETRIES = 3
 """After so many failures in a row a new producer is tried, also where the error says to try again."""
 CLOSE_SECONDS = 2.0
 LONGEST_REST_SECONDS = 2.0
+
+
+def rest_seconds(failures: int) -> float:
+    """How long to leave Kafka alone after so many failures before this one: growing, with jitter."""
+    return min(LONGEST_REST_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
 class TransactionalWriter:
@@ -68,7 +74,7 @@ class TransactionalWriter:
         self._term = leadership.term
         self._abandoned = threading.Event()
         self._worker = Worker("kafka")
-        self._calls = Worker("kafka-calls")
+        self._watchdog = Watchdog(STUCK_SECONDS)
         self._producer: Producer | None = None
         self._last: bytes | None = None
         """The checkpoint that this writer knows to be the committed one."""
@@ -159,8 +165,8 @@ class TransactionalWriter:
         if answer is kafka.Answer.REFUSED:
             raise SinkBroken(f"Kafka refuses to take what {self.transactional_id} writes: {error.str()}")
         self._trouble(error.str())
-        self._abandoned.wait(min(LONGEST_REST_SECONDS, 0.05 * 2**self._failures) * random.uniform(0.5, 1.0))
-        self._failures = min(self._failures + 1, 10)
+        self._abandoned.wait(rest_seconds(self._failures))
+        self._failures += 1
         self._must_own()
         return answer
 
@@ -196,39 +202,21 @@ class TransactionalWriter:
         producer = self._need()
         if not self._sealed:
             self._write(batch)
-            self._call(
-                partial(producer.send_offsets_to_transaction, *self._leadership.offsets(), CALL_SECONDS)
-            )
+            offsets, group = self._leadership.offsets()
+            self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
             self._sealed = True
-        self._call(partial(producer.commit_transaction, CALL_SECONDS))
-
-    def _call(self, call: Callable[[], None]) -> None:
-        """A call of the client that may block. One that never returns counts as a fatal error.
-
-        Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
-        """
-        try:
-            self._calls.submit(call).result(STUCK_SECONDS)
-        except TimeoutError:
-            self._calls.close(0)
-            self._calls = Worker("kafka-calls")  # the other one is left behind with the producer
-            raise KafkaException(
-                KafkaError(KafkaError._FATAL, "a call does not return", fatal=True)
-            ) from None
+        self._watchdog.call(partial(producer.commit_transaction, CALL_SECONDS))
 
     def _discard(self) -> None:
-        """Leave the producer to its end, which may block too, on a thread that nobody waits for."""
         if self._producer is not None:
-            end = Worker("kafka-end")
-            end.submit(self._producer.purge)
-            end.close(0)
+            discard(self._producer)
             self._producer = None
 
     def _abort(self) -> None:
         """Abort the open transaction, or give the producer up where even that is refused."""
         while self._producer is not None:
             try:
-                self._call(partial(self._producer.abort_transaction, CALL_SECONDS))
+                self._watchdog.call(partial(self._producer.abort_transaction, CALL_SECONDS))
                 self._forget()
                 return
             except KafkaException as exception:
@@ -247,7 +235,7 @@ class TransactionalWriter:
             transactional_id=self.transactional_id,
             max_record_bytes=max_record_bytes(self._settings),
         )
-        self._call(partial(producer.init_transactions, INIT_SECONDS))
+        self._watchdog.call(partial(producer.init_transactions, INIT_SECONDS))
         found = self._committed(self._gone)
         self._must_own()
         if awaited is None:
@@ -266,8 +254,8 @@ class TransactionalWriter:
         if self._producer is not None and self._begun:
             try:
                 self._producer.purge()
-                self._call(partial(self._producer.abort_transaction, 1.0))
+                self._watchdog.call(partial(self._producer.abort_transaction, 1.0))
             except KafkaException as exception:
                 get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
         self._discard()
-        self._calls.close(0)
+        self._watchdog.close()

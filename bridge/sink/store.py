@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge import kafka
 from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.registry import RegistryUnavailable
 from bridge.avro.schemas import Schema
 from bridge.config import Settings
-from bridge.errors import SchemaError, TopologyError
-from bridge.log import get
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
+from bridge.sink.reading import decode, persist, starts_since
 from bridge.topics import Topic, Topics
 
 LOOKBACK = 1_000
 """Records from the end of the checkpoint topic at which the search for a feed's own begins."""
-RETRY_SECONDS = 0.5
 SAMPLE = Kind.SAMPLE.value.encode()
 VERSION_ONLY: Schema = {
     "type": "record",
@@ -66,7 +62,7 @@ class Store:
                     return
                 lookback *= 10
 
-        self._persist(search, give_up)
+        persist(self._settings, search, give_up)
         return found
 
     def guard(self, since: float, give_up: Callable[[], bool]) -> Guard:
@@ -77,7 +73,7 @@ class Store:
             key, value = message.key(), message.value()
             if isinstance(key, bytes) and value is not None:
                 content = fingerprint(value)
-                version = self._version(message, value)
+                version = int(decode(self._versions, message, value)["settlementVersion"])
                 guard.publish(key, version, content, _received(message))
 
         def take_dead(message: Message) -> None:
@@ -91,7 +87,7 @@ class Store:
             self._replay(admin, consumer, self._topics.bets, since, take_bet, give_up)
             self._replay(admin, consumer, self._topics.deadletters, since, take_dead, give_up)
 
-        self._persist(read, give_up)
+        persist(self._settings, read, give_up)
         return guard
 
     def _replay(
@@ -105,41 +101,8 @@ class Store:
     ) -> None:
         count = kafka.partition_count(admin, topic.name)
         ends = kafka.end_offsets(admin, topic.name, count)
-        with kafka.explained(f"finding where to begin in {topic.name}"):
-            moment = [TopicPartition(topic.name, p, int(since * 1000)) for p in range(count)]
-            starts = consumer.offsets_for_times(moment, timeout=3)
-        for start in starts:
-            if start.error is not None:
-                raise kafka.KafkaUnavailable(f"{topic.name} partition {start.partition}: {start.error.str()}")
-            if start.offset < 0:  # nothing as young as that
-                start.offset = ends[start.partition]
+        starts = starts_since(consumer, topic.name, since, ends)
         kafka.read_to(consumer, starts, ends, take, give_up)
-
-    def _version(self, message: Message, value: bytes) -> int:
-        try:
-            return int(self._versions.decode(value)["settlementVersion"])
-        except SchemaError as error:
-            place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
-            raise TopologyError(f"{place} was not written by a bridge: {error}") from None
-
-    def _persist(self, read: Callable[[AdminClient, Consumer], None], give_up: Callable[[], bool]) -> None:
-        """Read until it succeeds, each time with clients of its own.
-
-        A client remembers the leader of a partition from before an outage, and does not always unlearn it.
-        """
-        while not give_up():
-            admin, consumer = (
-                kafka.admin(self._settings.kafka),
-                kafka.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader"),
-            )
-            try:
-                read(admin, consumer)
-                return
-            except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
-                get().debug("reading waits for Kafka or the registry", error=str(error))
-                time.sleep(RETRY_SECONDS)
-            finally:
-                consumer.close()
 
 
 def _received(message: Message) -> float:

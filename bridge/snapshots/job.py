@@ -97,6 +97,7 @@ def run(
     with Lock(settings, task.job) as lock:
         if not lock.acquire(patience, give_up):
             return None
+        progress("its turn", 1, 1)
         with Publisher(settings, task.job, lock.leadership, stop, trouble) as publisher:
             return _run(settings, task, progress, lock, client, codecs, publisher)
 
@@ -134,7 +135,9 @@ def _run(
         value = codecs.of("snapshot").encode(replace(snapshot, ends=ends).to_avro())
         return Record(whole, task.job.encode(), value, round(finished * 1000))
 
+    progress("publishing", 0, 1)
     ends = publisher.publish(records, seal)
+    progress("publishing", 1, 1)
     return Report(
         replace(snapshot, ends=ends),
         full=known.full,

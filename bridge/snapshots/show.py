@@ -52,28 +52,27 @@ class Bars:
         """So many of so many are done."""
         if self._console.is_terminal:
             if what not in self._tasks:
-                self._tasks[what] = self._progress.add_task(what, total=total)
-            self._progress.update(self._tasks[what], completed=done)
+                self._tasks[what] = self._progress.add_task(what)
+            self._progress.update(self._tasks[what], completed=done, total=total)
         elif (now := self._clock().steady) - self._told_at >= LINE_SECONDS:
             self._told_at = now
-            get().info("asking the provider", about=what, done=done, of=total)
+            get().info("the snapshot is under way", doing=what, done=done, of=total)
 
 
 def report_as_table(report: Report) -> Group:
     """What was published, and how much of the bets it covers."""
     snapshot = report.snapshot
-    languages = snapshot.languages if report.coverage else ()
     covered: dict[str, Covered] = {row.kind: row for row in report.coverage}
     table = Table(header_style="bold", border_style="dim")
-    table.add_column("kind")
-    names = ["records", "written", "removed", *(["in bets", *languages] if covered else [])]
-    for name in names:
-        table.add_column(name, justify="right")
+    table.add_column("kind", no_wrap=True)
+    for name in ("records", "written", "removed", *(["in bets"] if covered else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    if covered:
+        table.add_column("named")
     for kind, counts in snapshot.counts.items():
         cells: list[str | Text] = [f"{counts.records:,}", _few(counts.written), _few(counts.removed)]
         if row := covered.get(kind):
-            cells.append(f"{row.seen:,}")
-            cells += [_share(row.share(language)) for language in languages]
+            cells += [f"{row.seen:,}", _shares(row)]
         table.add_row(kind, *cells)
     what = "all asked anew" if report.full else "what was new"
     scope = "" if snapshot.complete else ", partial"
@@ -101,8 +100,12 @@ def plan_as_table(rows: Sequence[Estimate], per_second: float) -> Group:
     least, most = total(rows)
     table.add_section()
     table.add_row("all", f"{least:,}", "?" if most is None else f"{most:,}")
-    longest = "" if most is None else f" to {duration(most / per_second)}"
-    return Group(table, Text(f"at {per_second:g} requests a second: {duration(least / per_second)}{longest}"))
+    text = f"at {per_second:g} requests a second: {duration(least / per_second)}"
+    if most is None:
+        text += " or more"
+    elif most > least:
+        text += f" to {duration(most / per_second)}"
+    return Group(table, Text(text))
 
 
 def plan_as_json(rows: Sequence[Estimate], per_second: float) -> dict[str, Any]:
@@ -128,7 +131,15 @@ def _few(number: int) -> str:
     return f"{number:,}" if number else "–"
 
 
-def _share(share: float) -> Text:
+def _shares(row: Covered) -> Text:
+    """`100 %` of all languages, or `en, sv 100 %; de 99.9 %`: as many languages as there may be."""
+    languages: dict[str, list[str]] = {}
+    for language in row.named:
+        languages.setdefault(_share(row.share(language)), []).append(language)
+    shares = [f"{', '.join(names)} {share}" for share, names in languages.items()]
+    return Text("; ".join(languages if len(languages) == 1 else shares), "yellow" if row.missing else "green")
+
+
+def _share(share: float) -> str:
     """Never rounded up to all of it."""
-    text = "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
-    return Text(text, "green" if share == 1 else "yellow")
+    return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"

@@ -19,7 +19,7 @@ from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
 from bridge.sink.checkpoint import Checkpoint, Counters, State
 from bridge.sink.gap import Cause, Gap
-from bridge.sink.leadership import Leadership
+from bridge.sink.leadership import Leadership, group_of
 from tests.harness import Place, until
 
 NOWHERE = "http://127.0.0.1:1"
@@ -79,7 +79,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
         kafka=KafkaSettings(bootstrap_servers=place.cluster.bootstrap_servers),
         topics=TopicsSettings(prefix=place.prefix),
     )
-    leadership = Leadership(settings, f"{place.prefix}.checkpoints", lambda: None)
+    leadership = Leadership(settings, group_of(settings), f"{place.prefix}.checkpoints", lambda: None)
     try:
         await until(lambda: leadership.owner, "leadership")
         code, found = await examined(place)

@@ -177,5 +177,5 @@ def test_names_follow_the_conventions(metric: Declared[Any]) -> None:
 
 def test_no_metric_is_declared_twice() -> None:
     """By name."""
-    names = [metric.name for metric in (*METRICS, *SNAPSHOT_METRICS)]
+    names = [metric.name for metric in METRICS] + [metric.name for metric in SNAPSHOT_METRICS]
     assert len(names) == len(set(names))

@@ -47,7 +47,7 @@ def gaps(made: Pipeline) -> list[Gap]:
     """What is in the batch for the topic of gaps."""
     records = [r for r in made.batch.records if r.topic == "settlement.gaps"]
     assert all((r.key, r.partition) == (b"f", 0) for r in records)
-    return [Gap.from_avro(GAPS.decode(r.value)) for r in records]
+    return [Gap.from_avro(GAPS.decode(r.content)) for r in records]
 
 
 def fresh(count: int) -> list[bytes]:
@@ -154,7 +154,7 @@ def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
     first = pipeline(newest=None, bets=before, guard=guard)
     handle(first, bet())
     [record] = first.batch.records
-    assert fingerprint(record.value)[:4] == (6).to_bytes(4, "big")
+    assert fingerprint(record.content)[:4] == (6).to_bytes(4, "big")
     made = pipeline(newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), guard=guard)
     handle(made, bet(), bet(partialRefund=99))
     assert made.counters == Counters(received=2, duplicates=2)
@@ -171,7 +171,7 @@ def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
     codec = Codec(impossible, 6)
     first = pipeline(newest=None, guard=guard)
     handle(first, bet())
-    content = codec.encode({"nothingLikeIt": "x", **BETS.decode(first.batch.records[0].value)})
+    content = codec.encode({"nothingLikeIt": "x", **BETS.decode(first.batch.records[0].content)})
     guard = Guard()
     guard.publish(b"b", 1, fingerprint(content), NOW)
     made = pipeline(newest=None, bets=Codec(load("settled-bet"), 7, lambda _: impossible), guard=guard)

@@ -78,19 +78,19 @@ class Kafka:
     def checkpoints(self) -> list[Checkpoint]:
         """All that were ever committed."""
         records = self.records(self.topics.checkpoints.name)
-        return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.value)) for record in records]
+        return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.content)) for record in records]
 
     @property
     def gaps(self) -> list[Gap]:
         """All that were declared."""
-        return [Gap.from_avro(CODECS.gaps.decode(r.value)) for r in self.records(self.topics.gaps.name)]
+        return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
 
     def guard(self, since: float, _give_up: GiveUp) -> Guard:
         """Restored as `bridge.sink.store` does it, from the first record of a partition that is as young."""
         guard = Guard()
         for record in self._since(self.topics.bets.name, since):
-            version = int(_VERSIONS.decode(record.value)["settlementVersion"])
-            guard.publish(record.key or b"", version, fingerprint(record.value), record.timestamp / 1000)
+            version = int(_VERSIONS.decode(record.content)["settlementVersion"])
+            guard.publish(record.key or b"", version, fingerprint(record.content), record.timestamp / 1000)
         for record in self._since(self.topics.deadletters.name, since):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
                 guard.bury(record.key or b"", record.timestamp / 1000)

@@ -42,7 +42,7 @@ class Truth:
         """Raises AssertionError at the first bet of which a message is lost, doubled or out of order."""
         found: dict[bytes, list[bytes]] = defaultdict(list)
         for record in kafka.records(kafka.topics.bets.name):
-            found[record.key or b""].append(record.value)
+            found[record.key or b""].append(record.content)
         for key in found.keys() | self._bets.keys():
             _compare(f"bet {key!r}", found[key], self._bets[key])
         letters = {record.value for record in kafka.records(kafka.topics.deadletters.name)}

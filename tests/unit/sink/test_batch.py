@@ -53,4 +53,4 @@ def test_records_keep_their_order() -> None:
     batch = Batch()
     for size in (3, 1, 2):
         batch.add(record(size))
-    assert [len(r.value) for r in batch.records] == [3, 1, 2]
+    assert [len(r.value or b"") for r in batch.records] == [3, 1, 2]

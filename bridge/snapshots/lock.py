@@ -1,0 +1,88 @@
+"""Two runs of one snapshot job never overlap, on whatever machines: a place that only one can have.
+
+It is taken as the feed is (`bridge.sink.leadership`): by the assignment of the one partition of the topic
+of snapshots, in a consumer group of the job's own. A process that dies gives it up when its session ends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+from bridge import instant, kafka, topics
+from bridge.config import Settings
+from bridge.errors import BridgeError
+from bridge.sink.leadership import Leadership
+
+Job: TypeAlias = Literal["translations", "currencies"]
+"""A snapshot job: the name of its command, and of its topic without the prefix."""
+
+POLL_SECONDS = 0.2
+
+
+class Busy(BridgeError):
+    """Another run of the job is at work. Nothing was done."""
+
+
+def owner_group(settings: Settings, job: Job) -> str:
+    """The consumer group whose member with the partition of snapshots may run the job."""
+    return f"{settings.topics.prefix}.{job}.owner"
+
+
+class Lock:
+    """A place in the line for a job; a context manager, which gives it up at the end."""
+
+    def __init__(self, settings: Settings, job: Job) -> None:
+        self._settings = settings
+        self._job = job
+        self._changed = threading.Event()
+        self._term = 0
+        self.leadership = Leadership(
+            settings,
+            owner_group(settings, job),
+            topics.declare(settings).snapshots.name,
+            self._changed.set,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leadership.close()
+
+    @property
+    def held(self) -> bool:
+        """Whether it has been held without a break since it was acquired, as far as this process knows."""
+        return self.leadership.holds(self._term)
+
+    def acquire(self, seconds: float | None, give_up: Callable[[], bool]) -> bool:
+        """Wait until it is this process's turn, `seconds` at most; None waits for as long as it takes.
+
+        Returns False when `give_up` said so first. Raises Busy when the time is over and another run is at
+        work, KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
+        """
+        deadline = None if seconds is None else instant.now().steady + seconds
+        while not self.leadership.owner:
+            self.leadership.check()
+            if give_up():
+                return False
+            if deadline is not None and instant.now().steady > deadline:
+                raise self._reason()
+            self._changed.wait(POLL_SECONDS)
+            self._changed.clear()
+        self._term = self.leadership.term
+        return True
+
+    def _reason(self) -> BridgeError:
+        # No broker, no assignment: then nobody is at work, as far as anyone can tell.
+        kafka.look_for_broker(kafka.admin(self._settings.kafka))
+        group = self.leadership.group
+        return Busy(
+            f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end it. "
+            f"`kafka-consumer-groups --describe --members --group {group}` shows on which host it runs. "
+            "One that was killed keeps its place until its session ends (kafka.session_timeout_ms, 10 s)."
+        )

@@ -1,0 +1,105 @@
+"""What the topics of a snapshot job hold, and what settled bets there are to learn ids from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import Message
+
+from bridge import topics
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import Schema, load
+from bridge.config import Settings
+from bridge.sink.reading import Progress, decode, read_topic
+from bridge.snapshots.lock import Job
+from bridge.snapshots.records import Offsets, Snapshot
+
+
+def topic_of(settings: Settings, job: Job) -> str:
+    """The topic of the records that the job publishes."""
+    declared = topics.declare(settings)
+    return {"translations": declared.translations, "currencies": declared.currencies}[job].name
+
+
+def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
+    """The last whole snapshot of a job, None before the first.
+
+    Waits for what an open transaction hides, unless what is `visible` now is enough. Raises as `read_topic`.
+    """
+    value = last_value(settings, job, visible=visible)
+    return None if value is None else decode_snapshot(settings, value)
+
+
+def last_value(settings: Settings, job: Job, *, visible: bool = False) -> bytes | None:
+    """The value of a job's last Snapshot record in wire format. Raises as `read_topic`."""
+    found: bytes | None = None
+
+    def take(message: Message) -> None:
+        nonlocal found
+        if message.key() == job.encode():
+            found = message.value()
+
+    read_topic(settings, topics.declare(settings).snapshots.name, take, visible=visible)
+    return found
+
+
+def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
+    """The snapshot in the value of its record. Raises SchemaError, and as `Registry.schema_by_id`."""
+    with Registry(settings.registry) as registry:
+        codec = Codec(load("snapshot"), READ_ONLY, registry.schema_by_id)
+        return Snapshot.from_avro(codec.decode(value))
+
+
+def read_present(settings: Settings, topic: str, ends: Mapping[int, int] | None = None) -> dict[bytes, bytes]:
+    """Key → value in wire format of all that a compacted topic holds, now or at `ends`.
+
+    Nothing is decoded: a whole snapshot is to fit into memory. Raises as `read_topic`.
+    """
+    found: dict[bytes, bytes] = {}
+
+    def take(message: Message) -> None:
+        key, value = message.key(), message.value()
+        assert isinstance(key, bytes)
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = value
+
+    read_topic(settings, topic, take, ends=ends)
+    return found
+
+
+def read_snapshot(
+    settings: Settings, job: Job, *, visible: bool = False
+) -> tuple[Snapshot, dict[bytes, bytes]] | None:
+    """The last whole snapshot with exactly its records, as `last_snapshot` and `read_present`."""
+    snapshot = last_snapshot(settings, job, visible=visible)
+    if snapshot is None:
+        return None
+    return snapshot, read_present(settings, topic_of(settings, job), snapshot.ends)
+
+
+def read_bets(
+    settings: Settings,
+    start: Mapping[int, int] | float,
+    schema: Schema,
+    take: Callable[[dict[str, Any]], None],
+    progress: Progress | None = None,
+) -> Offsets:
+    """Hand the settled bets that are visible now to `take`, as seen through that schema.
+
+    `start` is a position or a moment (Unix seconds) of receipt. Returns the position after what was read,
+    `{}` where there is no topic. Raises TopologyError for a record that is no bet, and as `read_topic`.
+    """
+    topic = topics.declare(settings).bets.name
+    with Registry(settings.registry) as registry:
+        codec = Codec(schema, READ_ONLY, registry.schema_by_id)
+
+        def take_bet(message: Message) -> None:
+            if (value := message.value()) is not None:
+                take(decode(codec, message, value))
+
+        # What a bridge has not committed yet is read the next time, also where it died over it.
+        return read_topic(settings, topic, take_bet, start=start, visible=True, progress=progress)

@@ -1,0 +1,247 @@
+"""Publishes a snapshot: what has changed, and the record that says it is whole, in one transaction.
+
+All that a snapshot needs is there before its transaction opens. Whatever goes wrong then, it is written
+again from the beginning, or found to have been committed, never guessed at:
+
+    make sure that the lock is ours, or win it again: an outage may outlast a session
+    → a new producer with the same transactional id, which ends whatever the old one left
+    → read the job's last Snapshot record back: is it ours, or still the one before?
+
+Only the job writes to its topic. So the high watermarks that are read inside the transaction, when all its
+records have arrived, are where the snapshot ends: its last record is below them, and the marker of its
+commit, which no reader sees, is the first thing above. A partition without a record of it ends where the
+last snapshot has left it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from functools import partial
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from bridge import instant, kafka
+from bridge.config import Settings
+from bridge.errors import NotCommitted, NotOwner, SinkBroken
+from bridge.log import get
+from bridge.sink.batch import Record
+from bridge.sink.leadership import Leadership
+from bridge.sink.producer import rest_seconds
+from bridge.sink.reading import ends_of
+from bridge.sink.watchdog import Watchdog, discard
+from bridge.snapshots import present
+from bridge.snapshots.lock import POLL_SECONDS, Job
+from bridge.snapshots.records import Offsets, Snapshot
+
+T = TypeVar("T")
+
+CALL_SECONDS = 10.0
+"""Asked of each call that may block."""
+STUCK_SECONDS = 30.0
+"""A call that has not returned by then never will."""
+TRANSACTION_MS: Final = 300_000
+"""For a million records, on a cluster that is slow. The next run ends what a dead one has left open."""
+QUEUE_KBYTES: Final = 32_768
+"""Records on their way to the broker: a snapshot need not be twice in memory."""
+MAX_RECORD_BYTES: Final = 1_000_000
+"""What a topic takes unless told otherwise, and far more than the names of one thing."""
+FLUSH_SECONDS = 0.5
+REGAIN_SECONDS = 30.0
+"""While Kafka answers: a lock that is not ours again by then is somebody else's."""
+LOCK_IS_LOST: Final = "the lock has to be won again"
+
+
+class Publisher:
+    """Publishes the snapshots of one job, one after the other; a context manager. Its calls block.
+
+    It is for whoever has the job's lock, `leadership`. `trouble` is told what Kafka says when something
+    failed and is tried again. It goes on trying until `stop` is set.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        job: Job,
+        leadership: Leadership,
+        stop: threading.Event,
+        trouble: Callable[[str], None],
+    ) -> None:
+        self.transactional_id = f"{settings.topics.prefix}.{job}"
+        self._settings = settings
+        self._job: Job = job
+        self._leadership = leadership
+        self._stop = stop
+        self._trouble = trouble
+        self._watchdog = Watchdog(STUCK_SECONDS)
+        self._producer: Producer | None = None
+        self._begun = False
+        self._undelivered: KafkaError | None = None
+        self._last: bytes | None = None
+        """The Snapshot record, its value, that is known to be the committed one."""
+        self._sealed: tuple[Offsets, bytes | None] | None = None
+        """Ends and value of the one that may have been committed."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> Snapshot | None:
+        """End whatever an earlier run has left open; returns the last snapshot, which is final now.
+
+        To be called when the lock has been acquired, before anything is read. Raises as `publish`.
+        """
+        self._last = self._persist(self._reopen)
+        return None if self._last is None else present.decode_snapshot(self._settings, self._last)
+
+    def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
+        """Commit the records with the Snapshot record that is made of the ends; returns those.
+
+        Returns when it is committed, however long Kafka is away. Raises NotOwner when another run has the
+        lock or has published meanwhile, NotCommitted when it was stopped first, SinkBroken when a person has
+        to act, TopologyError when a right to read is missing. Nothing of it is readable then, nor will be.
+        """
+        self._sealed = None
+        ends, self._last = self._persist(partial(self._attempt, records, snapshot))
+        return ends
+
+    def close(self) -> None:
+        """Abort what is open, so that it hides nothing from readers until it times out."""
+        if self._producer is not None and self._begun:
+            try:
+                self._producer.purge()
+                self._watchdog.call(partial(self._producer.abort_transaction, 1.0))
+            except KafkaException as exception:
+                get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
+        self._discard()
+        self._watchdog.close()
+
+    def _persist(self, attempt: Callable[[], T]) -> T:
+        """Try until it succeeds, each time with a new producer, after rests that grow."""
+        failures = 0
+        while True:
+            try:
+                return attempt()
+            except KafkaException as exception:
+                error: KafkaError = exception.args[0]
+                if kafka.triage(error) is kafka.Answer.REFUSED:
+                    raise SinkBroken(
+                        f"Kafka refuses to take what {self.transactional_id} writes: {error.str()}"
+                    ) from None
+                reason = error.str()
+            except kafka.KafkaUnavailable as exception:
+                reason = str(exception)
+            self._trouble(reason)
+            self._discard()
+            self._stop.wait(rest_seconds(failures))
+            failures += 1
+            self._must_go_on()
+
+    def _attempt(
+        self, records: Collection[Record], snapshot: Callable[[Offsets], Record]
+    ) -> tuple[Offsets, bytes | None]:
+        if self._producer is None:
+            found = self._reopen()
+            if self._sealed is not None and found == self._sealed[1]:
+                return self._sealed
+            if found != self._last:
+                raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
+        return self._write(records, snapshot)
+
+    def _reopen(self) -> bytes | None:
+        """A new producer; returns the value of the last Snapshot record.
+
+        A process that was paused must not fence the rightful owner, so the coordinator is asked first.
+        """
+        self._discard()
+        self._regain()
+        if not self._leadership.confirm(self._stop.is_set):
+            raise kafka.KafkaUnavailable(LOCK_IS_LOST)
+        self._producer = kafka.producer(
+            self._settings.kafka,
+            transactional_id=self.transactional_id,
+            max_record_bytes=MAX_RECORD_BYTES,
+            transaction_ms=TRANSACTION_MS,
+            queue_kbytes=QUEUE_KBYTES,
+        )
+        self._watchdog.call(partial(self._producer.init_transactions, CALL_SECONDS))
+        return present.last_value(self._settings, self._job)
+
+    def _regain(self) -> None:
+        if self._leadership.owner:
+            return
+        kafka.look_for_broker(kafka.admin(self._settings.kafka))
+        deadline = instant.now().steady + REGAIN_SECONDS
+        while not self._leadership.owner:
+            self._leadership.check()
+            self._must_go_on()
+            if instant.now().steady > deadline:
+                raise NotOwner(f"another `bridge {self._job}` has taken over")
+            self._stop.wait(POLL_SECONDS)
+
+    def _write(
+        self, records: Collection[Record], snapshot: Callable[[Offsets], Record]
+    ) -> tuple[Offsets, bytes | None]:
+        producer = self._producer
+        assert producer is not None
+        producer.begin_transaction()
+        self._begun, self._undelivered = True, None
+        for record in records:
+            self._produce(producer, record)
+        self._flush(producer)
+        ends = ends_of(self._settings, present.topic_of(self._settings, self._job))
+        whole = snapshot(ends)
+        self._produce(producer, whole)
+        self._flush(producer)
+        if not self._leadership.owner:
+            # Seen: the call below, with the membership of before an outage, does not return.
+            raise kafka.KafkaUnavailable(LOCK_IS_LOST)
+        self._sealed = (ends, whole.value)
+        offsets, group = self._leadership.offsets()
+        self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
+        self._watchdog.call(partial(producer.commit_transaction, CALL_SECONDS))
+        self._begun = False
+        return self._sealed
+
+    def _produce(self, producer: Producer, record: Record) -> None:
+        while True:
+            try:
+                producer.produce(
+                    record.topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    timestamp=record.timestamp,
+                    headers=record.headers,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:
+                producer.poll(0.05)
+                self._must_go_on()
+            else:
+                return
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        self._undelivered = self._undelivered or error
+
+    def _flush(self, producer: Producer) -> None:
+        """Wait until the broker has everything. What it refused says why; later calls would not."""
+        while producer.flush(FLUSH_SECONDS):
+            self._must_go_on()
+        if self._undelivered is not None:
+            raise KafkaException(self._undelivered)
+
+    def _must_go_on(self) -> None:
+        if self._stop.is_set():
+            raise NotCommitted(f"told to end before Kafka had taken the snapshot of {self._job}")
+
+    def _discard(self) -> None:
+        if self._producer is not None:
+            discard(self._producer)
+            self._producer, self._begun = None, False

@@ -1,0 +1,114 @@
+"""A process that publishes one snapshot after the other until it is killed, and what is in each of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+import threading
+import time
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from bridge import kafka, topics
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
+from bridge.sink.batch import Record
+from bridge.sink.leadership import Leadership
+from bridge.snapshots.lock import Job
+from bridge.snapshots.present import topic_of
+from bridge.snapshots.publisher import Publisher
+from bridge.snapshots.records import Offsets, Snapshot
+from tests.harness import Place
+
+JOB: Job = "translations"
+KEYS = 5_000
+
+
+def settings_of(bootstrap: str, registry: str, prefix: str) -> Settings:
+    """With a short session, and readers that are told of an end at once."""
+    fast = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 500, "fetch_wait_max_ms": 20}
+    return Settings(
+        kafka=KafkaSettings.model_validate({"bootstrap_servers": bootstrap, **fast}),
+        registry=RegistrySettings(url=registry),
+        topics=TopicsSettings(prefix=prefix),
+    )
+
+
+def prepared(place: Place) -> Settings:
+    """Settings of the place, its topics made."""
+    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    topics.ensure(kafka.admin(settings.kafka), settings)
+    return settings
+
+
+def state(number: int, keys: int = KEYS) -> dict[bytes, bytes]:
+    """What snapshot `number` holds: every value differs from the one before, every seventh key is gone."""
+    return {b"sport:%d" % i: b"%d %d" % (number, i) for i in range(keys) if (i + number) % 7}
+
+
+def records(settings: Settings, number: int, keys: int = KEYS) -> list[Record]:
+    """What has to be written for it."""
+    whole, topic, now = state(number, keys), topic_of(settings, JOB), round(time.time() * 1000)
+    names = (b"sport:%d" % i for i in range(keys))
+    return [Record(topic, name, whole.get(name), now) for name in names]
+
+
+class Sealer:
+    """Makes Snapshot records whose id is a number."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._topic = topics.declare(settings).snapshots.name
+        schema = load("snapshot")
+        with SchemaRegistryClient({"url": settings.registry.url}) as registry:
+            schema_id = registry.register_schema(f"{self._topic}-value", Schema(json.dumps(schema), "AVRO"))
+        self._codec = Codec(schema, schema_id)
+
+    def record(self, number: int, ends: Offsets) -> Record:
+        """The record of snapshot `number`."""
+        now = time.time()
+        snapshot = Snapshot(JOB, str(number), now, now, now, True, ("en",), ends=ends)
+        return Record(self._topic, JOB.encode(), self._codec.encode(snapshot.to_avro()), round(now * 1000))
+
+
+def started(settings: Settings, group: str) -> tuple[BaseProcess, Connection]:
+    """A process that publishes, forked from one that has imported everything already.
+
+    It says when it is about to begin with the first snapshot.
+    """
+    told, tell = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
+    process.start()
+    return process, told
+
+
+def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> None:
+    """Publish with a lock that nobody else has: so none waits for the session of a dead one."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    settings = Settings.model_validate(given)
+    sealer, topic = Sealer(settings), topics.declare(settings).snapshots.name
+    leadership = Leadership(settings, group, topic, lambda: None)
+    while not leadership.owner:
+        time.sleep(0.01)
+    with Publisher(settings, JOB, leadership, threading.Event(), print) as publisher:
+        last = publisher.open()
+        tell.send("ready")
+        for number in itertools.count(int(last.id) + 1 if last else 1):
+            publisher.publish(records(settings, number), partial(sealer.record, number))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])

@@ -1,0 +1,241 @@
+"""Snapshots on a real Kafka: a reader that stops at the ends of the last one has exactly that one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from confluent_kafka import Message, Producer
+
+from bridge import topics
+from bridge.config import Settings
+from bridge.errors import NotCommitted, NotOwner, SinkBroken
+from bridge.sink.batch import Record
+from bridge.sink.reading import read_topic
+from bridge.snapshots import publisher as module
+from bridge.snapshots.lock import Busy, Lock
+from bridge.snapshots.present import last_snapshot, read_present, read_snapshot, topic_of
+from bridge.snapshots.publisher import Publisher
+from tests.harness import Place
+from tests.integration.publishing import JOB, Sealer, prepared, records, started, state
+
+LINES = 4
+KILLS = 13
+"""Of each line."""
+
+# Clients of the registry are left to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+@contextmanager
+def at_work(settings: Settings, stop: threading.Event | None = None) -> Iterator[tuple[Lock, Publisher]]:
+    """A run that has its lock and has fenced its predecessors."""
+    ending = stop or threading.Event()
+    with ExitStack() as stack:
+        lock = stack.enter_context(Lock(settings, JOB))
+        assert lock.acquire(20, ending.is_set)
+        publisher = stack.enter_context(Publisher(settings, JOB, lock.leadership, ending, lambda _: None))
+        publisher.open()
+        yield lock, publisher
+
+
+def read(settings: Settings) -> tuple[int, dict[bytes, bytes]]:
+    """Number and content of the last snapshot."""
+    found = read_snapshot(settings, JOB, visible=True)
+    assert found is not None
+    return int(found[0].id), found[1]
+
+
+def dead_transaction(settings: Settings) -> Producer:
+    """What a run leaves behind that died in the middle: records in every partition, and a Snapshot."""
+    dead = Producer(
+        {
+            "bootstrap.servers": str(settings.kafka.bootstrap_servers),
+            "transactional.id": f"{settings.topics.prefix}.{JOB}",
+            "log_level": 0,
+        }
+    )
+    dead.init_transactions(20)
+    dead.begin_transaction()
+    for partition in range(settings.topics.partitions):
+        dead.produce(topic_of(settings, JOB), b"never visible", b"sport:1", partition=partition)
+    dead.produce(topics.declare(settings).snapshots.name, b"never visible", JOB.encode())
+    assert dead.flush(20) == 0
+    return dead
+
+
+def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
+    """Also when a later one, with changes and tombstones, is already there."""
+    settings = prepared(place)
+    sealer, topic = Sealer(settings), topic_of(settings, JOB)
+    assert read_snapshot(settings, JOB) is None
+    ends = []
+    with at_work(settings) as (_, publisher):
+        for number in (1, 2, 3):
+            ends.append(publisher.publish(records(settings, number), partial(sealer.record, number)))
+            found = read_snapshot(settings, JOB)
+            assert found is not None
+            assert (found[0].id, found[0].ends, found[1]) == (str(number), ends[-1], state(number))
+        ends.append(publisher.publish([], partial(sealer.record, 4)))
+    assert [read_present(settings, topic, end) for end in ends] == [state(n) for n in (1, 2, 3, 3)]
+    assert read_present(settings, topic) == state(3)
+
+
+def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None:
+    """The next run ends it before it reads, and nobody ever sees a record of it."""
+    settings = prepared(place)
+    sealer = Sealer(settings)
+    with at_work(settings) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+    dead = dead_transaction(settings)
+    assert read(settings) == (1, state(1))
+    began = time.monotonic()
+    with at_work(settings) as (_, publisher):
+        last = publisher.open()
+        assert last is not None
+        assert last.id == "1"
+        assert read_present(settings, topic_of(settings, JOB)) == state(1)
+        publisher.publish(records(settings, 2), partial(sealer.record, 2))
+    assert time.monotonic() - began < 20
+    assert read(settings) == (2, state(2))
+    del dead
+
+
+def test_a_run_whose_lock_was_taken_over_does_not_commit(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its generation is stale: that is enough, also before its successor has fenced it."""
+    monkeypatch.setattr(module, "REGAIN_SECONDS", 1)
+    settings = prepared(place)
+    sealer = Sealer(settings)
+    with at_work(settings) as (lock, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        with Lock(settings, JOB) as second:
+            with pytest.raises(Busy, match=f"{place.prefix}.translations.owner"):
+                second.acquire(0.5, lambda: False)
+            lock.leadership.close()
+            assert second.acquire(None, lambda: False)
+            # As in a process that was paused: it takes itself for the owner, until it asks.
+            lock.leadership._owner.set()
+            monkeypatch.setattr(lock.leadership, "confirm", lambda _: lock.leadership._owner.clear())
+            with pytest.raises(NotOwner):
+                publisher.publish(records(settings, 2), partial(sealer.record, 2))
+            with Publisher(settings, JOB, second.leadership, threading.Event(), print) as heir:
+                heir.open()
+                heir.publish(records(settings, 3), partial(sealer.record, 3))
+    assert read(settings) == (3, state(3))
+
+
+def test_killed_at_any_moment(place: Place) -> None:
+    """After each of 52 kills the last snapshot is whole, and no record of an unfinished one can be read."""
+    # Several at a time, each with its own topics: most of it is waiting for what a dead one left open.
+    lines = [prepared(replace(place, prefix=f"{place.prefix}-{line}")) for line in range(LINES)]
+    with ThreadPoolExecutor(LINES) as pool:
+        published = list(pool.map(killed_again_and_again, lines))
+    assert sum(published) > LINES * KILLS / 2
+
+
+def killed_again_and_again(settings: Settings) -> int:
+    """Returns the number of the last snapshot."""
+    topic, dice = topic_of(settings, JOB), random.Random(settings.topics.prefix)
+    reached: dict[int, int] = {}
+    content: dict[bytes, bytes] = {}
+    numbers, published = {0}, 0
+
+    def take(message: Message) -> None:
+        key, value = message.key(), message.value()
+        assert isinstance(key, bytes)
+        if value is None:
+            content.pop(key, None)
+        else:
+            content[key] = value
+            numbers.add(int(value.split()[0]))
+
+    for kill in range(KILLS):
+        process, told = started(settings, f"{settings.topics.prefix}.lock-{kill}")
+        with told:
+            if kill % 5:  # every fifth is killed somewhere on its way to the first transaction
+                assert told.poll(30)
+            time.sleep(dice.uniform(0, 0.5))
+            process.kill()
+            process.join()
+        last = last_snapshot(settings, JOB, visible=True)
+        if last is not None:
+            reached = read_topic(settings, topic, take, start=reached, ends=last.ends)
+            published = int(last.id)
+            assert content == state(published), f"kill {kill}"
+            assert max(numbers) == published
+    with at_work(settings):
+        read_topic(settings, topic, take, start=reached)
+        assert content == state(published) == read(settings)[1]
+        assert numbers == set(range(published + 1))
+    return published
+
+
+@pytest.mark.parametrize("outage", ["paused", "killed"])
+async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) -> None:
+    """The publication waits for it, and is there once."""
+    settings = prepared(place)
+    sealer = Sealer(settings)
+    turns = itertools.count(1)
+
+    def seal(ends: dict[int, int]) -> Record:
+        if next(turns) == 1:
+            place.cluster.pause_broker(1) if outage == "paused" else place.cluster.stop_broker(1, kill=True)
+            threading.Timer(6, resume).start()
+        return sealer.record(2, ends)
+
+    def resume() -> None:
+        place.cluster.resume_broker(1) if outage == "paused" else place.cluster.start_broker(1)
+
+    with at_work(settings) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        job = asyncio.to_thread(publisher.publish, records(settings, 2), seal)
+        await asyncio.wait_for(job, 90)
+    assert read(settings) == (2, state(2))
+
+
+async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
+    """It gives up, and the snapshot before is the last one."""
+    settings = prepared(place)
+    sealer, stop = Sealer(settings), threading.Event()
+
+    def seal(ends: dict[int, int]) -> Record:
+        place.cluster.stop_broker(1)
+        threading.Timer(3, stop.set).start()
+        return sealer.record(2, ends)
+
+    def attempt(publish: Callable[[], object]) -> None:
+        with pytest.raises(NotCommitted):
+            publish()
+
+    try:
+        with at_work(settings, stop) as (_, publisher):
+            publisher.publish(records(settings, 1), partial(sealer.record, 1))
+            await asyncio.to_thread(attempt, partial(publisher.publish, records(settings, 2), seal))
+    finally:
+        await asyncio.to_thread(place.cluster.start_broker, 1)
+    with at_work(settings):
+        assert read(settings) == (1, state(1))
+
+
+def test_a_record_that_the_topic_will_never_take(place: Place) -> None:
+    """It ends the attempt, with nothing to be seen of the rest."""
+    settings = prepared(place)
+    sealer = Sealer(settings)
+    too_large = Record(topic_of(settings, JOB), b"sport:1", b"x" * 2_000_000, 0)
+    with at_work(settings) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        with pytest.raises(SinkBroken, match="too large"):
+            publisher.publish([*records(settings, 2), too_large], partial(sealer.record, 2))
+    # What was begun has been aborted: so nothing waits for its time-out.
+    assert read_present(settings, topic_of(settings, JOB)) == state(1)

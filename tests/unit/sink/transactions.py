@@ -1,0 +1,122 @@
+"""A transactional producer that fails on demand, and what comes of its transactions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+
+class Topic:
+    """What is committed, whoever wrote it, and how the producers are to behave."""
+
+    def __init__(self) -> None:
+        self.committed: list[bytes] = []
+        self.producers = 0
+        self.calls: list[str] = []
+        self.faults: dict[str, list[Callable[[FakeProducer], None]]] = {}
+        self.release = threading.Event()
+
+    def checkpoint(self, give_up: Callable[[], bool]) -> bytes | None:
+        """The last committed checkpoint."""
+        return next((value for value in reversed(self.committed) if value.startswith(b"checkpoint")), None)
+
+
+class FakeProducer:
+    """As much of a transactional producer as the writer uses."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.open: list[bytes] = []
+        topic.producers += 1
+
+    def _do(self, name: str) -> None:
+        self.topic.calls.append(name)
+        faults = self.topic.faults.get(name)
+        if faults:
+            faults.pop(0)(self)
+
+    def init_transactions(self, timeout: float) -> None:
+        self._do("init")
+
+    def begin_transaction(self) -> None:
+        self._do("begin")
+
+    def produce(self, topic: str, *, value: bytes, on_delivery: Any = None, **_: Any) -> None:
+        self._do("produce")
+        self.open.append(value)
+        self.on_delivery = on_delivery
+
+    def poll(self, timeout: float) -> None:
+        pass
+
+    def flush(self, timeout: float) -> int:
+        self._do("flush")
+        return 0
+
+    def purge(self) -> None:
+        pass
+
+    def send_offsets_to_transaction(self, offsets: Any, metadata: Any, timeout: float) -> None:
+        self._do("offsets")
+
+    def commit_transaction(self, timeout: float) -> None:
+        self._do("commit")
+        self.topic.committed += self.open
+        self.open = []
+
+    def abort_transaction(self, timeout: float) -> None:
+        self._do("abort")
+        self.open = []
+
+
+class Owner:
+    """A leadership that lasts until it is taken away."""
+
+    term = 1
+
+    def __init__(self) -> None:
+        self.is_owner = True
+
+    @property
+    def owner(self) -> bool:
+        return self.is_owner
+
+    def check(self) -> None:
+        pass
+
+    def holds(self, term: int) -> bool:
+        return self.is_owner
+
+    def confirm(self, give_up: Callable[[], bool]) -> bool:
+        return self.is_owner
+
+    def offsets(self) -> tuple[list[Any], None]:
+        return [], None
+
+
+def fails(code: int, **flags: bool) -> Callable[[FakeProducer], None]:
+    """The call raises this error and does nothing."""
+
+    def fault(_: FakeProducer) -> None:
+        raise KafkaException(KafkaError(code, "on purpose", **flags))
+
+    return fault
+
+
+def commits_and_fails(producer: FakeProducer) -> None:
+    """The commit takes place, but the answer is lost."""
+    producer.topic.committed += producer.open
+    raise KafkaException(KafkaError(KafkaError._FATAL, "the answer was lost", fatal=True))
+
+
+def never_returns(producer: FakeProducer) -> None:
+    """As seen of the real one."""
+    producer.topic.release.wait(30)
+
+
+RETRY = fails(KafkaError._TIMED_OUT, retriable=True)
+ABORT = fails(KafkaError.INVALID_TXN_STATE, txn_requires_abort=True)
+FATAL = fails(KafkaError._FENCED, fatal=True)

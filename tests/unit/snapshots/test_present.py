@@ -1,0 +1,97 @@
+"""What comes of the records that are read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import Schema
+from bridge.config import RegistrySettings, Settings
+from bridge.errors import TopologyError
+from bridge.snapshots import present
+from bridge.snapshots.present import last_snapshot, read_bets, read_present, topic_of
+
+SETTINGS = Settings(registry=RegistrySettings(url="http://127.0.0.1:1"))
+WRITTEN: Schema = {
+    "type": "record",
+    "name": "SettledBet",
+    "namespace": "settlement",
+    "fields": [{"name": "betId", "type": "string"}, {"name": "payout", "type": "double"}],
+}
+WANTED: Schema = {**WRITTEN, "fields": WRITTEN["fields"][1:]}
+
+
+class Message(NamedTuple):
+    """A record."""
+
+    a_key: bytes
+    a_value: bytes | None
+
+    def key(self) -> bytes:
+        return self.a_key
+
+    def value(self) -> bytes | None:
+        return self.a_value
+
+    def topic(self) -> str:
+        return "settlement.bets"
+
+    def partition(self) -> int:
+        return 3
+
+    def offset(self) -> int:
+        return 14
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Message]]:
+    """Topic → its records."""
+    found: dict[str, list[Message]] = {}
+
+    def read_topic(_: Settings, topic: str, take: Callable[[Any], None], **__: Any) -> dict[int, int]:
+        for message in found.get(topic, []):
+            take(message)
+        return {0: len(found[topic])} if topic in found else {}
+
+    monkeypatch.setattr(present, "read_topic", read_topic)
+    monkeypatch.setattr("bridge.avro.registry.Registry.schema_by_id", lambda *_: WRITTEN)
+    return found
+
+
+def test_what_was_removed_is_not_present(topics: dict[str, list[Message]]) -> None:
+    """The last value of each key, and no key that has a tombstone."""
+    topics["t"] = [
+        Message(b"sport:1", b"old"),
+        Message(b"sport:2", b"gone"),
+        Message(b"sport:1", b"new"),
+        Message(b"sport:2", None),
+        Message(b"sport:3", None),
+    ]
+    assert read_present(SETTINGS, "t") == {b"sport:1": b"new"}
+
+
+def test_a_bet_is_seen_as_far_as_it_is_asked_for(topics: dict[str, list[Message]]) -> None:
+    """A tombstone is none, and a topic that is not there has none."""
+    taken: list[dict[str, Any]] = []
+    assert read_bets(SETTINGS, {}, WANTED, taken.append) == {}
+    value = Codec(WRITTEN, 7).encode({"betId": "b", "payout": 2.5})
+    topics["settlement.bets"] = [Message(b"b", value), Message(b"c", None)]
+    assert read_bets(SETTINGS, {}, WANTED, taken.append) == {0: 2}
+    assert taken == [{"payout": 2.5}]
+
+
+def test_what_is_no_bet_is_named_by_its_place(topics: dict[str, list[Message]]) -> None:
+    """Somebody else has written there."""
+    topics["settlement.bets"] = [Message(b"b", b"{}")]
+    with pytest.raises(TopologyError, match=r"^settlement\.bets partition 3 offset 14 was not written by"):
+        read_bets(SETTINGS, {}, WANTED, lambda _: None)
+
+
+def test_a_job_reads_its_own_snapshots(topics: dict[str, list[Message]]) -> None:
+    """Both jobs share the topic of snapshots, and neither the other's record."""
+    topics["settlement.snapshots"] = [Message(b"currencies", b"")]
+    assert last_snapshot(SETTINGS, "translations") is None
+    assert topic_of(SETTINGS, "currencies") == "settlement.currencies"

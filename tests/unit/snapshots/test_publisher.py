@@ -1,0 +1,250 @@
+"""Whatever a transactional producer does, a snapshot is committed once, or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import KafkaError
+
+from bridge import kafka
+from bridge.config import KafkaSettings, Settings
+from bridge.errors import NotCommitted, NotOwner, SinkBroken
+from bridge.sink.batch import Record
+from bridge.snapshots import present
+from bridge.snapshots import publisher as module
+from bridge.snapshots.publisher import Publisher
+from bridge.snapshots.records import Offsets
+from tests.unit.sink.transactions import (
+    ABORT,
+    FATAL,
+    RETRY,
+    FakeProducer,
+    Owner,
+    Topic,
+    commits_and_fails,
+    fails,
+    never_returns,
+)
+
+SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+RECORDS = [Record("translations", b"sport:%d" % n, b"name %d" % n, 0) for n in range(3)]
+NAMES = [record.value for record in RECORDS]
+Fault = Callable[[FakeProducer], None]
+
+
+class Kafka(Topic):
+    """The topics of the job: the ends that are read differ each time, so that each try can be told apart."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.away = 0
+        self._ends = itertools.count(1)
+        monkeypatch.setattr(kafka, "producer", lambda *_, **__: FakeProducer(self))
+        monkeypatch.setattr(kafka, "admin", lambda _: None)
+        monkeypatch.setattr(kafka, "look_for_broker", lambda _: self._answer())
+        monkeypatch.setattr(present, "last_value", lambda *_: self.last())
+        monkeypatch.setattr(module, "ends_of", lambda *_: self.end())
+        monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+        monkeypatch.setattr(module, "REGAIN_SECONDS", 0.1)
+        monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+
+    def last(self) -> bytes | None:
+        """The value of the last Snapshot record that is committed."""
+        self._answer()
+        return next((value for value in reversed(self.committed) if value.startswith(b"snapshot")), None)
+
+    def end(self) -> Offsets:
+        """Where the topic ends."""
+        self._answer()
+        return {0: next(self._ends)}
+
+    def _answer(self) -> None:
+        if self.away:
+            self.away -= 1
+            raise kafka.KafkaUnavailable("on purpose")
+
+
+def seal(ends: Offsets) -> Record:
+    return Record("snapshots", b"translations", b"snapshot up to %d" % ends[0], 0)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
+    made = Kafka(monkeypatch)
+    yield made
+    made.release.set()
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def stop() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def publisher(cluster: Kafka, owner: Owner, stop: threading.Event) -> Iterator[Publisher]:
+    with Publisher(SETTINGS, "translations", owner, stop, lambda _: None) as made:  # type: ignore[arg-type]
+        assert made.open() is None
+        yield made
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {},
+        {"init": [RETRY, never_returns], "begin": [FATAL]},
+        {"begin": [ABORT]},
+        {"produce": [lambda _: None, ABORT]},
+        {"flush": [lambda _: None, FATAL]},
+        {"offsets": [RETRY, ABORT]},
+        {"offsets": [never_returns]},
+        {"commit": [RETRY, ABORT, FATAL]},
+        {"commit": [commits_and_fails]},
+        {"commit": [never_returns, commits_and_fails]},
+    ],
+)
+def test_whatever_fails_the_snapshot_is_committed_once(
+    cluster: Kafka, publisher: Publisher, faults: dict[str, list[Fault]]
+) -> None:
+    """Written again, or found to be committed; the ends that are returned are those that it has."""
+    cluster.faults = faults
+    ends = publisher.publish(RECORDS, seal)
+    assert cluster.committed == [*NAMES, b"snapshot up to %d" % ends[0]]
+    before = cluster.committed.copy()
+    cluster.faults = {"begin": [FATAL]}
+    following = publisher.publish([], seal)
+    assert cluster.committed == [*before, b"snapshot up to %d" % following[0]]
+
+
+def test_it_waits_until_kafka_is_back(cluster: Kafka, publisher: Publisher) -> None:
+    """Also where what it cannot do is to read."""
+    cluster.away = 4
+    ends = publisher.publish(RECORDS, seal)
+    assert cluster.committed == [*NAMES, b"snapshot up to %d" % ends[0]]
+
+
+def test_a_lock_that_an_outage_has_cost_is_won_again(
+    cluster: Kafka, publisher: Publisher, owner: Owner
+) -> None:
+    """Nobody has published meanwhile: so what was asked for an hour is still right."""
+
+    def lose(producer: FakeProducer) -> None:
+        owner.is_owner = False
+        threading.Timer(0.05, setattr, (owner, "is_owner", True)).start()
+        ABORT(producer)
+
+    cluster.faults = {"offsets": [lose]}
+    publisher.publish(RECORDS, seal)
+    assert cluster.committed[:-1] == NAMES
+
+
+def test_a_lock_that_is_known_to_be_lost_is_not_committed_with(
+    cluster: Kafka, publisher: Publisher, owner: Owner
+) -> None:
+    """The call that would find out has been seen never to return after an outage."""
+
+    def lose(_: FakeProducer) -> None:
+        owner.is_owner = False
+        threading.Timer(0.05, setattr, (owner, "is_owner", True)).start()
+
+    cluster.faults = {"flush": [lose]}
+    publisher.publish(RECORDS, seal)
+    assert cluster.calls.count("offsets") == 1
+    assert cluster.committed[:-1] == NAMES
+
+
+def test_a_lock_that_another_run_has_ends_it(cluster: Kafka, publisher: Publisher, owner: Owner) -> None:
+    """What it collected is not published, and no new producer fences the other."""
+
+    def lose(producer: FakeProducer) -> None:
+        owner.is_owner = False
+        ABORT(producer)
+
+    cluster.faults = {"offsets": [lose]}
+    with pytest.raises(NotOwner, match="taken over"):
+        publisher.publish(RECORDS, seal)
+    assert (cluster.committed, cluster.producers) == ([], 1)
+
+
+def test_a_snapshot_of_another_run_ends_it(cluster: Kafka, publisher: Publisher) -> None:
+    """What was compared with the topic is out of date, although the lock is ours again."""
+
+    def rival(producer: FakeProducer) -> None:
+        producer.topic.committed.append(b"snapshot of a rival")
+        FATAL(producer)
+
+    cluster.faults = {"commit": [rival]}
+    with pytest.raises(NotOwner, match="published meanwhile"):
+        publisher.publish(RECORDS, seal)
+    assert cluster.committed == [b"snapshot of a rival"]
+
+
+def test_told_to_end_it_gives_up(cluster: Kafka, publisher: Publisher, stop: threading.Event) -> None:
+    """Otherwise it would wait for as long as Kafka is away."""
+    cluster.away = 1_000_000
+    threading.Timer(0.2, stop.set).start()
+    with pytest.raises(NotCommitted, match="translations"):
+        publisher.publish(RECORDS, seal)
+    assert cluster.committed == []
+
+
+@pytest.mark.parametrize("call", ["init", "produce", "commit"])
+def test_what_kafka_will_never_take_is_not_tried_again(
+    cluster: Kafka, publisher: Publisher, call: str
+) -> None:
+    """A person has to act."""
+    refused = fails(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    cluster.faults = {"begin": [FATAL], call: [refused]} if call == "init" else {call: [refused]}
+    with pytest.raises(SinkBroken, match=r"settlement\.translations"):
+        publisher.publish(RECORDS, seal)
+
+
+def test_a_record_that_the_broker_refuses_says_why(cluster: Kafka, publisher: Publisher) -> None:
+    """The calls after it would only say that the transaction has failed."""
+
+    def refuse(producer: FakeProducer) -> None:
+        producer.on_delivery(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large"), None)
+
+    cluster.faults = {"flush": [refuse]}
+    with pytest.raises(SinkBroken, match="too large"):
+        publisher.publish(RECORDS, seal)
+    assert cluster.committed == []
+
+
+def test_what_is_open_is_aborted_at_the_end(cluster: Kafka, publisher: Publisher) -> None:
+    """It would hide what comes after it, for minutes; what was committed is left alone."""
+
+    def fails_to_seal(_: Offsets) -> Record:
+        raise ValueError("on purpose")
+
+    publisher.publish(RECORDS, seal)
+    with pytest.raises(ValueError, match="on purpose"):
+        publisher.publish(RECORDS, fails_to_seal)
+    publisher.close()
+    assert cluster.calls[-1] == "abort"
+    assert cluster.committed[:-1] == NAMES
+
+
+def test_nothing_is_aborted_at_the_end_where_nothing_is_open(cluster: Kafka, publisher: Publisher) -> None:
+    """It is no call for a transaction that is committed."""
+    publisher.publish(RECORDS, seal)
+    publisher.close()
+    assert "abort" not in cluster.calls
+
+
+def test_a_full_queue_of_the_client_is_waited_for(cluster: Kafka, publisher: Publisher) -> None:
+    """BufferError means: try again."""
+
+    def full(_: FakeProducer) -> None:
+        raise BufferError
+
+    cluster.faults = {"produce": [full, full]}
+    publisher.publish(RECORDS, seal)
+    assert cluster.committed[:-1] == NAMES
