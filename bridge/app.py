@@ -35,6 +35,8 @@ from bridge.wsgi import served
 
 T = TypeVar("T")
 
+SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
+"""Of the records that it writes."""
 RETRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
 """Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
@@ -156,19 +158,16 @@ class _Service:
                     await asyncio.sleep(RETRY_SECONDS)
 
         try:
-            declared, changes = await patiently(lambda: topics.ensure(kafka.admin(settings.kafka), settings))
+            declared, changes = await patiently(
+                lambda: topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.of_feed)
+            )
             for change in changes:
                 get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
             registry = Registry(settings.registry)
-            ids = await patiently(lambda: registry.register(settings.topics.prefix))
+            ids = await patiently(lambda: registry.register(settings.topics.prefix, SCHEMAS))
         finally:
             worker.close(0)
-        codecs = Codecs(
-            *(
-                Codec(load(name), ids[name], registry.schema_by_id)
-                for name in ("settled-bet", "feed-checkpoint", "feed-gap")
-            )
-        )
+        codecs = Codecs(*(Codec(load(name), ids[name], registry.schema_by_id) for name in SCHEMAS))
         return declared, codecs, Store(settings, declared, registry.schema_by_id)
 
     # What can be seen from outside.

@@ -269,12 +269,19 @@ def exposition(view: View, now: float, accept: str = "") -> tuple[bytes, str]:
 
 
 def exposed(
-    shown: Sequence[Declared[S]], source: S, about: Mapping[str, str], now: float, accept: str = ""
+    shown: Sequence[Declared[S]],
+    source: S,
+    about: Mapping[str, str],
+    now: float,
+    accept: str = "",
+    *,
+    process: bool = True,
 ) -> tuple[bytes, str]:
-    """The metrics `shown`, read from `source`, each with the labels `about`, and those of the process."""
+    """The metrics `shown`, read from `source`, each with the labels `about`; and those of the process."""
     registry = CollectorRegistry()
     registry.register(_Collected([_metric(declared, source, about, now) for declared in shown]))
-    ProcessCollector(registry=registry)
+    if process:
+        ProcessCollector(registry=registry)
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 

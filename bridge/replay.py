@@ -6,6 +6,7 @@ import heapq
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from math import inf
 from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -18,6 +19,7 @@ from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError, TopologyError
 from bridge.readers import ANSWER_SECONDS, Bet
 from bridge.sink.batch import Record
+from bridge.sink.reading import starts_since
 from bridge.text import utc
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
@@ -86,16 +88,14 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
         inside = window.begin <= at and (window.end is None or at < window.end)
         return inside and message.value() is not None and key in (None, message.key())
 
-    consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
+    consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
     try:
-        starts = _offsets_at(consumer, topic, window.begin, ends)
-        if window.end is not None:
-            # Two owners' clocks may differ: what the second wrote can be older than what the first did.
-            late = round(2_000 * settings.feed.max_skew_seconds)
-            ends = _offsets_at(consumer, topic, window.end + late, ends)
+        starts = starts_since(consumer, topic, window.begin / 1000, ends)
+        # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
+        # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
+        late = inf if window.end is None else window.end + 2000 * settings.feed.max_skew_seconds
         partitions = [
-            _records(consumer, TopicPartition(topic, partition, start), end, is_wanted)
-            for partition, (start, end) in enumerate(zip(starts, ends, strict=True))
+            _records(consumer, start, end, late, is_wanted) for start, end in zip(starts, ends, strict=True)
         ]
         for message in heapq.merge(*partitions, key=_received):
             yield _bet(codec, topic, message)
@@ -103,21 +103,11 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
         consumer.close()
 
 
-def _offsets_at(consumer: Consumer, topic: str, moment: int, ends: list[int]) -> list[int]:
-    """The first offset of each partition that is as young as that, in milliseconds; its end without one."""
-    asked = [TopicPartition(topic, partition, moment) for partition in range(len(ends))]
-    with kafka.explained(f"finding a time in {topic}"):
-        found = consumer.offsets_for_times(asked, timeout=ANSWER_SECONDS)
-    for place in found:
-        if place.error is not None:
-            raise kafka.KafkaUnavailable(f"{topic} partition {place.partition}: {place.error.str()}")
-    return [end if place.offset < 0 else place.offset for place, end in zip(found, ends, strict=True)]
-
-
 def _records(
-    consumer: Consumer, place: TopicPartition, end: int, is_wanted: Callable[[Message], bool]
+    consumer: Consumer, place: TopicPartition, end: int, late: float, is_wanted: Callable[[Message], bool]
 ) -> Iterator[Message]:
-    """What is wanted of a partition, from a place to before an end or to the last that is visible.
+    """What is wanted of a partition, from a place to before an end, to the last that is visible, or to the
+    first that was received as `late` as that (milliseconds since 1970).
 
     All partitions share one consumer, which reads ahead in one at a time: memory is bounded however far
     they are apart, and so is the number of connections.
@@ -133,7 +123,9 @@ def _records(
             error = message.error()
             if error is None:
                 place.offset = (message.offset() or 0) + 1
-                if place.offset <= end and is_wanted(message):
+                if _received(message) >= late:
+                    place.offset = end
+                elif place.offset <= end and is_wanted(message):
                     ahead.append(message)
                     size += len(message)
             elif error.code() == KafkaError._PARTITION_EOF:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
@@ -53,17 +54,13 @@ class Topics:
     currencies: Topic
     snapshots: Topic
 
+    def of_feed(self) -> tuple[Topic, ...]:
+        """Those that `bridge run` writes to."""
+        return self.checkpoints, self.bets, self.deadletters, self.gaps
+
     def all(self) -> tuple[Topic, ...]:
         """In the order in which they are created."""
-        return (
-            self.checkpoints,
-            self.bets,
-            self.deadletters,
-            self.gaps,
-            self.snapshots,
-            self.translations,
-            self.currencies,
-        )
+        return *self.of_feed(), self.snapshots, self.translations, self.currencies
 
 
 def declare(settings: Settings) -> Topics:
@@ -157,19 +154,20 @@ class Change:
     """Without this change data would be lost, so `bridge run` refuses to start."""
 
 
-def plan(client: AdminClient, topics: Topics) -> list[Change]:
-    """What differs from the declaration, nothing when all is well.
+def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = None) -> list[Change]:
+    """What differs from the declaration, nothing when all is well; `needed` leaves out all other topics.
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
     with explained("listing the topics"):
         present = client.list_topics(timeout=TIMEOUT_SECONDS).topics
+    needed = topics.all() if needed is None else needed
     changes = [
         Change(topic, Action.CREATE, f"{topic.partitions} partitions, {_words(topic.config)}", topic.config)
-        for topic in topics.all()
+        for topic in needed
         if topic.name not in present
     ]
-    existing = [topic for topic in topics.all() if topic.name in present]
+    existing = [topic for topic in needed if topic.name in present]
     for topic, config in zip(existing, _configs(client, existing), strict=True):
         differs = {k: v for k, v in topic.config.items() if not _satisfied(k, config.get(k), v)}
         if differs:
@@ -222,14 +220,17 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
                 _settle(client.incremental_alter_configs([resource], request_timeout=TIMEOUT_SECONDS))
 
 
-def ensure(client: AdminClient, settings: Settings) -> tuple[Topics, list[Change]]:
-    """What `bridge run` asks of the topics: create what is missing, refuse what would lose data.
+def ensure(
+    client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]
+) -> tuple[Topics, list[Change]]:
+    """What a program asks of the topics that it needs: create what is missing, refuse what would lose data.
 
-    Returns the topics and the differences that it left alone or mended. Raises TopologyError, which
-    says how to mend a topic, and KafkaUnavailable.
+    Of the others it asks nothing: the topics of one program must not hold up another. Returns all topics
+    and the differences that it left alone or mended. Raises TopologyError, which says how to mend a topic,
+    and KafkaUnavailable.
     """
     topics = declare(settings)
-    changes = plan(client, topics)
+    changes = plan(client, topics, needed(topics))
     if harmful := [change for change in changes if change.harmful]:
         raise TopologyError(
             "\n".join(f"{c.topic.name}: {c.detail}" for c in harmful)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import Final, Self, TypeVar
@@ -80,15 +80,15 @@ class Registry:
         """Close its connections. It is not to be asked anything more."""
         self._client.close()
 
-    def register(self, topic_prefix: str) -> dict[str, int]:
-        """Register every schema under its topic's subject. Schema (`settled-bet`) → id.
+    def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
+        """Register schemas under their topics' subjects. Schema (`settled-bet`) → id.
 
         A schema that is registered already keeps its id. Raises SchemaError when the registry finds one
         invalid or incompatible, RegistryUnavailable when it does not answer, TopologyError otherwise.
         """
         with self._explained("the list of subjects"):
             known = set(self._client.get_subjects())
-        return {name: self._register(name, subject(topic_prefix, name), known) for name in TOPICS}
+        return {name: self._register(name, subject(topic_prefix, name), known) for name in names}
 
     def standings(self, topic_prefix: str) -> dict[str, Standing]:
         """Subject → what `register` would meet with there. Raises as that does."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-from bridge.cli.output import Config, Json, print_json
+from bridge.cli.output import Config, Json, print_json, say
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import SettingsError
 from bridge.snapshots.records import KINDS
@@ -106,24 +106,31 @@ def _do(
 
     if every is not None and (plan or metrics_file or json):
         raise SettingsError("--every goes on and serves its metrics: without --plan, --json, --metrics-file.")
+    if plan and metrics_file:
+        raise SettingsError("--plan makes no snapshot to write metrics of: without --metrics-file.")
     seconds = None if every is None else age_seconds(every)
     if seconds == 0:
         raise SettingsError("--every must be longer than that")
+    rate = settings.api.requests_per_second
     with _stoppable() as stop, show.Bars(instant.now) as bars:
         if seconds is not None:
             with suppress(KeyboardInterrupt):  # how it is meant to end
                 service.run_every(settings, task, seconds, bars, stop)
             return
-        rows = job.plan(settings, task, bars) if plan else []
-        report = None if plan else job.run(settings, task, bars, stop)
-    if report is None:
-        rate = settings.api.requests_per_second
+        if not plan:
+            report = job.run(settings, task, bars, stop)
+        else:
+            rows = job.plan(settings, task, bars)
+    if plan:
         _print(json, lambda: show.plan_as_json(rows, rate), lambda: show.plan_as_table(rows, rate))
         return
-    if metrics_file is not None:
-        write(Seen.of(report), metrics_file)
+    assert report is not None  # whoever stops it interrupts it
     _print(json, report.as_json, lambda: show.report_as_table(report))
-    report.raise_if_forbidden()
+    try:
+        if metrics_file is not None:
+            write(Seen.of(report), metrics_file)
+    finally:
+        report.raise_if_forbidden()
 
 
 def _print(json: bool, data: Callable[[], Any], table: Callable[[], RenderableType]) -> None:
@@ -138,7 +145,7 @@ def _print(json: bool, data: Callable[[], Any], table: Callable[[], RenderableTy
 
 @contextmanager
 def _stoppable() -> Iterator[threading.Event]:
-    """SIGTERM ends it as Ctrl-C does: nothing is published, and the lock is given up at once."""
+    """SIGTERM ends it as Ctrl-C does: what is not published yet never is, and the lock is free at once."""
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -148,5 +155,8 @@ def _stoppable() -> Iterator[threading.Event]:
     former = signal.signal(signal.SIGTERM, end)
     try:
         yield stop
+    except KeyboardInterrupt:
+        say("interrupted; the last whole snapshot stands")
+        raise
     finally:
         signal.signal(signal.SIGTERM, former)

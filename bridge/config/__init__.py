@@ -8,6 +8,7 @@ of a file (`…_FILE`), which is read at each use, so that a rotated secret is p
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -112,6 +113,7 @@ def load(config: Path | None = None) -> Settings:
     Raises SettingsError, with one line for each wrong setting: its name, what is wrong, what to do.
     """
     _reject_unknown_variables(os.environ)
+    _reject_what_is_no_json(os.environ)
 
     class Sourced(Settings):
         @classmethod
@@ -139,6 +141,19 @@ def load(config: Path | None = None) -> Settings:
         raise SettingsError("\n".join(lines)) from None
     except (ValueError, OSError) as error:  # not TOML, or a list or a table that is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
+
+
+def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:
+    """A list or a table is JSON in the environment; pydantic-settings only names the section."""
+    for section, field in Settings.model_fields.items():
+        for key in _names((section,)):
+            default, name = getattr(field.default, key), env_name(section, key)
+            if name in environ and isinstance(default, tuple | frozenset | dict):
+                example = '{"de-DE": "de"}' if isinstance(default, dict) else '["en", "sv"]'
+                try:
+                    json.loads(environ[name])
+                except ValueError:
+                    raise SettingsError(f"{name} must be JSON, such as {example}") from None
 
 
 def _explain(path: tuple[str, ...], kind: str, message: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -30,12 +31,20 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
+def _is_no_job(name: str) -> str:
+    if name in ("translations", "currencies"):
+        raise ValueError("is taken: the job of that name has its lock and its transactional id by it")
+    return name
+
+
 class FeedSettings(_Section):
     """The provider's feed: where it is, how to be let in, how patient to be."""
 
     base_url: str | None = None
     """The provider's base address; http(s) or ws(s). The path of the feed is added to it."""
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = "settlement-v4"
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_is_no_job)] = (
+        "settlement-v4"
+    )
     """Key of the checkpoint, and part of the transactional id and of the leadership group."""
     auth: Literal["none", "bearer", "header", "query"] = "none"
     auth_name: str | None = None
@@ -266,6 +275,8 @@ class ApiSettings(_Section):
     """What the provider calls a language in a map of all of them → its code. Other keys are kept."""
     refresh_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 24
     """After so long a run asks about everything anew, not only about what is new."""
+    recent_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3
+    """Such a run asks about what bets of the last so many days mention."""
     keep_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30
     """What belongs to an event is removed so long after a bet last mentioned it."""
     query: dict[ListEndpoint, dict[str, str]] = {}
@@ -298,9 +309,13 @@ class ApiSettings(_Section):
         return value
 
     @model_validator(mode="after")
-    def _one_token(self) -> Self:
+    def _agree(self) -> Self:
         if self.token is not None and self.token_file is not None:
             raise ValueError("give one of token and token_file")
+        if self.recent_days > self.keep_days:
+            raise ValueError(
+                f"recent_days = {self.recent_days:g} must not be above keep_days = {self.keep_days:g}"
+            )
         return self
 
     def bearer(self) -> str:

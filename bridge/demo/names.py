@@ -37,14 +37,17 @@ class Names:
         return (self._event(item["event"]) or "…") + more, " · ".join(part for part in picked if part)
 
     def _event(self, event: Mapping[str, Any] | None) -> str | None:
-        """Who plays; of a race or an outright, which has many, the name of the event."""
+        """Who plays; of a race or an outright, which has many, the name of the event.
+
+        Until the topic has it, what the bet itself calls the event.
+        """
         if event is None:
             return None
         key = f"event:{event['id']}"
         teams = [self._texts.get(f"competitor:{team}") for team in self._teams.get(key, ())]
         if len(teams) == 2 and all(teams):
             return " – ".join(team for team in teams if team)
-        return self._texts.get(key)
+        return self._texts.get(key) or event["name"]
 
     def _market(self, item: Mapping[str, Any]) -> str | None:
         if item["event"] is None or item["market"] is None:

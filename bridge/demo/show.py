@@ -140,5 +140,5 @@ class Display:
 
 
 def _decimals(amount: dict[str, Any] | None) -> int:
-    """So many as the currency has, two at least and eight at most."""
-    return 2 if amount is None else max(2, min(amount["precision"], 8))
+    """So many as the currency has, eight at most."""
+    return 2 if amount is None else max(0, min(amount["precision"], 8))

@@ -40,7 +40,7 @@ def persist(
     while not give_up():
         admin, consumer = (
             kafka.admin(settings.kafka),
-            kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader"),
+            kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True),
         )
         try:
             read(admin, consumer)
@@ -55,13 +55,13 @@ def persist(
 
 
 def starts_since(consumer: Consumer, topic: str, moment: float, ends: list[int]) -> list[TopicPartition]:
-    """Where what came at that moment or later begins, Unix seconds; at the end where nothing did.
+    """Where what came at that moment or later begins, Unix seconds; at its end in `ends` where nothing did.
 
     Raises as `kafka.explained`.
     """
-    with kafka.explained(f"finding where to begin in {topic}"):
-        asked = [TopicPartition(topic, p, int(moment * 1000)) for p in range(len(ends))]
-        starts = consumer.offsets_for_times(asked, timeout=3)
+    with kafka.explained(f"finding a time in {topic}"):
+        asked = [TopicPartition(topic, p, round(moment * 1000)) for p in range(len(ends))]
+        starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
     for start in starts:
         if start.error is not None:
             raise kafka.KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")

@@ -122,7 +122,10 @@ class Client:
                 answer: Answer = await retrying(self._try, request)
             except Unavailable as error:
                 times = "once" if self._attempts == 1 else f"{self._attempts} times"
-                raise ApiError(f"{request} failed, tried {times}; at last: {error}") from None
+                raise ApiError(
+                    f"{request} failed, tried {times}; at last: {error} (BRIDGE_API__BASE_URL is "
+                    f"{self._transport.base})"
+                ) from None
         return self._judge(request, answer)
 
     def _judge(self, request: Request[T], answer: Answer) -> T | None:
@@ -138,7 +141,8 @@ class Client:
                 f"{request} answered HTTP {answer.status}, which points to {host}. Redirects are not "
                 "followed: the token is for one address. Set BRIDGE_API__BASE_URL to the right one."
             )
-        raise ApiError(f"{request} answered {answer}")
+        hint = f". Is BRIDGE_API__BASE_URL ({self._transport.base}) right?" if answer.status == 404 else ""
+        raise ApiError(f"{request} answered {answer}{hint}")
 
     async def _try(self, request: Request[T]) -> Answer:
         """One try. Raises Unavailable when another may go better."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from bridge.snapshots.packed import Packed
-from bridge.snapshots.records import LISTED, Kind, Texts, Translation, key_of
+from bridge.snapshots.records import Kind, Texts, Translation, key_of
 from bridge.snapshots.requests import (
     EntityTranslation,
     EventTranslations,
@@ -22,36 +22,24 @@ from bridge.snapshots.requests import (
 )
 from bridge.snapshots.wants import Scope
 
-_TOLD_AGAIN: Final[frozenset[Kind]] = frozenset({*LISTED, "event"})
-"""The kinds of which several answers tell, one after the other; of the others one does, and its details."""
-
 
 class Collected:
     """Records by key. `language_keys` says what a language is called here: provider's key → code."""
 
     def __init__(self, scope: Scope, language_keys: Mapping[str, str]) -> None:
-        self.records: dict[bytes, Translation | Packed] = {}
+        self.records: dict[bytes, Packed] = {}
         self.whole: set[bytes] = set()
         """The keys of those that were told in all languages at once: what they lack, nobody has."""
         self.languages: Counter[str] = Counter()
         """Language → how many texts were given in it."""
         self._scope = scope
         self._codes = dict(language_keys)
-        self._fresh: list[bytes] = []
-        """Keys of what `pack` packs."""
         self._only = frozenset(scope.languages) if scope.narrowed else None
 
     def record(self, key: bytes) -> Translation | None:
         """What was told of a thing."""
         found = self.records.get(key)
-        return found.unpack() if isinstance(found, Packed) else found
-
-    def pack(self) -> None:
-        """Put away what the last answers told of, where no other is expected to tell of it."""
-        for key in self._fresh:
-            if record := self.record(key):
-                self.records[key] = Packed(record)
-        self._fresh.clear()
+        return None if found is None else found.unpack()
 
     def lacks(self, kind: Kind, number: int, languages: Iterable[str]) -> bool:
         """Whether one of the languages is missing for a thing that is known by its id alone."""
@@ -106,7 +94,7 @@ class Collected:
 
     def _add(self, kind: Kind, number: int, texts: Texts, belongs: Mapping[str, Any]) -> bytes | None:
         """The key of its record; None when there is nothing to tell."""
-        if kind not in self._scope.kinds:
+        if kind not in self._scope.kinds or not number:  # an id of 0 is none
             return None
         named = self.named(texts)
         if self._only is not None:
@@ -119,9 +107,7 @@ class Collected:
         if found := self.record(key):
             found.complete(new)
             new = found
-        self.records[key] = new
-        if kind not in _TOLD_AGAIN:
-            self._fresh.append(key)
+        self.records[key] = Packed(new)
         return key
 
     def _code(self, key: str) -> str:

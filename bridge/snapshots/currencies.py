@@ -9,7 +9,7 @@ from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
-from bridge.errors import Forbidden
+from bridge.errors import ApiError, Forbidden
 from bridge.snapshots.gather import Asks, Progress
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.records import Counts, Currency, CurrencyType
@@ -25,7 +25,7 @@ class Currencies:
 
     def __init__(self, settings: ApiSettings, codec: Codec, known: Known) -> None:
         self._questions = Questions(settings)
-        self._mentions = known.mentions
+        self._mentions = known.kept or known.mentions
         self._full = known.full
         self._present = {key: Currency.from_avro(codec.decode(value)) for key, value in known.present.items()}
         self._found: dict[bytes, Currency] = {}
@@ -42,8 +42,9 @@ class Currencies:
         gone = {
             key
             for key, currency in self._present.items()
-            # One that was never listed is not missing from the list.
-            if not self._forbidden and key not in self._found and currency.type != "Unknown"
+            # One that was never listed is not missing from the list. Only a full run has read all bets that
+            # may use the others.
+            if self._full and not self._forbidden and key not in self._found and currency.type != "Unknown"
         }
         written = {key: new for key, new in self._found.items() if self._present.get(key) != new}
         return Outcome(
@@ -82,21 +83,33 @@ class Currencies:
             for currency in found or ():
                 self._take(currency)
             progress("active currencies", index, len(types))
+        if not self._found and any(known.type != "Unknown" for known in self._present.values()):
+            endpoint = self._questions.active_currencies().endpoint
+            raise ApiError(
+                f"GET {endpoint} answered an empty list, which is not believed: there were some before"
+            )
         return True
 
     def _take(self, listed: ListedCurrency) -> None:
         symbol, type_ = listed["symbol"], listed["type"]
         if not symbol:
-            note = f"a currency without a symbol is listed (type {type_}): it has no key, and is left out"
-        elif type_ not in TYPES:
-            note = f"{symbol} is listed with the unknown type {type_}: it is published as Unknown"
-        else:
-            note = ""
-        if note and note not in self._notes:
+            self._note(
+                f"a currency without a symbol is listed (type {type_}): it has no key, and is left out"
+            )
+            return
+        if type_ not in TYPES:
+            self._note(f"{symbol} is listed with the unknown type {type_}: it is published as Unknown")
+        new = Currency(symbol, TYPES.get(type_, "Unknown"), listed["precision"])
+        first = self._found.setdefault(new.key, new)
+        if first != new:
+            self._note(
+                f"{symbol} is listed in two ways: {first.type}, precision {first.precision}, which is "
+                f"published, and {new.type}, precision {new.precision}"
+            )
+
+    def _note(self, note: str) -> None:
+        if note not in self._notes:
             self._notes.append(note)
-        if symbol:
-            currency = Currency(symbol, TYPES.get(type_, "Unknown"), listed["precision"])
-            self._found.setdefault(currency.key, currency)
 
     async def _precision(self, asks: Asks, symbol: str) -> None:
         request = self._questions.currency_precision(symbol)

@@ -18,10 +18,7 @@ Read = Callable[[bytes], Translation]
 
 
 def merge(
-    collected: dict[bytes, Translation | Packed],
-    present: Mapping[bytes, bytes],
-    read: Read,
-    whole: Container[bytes],
+    collected: dict[bytes, Packed], present: Mapping[bytes, bytes], read: Read, whole: Container[bytes]
 ) -> None:
     """Leave in `collected` what is new or changed, completed by what the topic has.
 
@@ -30,13 +27,12 @@ def merge(
     for key in list(collected):
         if (value := present.get(key)) is None:
             continue
-        told, old = collected[key], read(value)
-        new = told.unpack() if isinstance(told, Packed) else told
+        new, old = collected[key].unpack(), read(value)
         # What a thing belongs to may be told by one endpoint and not by another.
         new.complete(replace(old, texts={}) if key in whole else old)
         if new == old:
             del collected[key]
-        elif isinstance(told, Packed):
+        else:
             collected[key] = Packed(new)
 
 

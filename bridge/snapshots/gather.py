@@ -117,13 +117,18 @@ class Gatherer:
         def take(language: str, items: list[TranslationItem] | None) -> None:
             nonlocal whole
             whole = whole and items is not None
-            for item in items or ():
+            while items:  # let go one by one: a list may be long
+                item = items.pop()
                 listed.add(item["id"])
                 self.collected.item(kind, item)
 
         languages = self._wants.scope.languages
         await self._each(
-            f"{kind}s", languages, lambda language: self._ask(self._questions.listed(kind, language)), take
+            f"{kind}s",
+            languages,
+            lambda language: self._ask(self._questions.listed(kind, language)),
+            take,
+            at_once=1,  # one long list in memory is enough
         )
         if whole and set(languages) >= set(self._settings.languages):
             self._listed[kind] = listed
@@ -152,7 +157,7 @@ class Gatherer:
         """What the topic has, and neither the list nor anything else has told of."""
         if kind not in self._listed:
             return set()
-        unlisted = set(self._wants.known[kind]) - self._listed[kind]
+        unlisted = (number for number in self._wants.known[kind] if number not in self._listed[kind])
         doubted = {number for number in unlisted if self.collected.lacks(kind, number, ())}
         # So many are more likely a list that is not whole than gone. Once in a while all are asked about.
         return doubted if self._wants.full or len(doubted) <= MOST_DOUBTED else set()
@@ -230,6 +235,7 @@ class Gatherer:
         things: Sequence[T],
         ask: Callable[[T], Coroutine[Any, Any, A]],
         take: Callable[[T, A], None],
+        at_once: int | None = None,
     ) -> None:
         """Ask about each, some at a time. The first failure ends them all.
 
@@ -240,11 +246,10 @@ class Gatherer:
         asked: deque[tuple[T, asyncio.Task[A]]] = deque()
         try:
             for done in range(1, len(things) + 1):
-                for thing in islice(todo, self._settings.concurrency - len(asked)):
+                for thing in islice(todo, (at_once or self._settings.concurrency) - len(asked)):
                     asked.append((thing, asyncio.create_task(ask(thing))))
                 thing, task = asked[0]
                 take(thing, await task)
-                self.collected.pack()
                 asked.popleft()
                 self._progress(what, done, len(things))
         finally:

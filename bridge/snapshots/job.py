@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -18,7 +19,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import NotOwner
+from bridge.errors import ApiError
 from bridge.log import get
 from bridge.sink.batch import Record
 from bridge.snapshots import currencies
@@ -38,6 +39,10 @@ from bridge.snapshots.wants import Estimate, Scope, estimate
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
 """How long a run waits for its turn: one that was killed keeps its place for a session of 10 s."""
+MOST_BYTES: Final = 1_000_000
+"""Of one record: what a topic takes unless told otherwise, and far more than the names of one thing."""
+OPEN_SECONDS: Final = 60.0
+"""How long Kafka may be away when a run has just got its turn."""
 DAY_SECONDS: Final = 86_400
 HOUR_SECONDS: Final = 3_600
 
@@ -57,13 +62,13 @@ def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
     Raises KafkaUnavailable and TopologyError.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
-    registry = Registry(settings.registry)
     last = last_snapshot(settings, task.job, visible=True)
-    known = _look(settings, task, last, instant.now().wall, progress)
-    codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-    if task.job == "currencies":
-        return currencies.estimate(Currencies(settings.api, codec, known))
-    return estimate(Translations(settings.api, task.scope, codec, known).wants)
+    known = _look(settings, task, last, instant.now().wall, progress, visible=True)
+    with Registry(settings.registry) as registry:
+        codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
+        if task.job == "currencies":
+            return currencies.estimate(Currencies(settings.api, codec, known))
+        return estimate(Translations(settings.api, task.scope, codec, known).wants)
 
 
 def run(
@@ -82,50 +87,53 @@ def run(
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     client = Client(settings.api)  # wrong settings are told before anything else is done
-    topics.ensure(kafka.admin(settings.kafka), settings)
-    registry = Registry(settings.registry)
-    codecs = _Codecs(registry, registry.register(settings.topics.prefix))
+    topics.ensure(
+        kafka.admin(settings.kafka), settings, lambda all_: (all_.snapshots, getattr(all_, task.job))
+    )
 
     def give_up() -> bool:
         progress("its turn", 0, 1)
         return stop.is_set()
 
     def trouble(reason: str) -> None:
-        get().warning("Kafka did not take the snapshot, it is tried again", job=task.job, reason=reason)
+        get().warning("Kafka is in the way, it is tried again", job=task.job, reason=reason)
         progress("publishing", 0, 1)
 
-    with Lock(settings, task.job) as lock:
+    with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
+        codecs = _Codecs(registry, registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job])))
         if not lock.acquire(patience, give_up):
             return None
         progress("its turn", 1, 1)
         with Publisher(settings, task.job, lock.leadership, stop, trouble) as publisher:
-            return _run(settings, task, progress, lock, client, codecs, publisher)
+            last = publisher.open(None if patience is None else OPEN_SECONDS)
+
+            def watched(what: str, done: int, total: int) -> None:
+                # Not at once when the lock is lost: a Kafka that is away for longer than a session takes it,
+                # and the answers of an hour are not thrown away for that.
+                lock.check()
+                progress(what, done, total)
+
+            return _run(settings, task, watched, last, client, codecs, publisher)
 
 
 def _run(
     settings: Settings,
     task: Task,
     progress: Progress,
-    lock: Lock,
+    last: Snapshot | None,
     client: Client,
     codecs: _Codecs,
     publisher: Publisher,
 ) -> Report:
-    last, started = publisher.open(), instant.now()
+    started = instant.now()
     known = _look(settings, task, last, started.wall, progress)
-
-    def watched(what: str, done: int, total: int) -> None:
-        if not lock.held:
-            raise NotOwner(f"another `bridge {task.job}` has taken over; nothing was published")
-        progress(what, done, total)
-
     codec = codecs.of(SCHEMAS[task.job])
     job = (
         Currencies(settings.api, codec, known)
         if task.job == "currencies"
         else Translations(settings.api, task.scope, codec, known)
     )
-    outcome = asyncio.run(_ask(client, job, watched))
+    outcome = asyncio.run(_ask(client, job, progress))
     finished = instant.now().wall
     snapshot = _snapshot(task, known, outcome, started.wall, finished)
     records = _records(outcome, topic_of(settings, task.job), codec, snapshot.id, finished)
@@ -164,20 +172,47 @@ async def _ask(client: Client, job: Currencies | Translations, progress: Progres
         return await job.run(client, progress)
 
 
-def _look(settings: Settings, task: Task, last: Snapshot | None, now: float, progress: Progress) -> Known:
-    """What Kafka has: the present records, and the bets since the last snapshot or of the time they count."""
-    full = task.full or _is_due(settings, task, last, now)
-    present = read_present(settings, topic_of(settings, task.job))
-    mentions = Mentions()
-    start = (
-        now - settings.api.keep_days * DAY_SECONDS
-        if full or last is None or not last.position
-        else last.position
-    )
+def _look(
+    settings: Settings,
+    task: Task,
+    last: Snapshot | None,
+    now: float,
+    progress: Progress,
+    *,
+    visible: bool = False,
+) -> Known:
+    """What Kafka has: the present records, and the bets since the last snapshot or of the time they count.
+
+    Of what an open transaction hides it takes what is `visible`, or waits for it.
+    """
+    present = read_present(settings, topic_of(settings, task.job), visible=visible)
+    full = task.full or _is_due(settings, task, last, now) or _is_lost(last, present)
+    recent, longer = (now - days * DAY_SECONDS for days in (settings.api.recent_days, settings.api.keep_days))
+    mentions, kept = Mentions(), Mentions()
     position = read_bets(
-        settings, start, REFERENCES, mentions.add, lambda done, of: progress("settled bets", done, of)
+        settings,
+        recent if full or last is None or not last.position else last.position,
+        REFERENCES,
+        mentions.add,
+        lambda done, of: progress("settled bets", done, of),
     )
-    return Known(last, present, mentions, position, full)
+    if full:  # after the others, so that none of them is missing here
+        read_bets(
+            settings, longer, REFERENCES, kept.add, lambda done, of: progress("older settled bets", done, of)
+        )
+    if not position or (full and not mentions.bets):
+        topic = topics.declare(settings).bets.name
+        get().warning(
+            "there are no settled bets to learn ids from: is topics.prefix right?",
+            topic=topic,
+            exists=bool(position),
+        )
+    return Known(last, present, mentions, position, full, kept if full else None)
+
+
+def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
+    """Whether the topic has not what the last snapshot left there: then it was made anew meanwhile."""
+    return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
 
 
 def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -> bool:
@@ -187,15 +222,20 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -
     if task.scope.narrowed:
         return False
     languages = set(task.scope.languages) if task.job == "translations" else set[str]()
+    # One from the future was made by a wrong clock.
     overdue = (
-        last.refreshed_at is None or now - last.refreshed_at >= settings.api.refresh_hours * HOUR_SECONDS
+        last.refreshed_at is None
+        or not 0 <= now - last.refreshed_at < settings.api.refresh_hours * HOUR_SECONDS
     )
     return overdue or not languages <= set(last.languages)
 
 
 def _snapshot(task: Task, known: Known, outcome: Outcome, started: float, finished: float) -> Snapshot:
-    """Without its ends. A narrowed run leaves the next one to ask about all that it left out."""
+    """Without its ends. A narrowed run leaves the next one to ask about all that it left out; so does one
+    without all rights, until the next full one.
+    """
     last, narrowed = known.last, task.scope.narrowed
+    stays = narrowed or (bool(outcome.forbidden) and not known.full)
     refreshed = started if known.full and not narrowed else last.refreshed_at if last else None
     languages = task.scope.languages if task.job == "translations" else ()
     moment = datetime.fromtimestamp(started, UTC)
@@ -209,7 +249,7 @@ def _snapshot(task: Task, known: Known, outcome: Outcome, started: float, finish
         languages=last.languages if last and narrowed else languages,
         forbidden=outcome.forbidden,
         counts=outcome.counts,
-        position=(last.position if last else {}) if narrowed else known.position,
+        position=(last.position if last else {}) if stays else known.position,
     )
 
 
@@ -219,5 +259,8 @@ def _records(outcome: Outcome, topic: str, codec: Codec, snapshot_id: str, now: 
     records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
     while outcome.written:
         key, record = outcome.written.popitem()
-        records.append(Record(topic, key, codec.encode(record.to_avro(snapshot_id)), moment))
+        value = codec.encode(record.to_avro(snapshot_id))
+        if len(value) > MOST_BYTES:
+            raise ApiError(f"{key.decode()} has {len(value):,} bytes of names: Kafka takes {MOST_BYTES:,}")
+        records.append(Record(topic, key, value, moment))
     return records

@@ -6,6 +6,7 @@ of snapshots, in a consumer group of the job's own. A process that dies gives it
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -13,13 +14,17 @@ from typing import Literal, Self, TypeAlias
 
 from bridge import instant, kafka, topics
 from bridge.config import Settings
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, NotOwner
 from bridge.sink.leadership import Leadership
 
 Job: TypeAlias = Literal["translations", "currencies"]
 """A snapshot job: the name of its command, and of its topic without the prefix."""
 
 POLL_SECONDS = 0.2
+LOOK_SECONDS = 10.0
+"""From one look for a broker to the next, while the lock is not ours."""
+REGAIN_SECONDS = 30.0
+"""While Kafka answers: a lock that is not ours again by then is somebody else's."""
 
 
 class Busy(BridgeError):
@@ -31,6 +36,11 @@ def owner_group(settings: Settings, job: Job) -> str:
     return f"{settings.topics.prefix}.{job}.owner"
 
 
+def taken_over(job: Job) -> NotOwner:
+    """What a run is told whose lock another one has."""
+    return NotOwner(f"another `bridge {job}` has taken over; nothing was published")
+
+
 class Lock:
     """A place in the line for a job; a context manager, which gives it up at the end."""
 
@@ -38,7 +48,9 @@ class Lock:
         self._settings = settings
         self._job = job
         self._changed = threading.Event()
-        self._term = 0
+        self._looked_at = -math.inf
+        self._missed: float | None = None
+        """For how many seconds brokers have answered and the lock was not ours; None: they did not."""
         self.leadership = Leadership(
             settings,
             owner_group(settings, job),
@@ -53,11 +65,6 @@ class Lock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.leadership.close()
-
-    @property
-    def held(self) -> bool:
-        """Whether it has been held without a break since it was acquired, as far as this process knows."""
-        return self.leadership.holds(self._term)
 
     def acquire(self, seconds: float | None, give_up: Callable[[], bool]) -> bool:
         """Wait until it is this process's turn, `seconds` at most; None waits for as long as it takes.
@@ -74,8 +81,32 @@ class Lock:
                 raise self._reason()
             self._changed.wait(POLL_SECONDS)
             self._changed.clear()
-        self._term = self.leadership.term
         return True
+
+    def check(self) -> None:
+        """Raise NotOwner when another run has taken over, TopologyError when a right has gone.
+
+        To be called often while the lock is needed. A Kafka that is away for longer than a session takes
+        the lock too, and gives it back to whoever waits: so only time in which a broker answers counts.
+        Blocks for 3 s at most, every `LOOK_SECONDS`, while the lock is not ours.
+        """
+        self.leadership.check()
+        if self.leadership.owner:
+            self._missed = None
+            return
+        now = instant.now().steady
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        try:
+            kafka.look_for_broker(kafka.admin(self._settings.kafka))
+        except kafka.KafkaUnavailable:
+            self._missed = None
+            return
+        # Nobody knows what happened in a longer time without a look.
+        self._missed = 0 if self._missed is None else self._missed + LOOK_SECONDS
+        if self._missed >= REGAIN_SECONDS:
+            raise taken_over(self._job)
 
     def _reason(self) -> BridgeError:
         # No broker, no assignment: then nobody is at work, as far as anyone can tell.

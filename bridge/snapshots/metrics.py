@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from bridge.errors import SettingsError
 from bridge.metrics import Declared, Samples, exposed
+from bridge.snapshots.coverage import Covered
 from bridge.snapshots.report import Report
 
 STILL_SECONDS: Final = 4_200.0
@@ -30,6 +31,8 @@ class Seen:
     """When the next run is due; None while one is under way."""
     last: Report | None = None
     """The last snapshot that it published."""
+    coverage: list[Covered] = field(default_factory=list)
+    """Of the last run that read bets: one without any says nothing of it."""
     failure: str = ""
     """Why the last run failed; empty when it did not."""
     published: int = 0
@@ -48,6 +51,7 @@ class Seen:
     def publish(self, report: Report) -> None:
         """A run came to its end."""
         self.last = report
+        self.coverage = report.coverage or self.coverage
         self.failure = ""
         self.published += 1
         self.written += report.written
@@ -82,12 +86,11 @@ def _records(seen: Seen, now: float) -> Samples:
 
 
 def _ids(seen: Seen, now: float) -> Samples:
-    return [((row.kind,), row.seen) for row in (seen.last.coverage if seen.last else ())]
+    return [((row.kind,), row.seen) for row in seen.coverage]
 
 
 def _covered(seen: Seen, now: float) -> Samples:
-    rows = seen.last.coverage if seen.last else ()
-    return [((row.kind, language), row.share(language)) for row in rows for language in row.named]
+    return [((row.kind, language), row.share(language)) for row in seen.coverage for language in row.named]
 
 
 METRICS: Final[tuple[Declared[Seen], ...]] = (
@@ -157,7 +160,7 @@ METRICS: Final[tuple[Declared[Seen], ...]] = (
     Declared(
         "bridge_join_ids",
         "gauge",
-        "Ids in the settled bets that the last run read.",
+        "Ids in the settled bets that the last run read that read any.",
         ("kind",),
         _ids,
     ),
@@ -177,8 +180,11 @@ def exposition(seen: Seen, now: float, accept: str = "") -> tuple[bytes, str]:
 
 
 def write(seen: Seen, file: Path) -> None:
-    """Write them to a file at once, as a textfile collector wants it. Raises SettingsError."""
-    body, _ = exposition(seen, seen.at)
+    """Write them to a file at once, as a textfile collector wants it. Raises SettingsError.
+
+    Without those of the process, which such a collector has of its own.
+    """
+    body, _ = exposed(METRICS, seen, {"snapshot": seen.job}, seen.at, process=False)
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         draft.write_bytes(body)

@@ -34,6 +34,8 @@ class Known:
     """How far the settled bets were read."""
     full: bool
     """Whether everything is asked about anew."""
+    kept: Mentions | None = None
+    """In a full run what all bets mention that names are kept for: more than what is asked about."""
 
 
 @dataclass(slots=True)

@@ -52,10 +52,13 @@ def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
         return Snapshot.from_avro(codec.decode(value))
 
 
-def read_present(settings: Settings, topic: str, ends: Mapping[int, int] | None = None) -> dict[bytes, bytes]:
+def read_present(
+    settings: Settings, topic: str, ends: Mapping[int, int] | None = None, *, visible: bool = False
+) -> dict[bytes, bytes]:
     """Key → value in wire format of all that a compacted topic holds, now or at `ends`.
 
-    Nothing is decoded: a whole snapshot is to fit into memory. Raises as `read_topic`.
+    Waits for what an open transaction hides, unless what is `visible` now is enough. Nothing is decoded:
+    a whole snapshot is to fit into memory. Raises as `read_topic`.
     """
     found: dict[bytes, bytes] = {}
 
@@ -67,18 +70,8 @@ def read_present(settings: Settings, topic: str, ends: Mapping[int, int] | None 
         else:
             found[key] = value
 
-    read_topic(settings, topic, take, ends=ends)
+    read_topic(settings, topic, take, ends=ends, visible=visible)
     return found
-
-
-def read_snapshot(
-    settings: Settings, job: Job, *, visible: bool = False
-) -> tuple[Snapshot, dict[bytes, bytes]] | None:
-    """The last whole snapshot with exactly its records, as `last_snapshot` and `read_present`."""
-    snapshot = last_snapshot(settings, job, visible=visible)
-    if snapshot is None:
-        return None
-    return snapshot, read_present(settings, topic_of(settings, job), snapshot.ends)
 
 
 def read_bets(

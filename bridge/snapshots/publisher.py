@@ -15,8 +15,9 @@ last snapshot has left it.
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -33,7 +34,7 @@ from bridge.sink.producer import rest_seconds
 from bridge.sink.reading import ends_of
 from bridge.sink.watchdog import Watchdog, discard
 from bridge.snapshots import present
-from bridge.snapshots.lock import POLL_SECONDS, Job
+from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, Job, taken_over
 from bridge.snapshots.records import Offsets, Snapshot
 
 T = TypeVar("T")
@@ -49,16 +50,14 @@ QUEUE_KBYTES: Final = 32_768
 MAX_RECORD_BYTES: Final = 1_000_000
 """What a topic takes unless told otherwise, and far more than the names of one thing."""
 FLUSH_SECONDS = 0.5
-REGAIN_SECONDS = 30.0
-"""While Kafka answers: a lock that is not ours again by then is somebody else's."""
 LOCK_IS_LOST: Final = "the lock has to be won again"
 
 
 class Publisher:
     """Publishes the snapshots of one job, one after the other; a context manager. Its calls block.
 
-    It is for whoever has the job's lock, `leadership`. `trouble` is told what Kafka says when something
-    failed and is tried again. It goes on trying until `stop` is set.
+    It is for whoever has the job's lock, `leadership`. `trouble` is told what was attempted and what Kafka
+    said when something failed and is tried again. It goes on trying until `stop` is set.
     """
 
     def __init__(
@@ -78,6 +77,8 @@ class Publisher:
         self._watchdog = Watchdog(STUCK_SECONDS)
         self._producer: Producer | None = None
         self._begun = False
+        self._deadline = math.inf
+        """Of what is attempted, in steady seconds."""
         self._undelivered: KafkaError | None = None
         self._last: bytes | None = None
         """The Snapshot record, its value, that is known to be the committed one."""
@@ -92,12 +93,13 @@ class Publisher:
     ) -> None:
         self.close()
 
-    def open(self) -> Snapshot | None:
+    def open(self, patience: float | None = None) -> Snapshot | None:
         """End whatever an earlier run has left open; returns the last snapshot, which is final now.
 
-        To be called when the lock has been acquired, before anything is read. Raises as `publish`.
+        To be called when the lock has been acquired, before anything is read. Raises as `publish`, and
+        KafkaUnavailable when it fails after `patience` seconds; None tries for ever.
         """
-        self._last = self._persist(self._reopen)
+        self._last = self._persist("opening", self._reopen, patience)
         return None if self._last is None else present.decode_snapshot(self._settings, self._last)
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
@@ -108,7 +110,7 @@ class Publisher:
         to act, TopologyError when a right to read is missing. Nothing of it is readable then, nor will be.
         """
         self._sealed = None
-        ends, self._last = self._persist(partial(self._attempt, records, snapshot))
+        ends, self._last = self._persist("publishing", partial(self._attempt, records, snapshot))
         return ends
 
     def close(self) -> None:
@@ -117,14 +119,15 @@ class Publisher:
             try:
                 self._producer.purge()
                 self._watchdog.call(partial(self._producer.abort_transaction, 1.0))
-            except KafkaException as exception:
+            except (KafkaException, SystemError) as exception:
                 get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
         self._discard()
         self._watchdog.close()
 
-    def _persist(self, attempt: Callable[[], T]) -> T:
+    def _persist(self, what: str, attempt: Callable[[], T], patience: float | None = None) -> T:
         """Try until it succeeds, each time with a new producer, after rests that grow."""
         failures = 0
+        self._deadline = math.inf if patience is None else instant.now().steady + patience
         while True:
             try:
                 return attempt()
@@ -137,8 +140,11 @@ class Publisher:
                 reason = error.str()
             except kafka.KafkaUnavailable as exception:
                 reason = str(exception)
-            self._trouble(reason)
+            reason = f"{what} as {self.transactional_id}: {reason}"
             self._discard()
+            if instant.now().steady > self._deadline:
+                raise kafka.KafkaUnavailable(reason)
+            self._trouble(reason)
             self._stop.wait(rest_seconds(failures))
             failures += 1
             self._must_go_on()
@@ -161,8 +167,8 @@ class Publisher:
         """
         self._discard()
         self._regain()
-        if not self._leadership.confirm(self._stop.is_set):
-            raise kafka.KafkaUnavailable(LOCK_IS_LOST)
+        if not self._leadership.confirm(self._is_over):
+            raise kafka.KafkaUnavailable("nobody confirms that the lock is ours")
         self._producer = kafka.producer(
             self._settings.kafka,
             transactional_id=self.transactional_id,
@@ -182,7 +188,8 @@ class Publisher:
             self._leadership.check()
             self._must_go_on()
             if instant.now().steady > deadline:
-                raise NotOwner(f"another `bridge {self._job}` has taken over")
+                kafka.look_for_broker(kafka.admin(self._settings.kafka))  # it may have gone again
+                raise taken_over(self._job)
             self._stop.wait(POLL_SECONDS)
 
     def _write(
@@ -192,13 +199,10 @@ class Publisher:
         assert producer is not None
         producer.begin_transaction()
         self._begun, self._undelivered = True, None
-        for record in records:
-            self._produce(producer, record)
-        self._flush(producer)
+        self._send(producer, records)
         ends = ends_of(self._settings, present.topic_of(self._settings, self._job))
         whole = snapshot(ends)
-        self._produce(producer, whole)
-        self._flush(producer)
+        self._send(producer, [whole])
         if not self._leadership.owner:
             # Seen: the call below, with the membership of before an outage, does not return.
             raise kafka.KafkaUnavailable(LOCK_IS_LOST)
@@ -208,6 +212,21 @@ class Publisher:
         self._watchdog.call(partial(producer.commit_transaction, CALL_SECONDS))
         self._begun = False
         return self._sealed
+
+    def _send(self, producer: Producer, records: Iterable[Record]) -> None:
+        """Return when the broker has everything. What it refused says why; later calls would not."""
+        try:
+            for record in records:
+                self._produce(producer, record)
+            while producer.flush(FLUSH_SECONDS):
+                self._must_go_on()
+        except SystemError:
+            # The client sets an exception for a fatal error, and calls `_delivered` all the same.
+            raise KafkaException(
+                KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
+            ) from None
+        if self._undelivered is not None:
+            raise KafkaException(self._undelivered)
 
     def _produce(self, producer: Producer, record: Record) -> None:
         while True:
@@ -230,12 +249,8 @@ class Publisher:
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         self._undelivered = self._undelivered or error
 
-    def _flush(self, producer: Producer) -> None:
-        """Wait until the broker has everything. What it refused says why; later calls would not."""
-        while producer.flush(FLUSH_SECONDS):
-            self._must_go_on()
-        if self._undelivered is not None:
-            raise KafkaException(self._undelivered)
+    def _is_over(self) -> bool:
+        return self._stop.is_set() or instant.now().steady > self._deadline
 
     def _must_go_on(self) -> None:
         if self._stop.is_set():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -21,11 +21,14 @@ from bridge.snapshots.records import Listed
 
 T_co = TypeVar("T_co", covariant=True)
 
+_SLICE: Final = 1_000
+"""Of a long answer so much is checked at once."""
 MOST_IDS: Final = 100
 """In one collection of a templates endpoint (interface, "Limits")."""
 
 Id = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Places = Annotated[int, Field(ge=0, le=2**31 - 1)]
+"""Decimal places."""
 
 # A field that the interface does not know is let pass: nothing is lost by not publishing it.
 _AS_SENT = with_config(ConfigDict(strict=True, extra="ignore"))
@@ -83,14 +86,14 @@ class ListedCurrency(TypedDict):
 
     symbol: str | None
     type: int
-    precision: Int32
+    precision: Places
 
 
 @_AS_SENT
 class CurrencyPrecision(TypedDict):
     """Decimal places of a currency."""
 
-    precision: Int32
+    precision: Places
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,25 @@ class Request(Generic[T_co]):
             content = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ApiError(f"{self} answered what is no JSON: {error}") from None
+        if not isinstance(content, list):
+            return self._validated(content)
+        # Slice by slice, in place: a long answer is never there twice.
+        for start in range(0, max(1, len(content)), _SLICE):
+            content[start : start + _SLICE] = cast(
+                list[Any], self._validated(content[start : start + _SLICE], start)
+            )
+        return cast(T_co, content)
+
+    def _validated(self, content: Any, start: int = 0) -> T_co:
+        """What is checked to have the shape. `start` is the place of a slice in its list."""
         try:
             return self.answer.validate_python(content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
+            place, *rest = first["loc"] or ("",)
+            where = [place + start if isinstance(place, int) else place, *rest]
             more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-            raise ApiError(
-                f"{self} answered another shape: {_path(first['loc'])}: {first['msg']}{more}"
-            ) from None
+            raise ApiError(f"{self} answered another shape: {_path(where)}: {first['msg']}{more}") from None
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -37,8 +37,9 @@ def run_every(
 
     with served(make_app(seen), settings.web.host, settings.web.port):
         while not stop.is_set():
-            due = instant.now().steady + seconds
-            seen.rests_until = None
+            begun = instant.now()
+            due = begun.steady + seconds
+            seen.at, seen.rests_until = begun.wall, None
             try:
                 report = run(settings, task, moves, stop, patience=None)
             except _PASSING as error:

@@ -38,12 +38,11 @@ class Translations:
         whole: set[bytes] = set()
         if self._known.full and not self._scope.narrowed:
             whole = {key for key in collected.whole if kind_of(key) in told}
-            if mentions.bets:
-                gone |= set(forgotten(present, self._read, mentions, told)) - records.keys()
+            kept = self._known.kept or mentions
+            if kept.bets:
+                gone |= set(forgotten(present, self._read, kept, told)) - records.keys()
         merge(records, present, self._read, whole)
-        unnamed = {
-            key for key, record in records.items() if isinstance(record, Translation) and not record.texts
-        }
+        unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
 
         def lookup(key: bytes) -> Translation | None:
             return None if key in gone else collected.record(key) or self._present(key)
@@ -65,7 +64,7 @@ class Translations:
         return None if value is None else self._read(value)
 
     def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes]) -> list[str]:
-        notes = [str(verdict) for verdict in gatherer.verdicts.values()]
+        notes = [str(verdict) for verdict in gatherer.verdicts.values() if verdict.seen]
         if unknown := gatherer.unknown_events:
             notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
         if unnamed:

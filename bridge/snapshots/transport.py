@@ -18,7 +18,7 @@ from bridge.errors import ApiError, SettingsError
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """What takes a request and gives a response."""
 
-MOST_BYTES: Final = 256 * 1024 * 1024
+MOST_BYTES: Final = 32 * 1024 * 1024
 """Of an answer, unpacked."""
 MOST_REFUSAL_BYTES: Final = 64 * 1024
 """Of the body of any status but 200: people read the beginning of it."""
@@ -60,7 +60,8 @@ class Transport:
     """
 
     def __init__(self, settings: ApiSettings, network: Network | None = None) -> None:
-        self._base = _base(settings)
+        self.base = _base(settings)
+        """The address that every request goes to, without a user's name and password."""
         self._timeout = settings.timeout_seconds
         self._http = _client(settings, network)
 
@@ -77,7 +78,7 @@ class Transport:
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._http.stream("GET", self._base + target, headers=headers) as response,
+                self._http.stream("GET", self.base + target, headers=headers) as response,
             ):
                 body = await _read(response, target)
         except TimeoutError:
@@ -92,7 +93,7 @@ class Transport:
     def pointed_to(self, target: str, location: str) -> str:
         """The host that a redirect of `target` names: nothing else of the address, which may hold secrets."""
         try:
-            return urlsplit(urljoin(self._base + target, location)).hostname or "nowhere"
+            return urlsplit(urljoin(self.base + target, location)).hostname or "nowhere"
         except ValueError:
             return "what is no address"
 

@@ -11,6 +11,11 @@ class Verdict:
         self.same = self.other = 0
         self.example = ""
 
+    @property
+    def seen(self) -> int:
+        """How many cases there were."""
+        return self.same + self.other
+
     def see(self, event: int, ours: int, theirs: int) -> None:
         """A bet on the event says `ours` (0: nothing), the event itself `theirs`."""
         if not ours:
@@ -22,11 +27,8 @@ class Verdict:
             self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
 
     def __str__(self) -> str:
-        if not self.same + self.other:
-            return f"{self.ours}: no event has told yet whether it is the {self.theirs}"
         if not self.other:
-            return f"{self.ours} is the {self.theirs}: so it is in all {self.same:,} events asked about"
+            return f"{self.ours} is the {self.theirs}: so it is in all {self.same:,} events of this run"
         return (
-            f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.same + self.other:,} events "
-            f"({self.example})"
+            f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.seen:,} events ({self.example})"
         )

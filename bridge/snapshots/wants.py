@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -67,7 +68,7 @@ class Wants:
     """Selections."""
     market_type_templates: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Sport → market types."""
-    known: Mapping[Listed, Collection[int]] = field(default_factory=dict)
+    known: Mapping[Listed, Sequence[int]] = field(default_factory=dict)
     """What the topic has of the kinds with lists, to be compared with these."""
     full: bool = False
     """Whether all of it is asked about anew."""
@@ -120,9 +121,10 @@ class Wants:
         return [kind for kind in LISTED if kind in self.scope.kinds]
 
 
-def _ids_of(kind: Listed, keys: Iterable[bytes]) -> set[int]:
+def _ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
     start = f"{kind}:".encode()
-    return {int(key[len(start) :]) for key in keys if key.startswith(start)}
+    ids = (key[len(start) :] for key in keys if key.startswith(start))
+    return array("q", (int(number) for number in ids if number.isdigit()))
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:

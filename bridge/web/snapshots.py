@@ -19,21 +19,22 @@ def make_app(seen: Seen, clock: Clock = instant.now) -> WSGIApplication:
     """
 
     def healthz(environ: WSGIEnvironment) -> Answer:
-        return _told(not seen.stuck(clock().wall))
+        return _told(seen.stuck(clock().wall))
 
     def readyz(environ: WSGIEnvironment) -> Answer:
-        return _told(not seen.stuck(clock().wall) and seen.last is not None and not seen.failure)
+        unread = "" if seen.last else "no snapshot is published yet"
+        return _told(seen.stuck(clock().wall) or seen.failure or unread)
 
     def metrics(environ: WSGIEnvironment) -> Answer:
         body, content_type = exposition(seen, clock().wall, environ.get("HTTP_ACCEPT", ""))
         return Answer(HTTPStatus.OK, content_type, body)
 
-    def _told(ok: bool) -> Answer:
+    def _told(trouble: str) -> Answer:
         last = seen.last and seen.last.snapshot
         return well_or_not(
-            ok,
+            not trouble,
             {
-                "reason": seen.stuck(clock().wall) or seen.failure,
+                "reason": trouble or seen.failure,
                 "job": seen.job,
                 "doing": seen.doing,
                 "snapshot": last and last.id,

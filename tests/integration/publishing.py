@@ -22,7 +22,7 @@ from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSetti
 from bridge.sink.batch import Record
 from bridge.sink.leadership import Leadership
 from bridge.snapshots.lock import Job
-from bridge.snapshots.present import topic_of
+from bridge.snapshots.present import last_snapshot, read_present, topic_of
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.records import Offsets, Snapshot
 from tests.harness import Place
@@ -44,7 +44,7 @@ def settings_of(bootstrap: str, registry: str, prefix: str) -> Settings:
 def prepared(place: Place) -> Settings:
     """Settings of the place, its topics made."""
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
-    topics.ensure(kafka.admin(settings.kafka), settings)
+    topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
     return settings
 
 
@@ -58,6 +58,14 @@ def records(settings: Settings, number: int, keys: int = KEYS) -> list[Record]:
     whole, topic, now = state(number, keys), topic_of(settings, JOB), round(time.time() * 1000)
     names = (b"sport:%d" % i for i in range(keys))
     return [Record(topic, name, whole.get(name), now) for name in names]
+
+
+def read_snapshot(settings: Settings) -> tuple[Snapshot, dict[bytes, bytes]] | None:
+    """The last whole snapshot with exactly its records."""
+    snapshot = last_snapshot(settings, JOB, visible=True)
+    if snapshot is None:
+        return None
+    return snapshot, read_present(settings, topic_of(settings, JOB), snapshot.ends)
 
 
 class Sealer:

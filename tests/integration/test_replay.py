@@ -148,6 +148,19 @@ def test_bets_come_by_time_however_they_are_spread(place: Place) -> None:
     ]
 
 
+def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> None:
+    """The marker of a commit has a time of its own, which ends no window."""
+    value, received = prepared(place), time.time() * 1000 - 3_600_000
+    writer = Writer(place, "writer")
+    for number in range(3):
+        if number:
+            writer.producer.begin_transaction()
+        writer.write(0, f"{number}", value, received + number)
+        writer.producer.commit_transaction(20)
+    found = replayed(place, "--from", words(received - 1_000), "--to", words(received + 1_000))
+    assert [bet["key"] for bet in found] == ["0", "1", "2"]
+
+
 def test_what_cannot_be_replayed_says_why(place: Place) -> None:
     """Times that are none or the wrong way round, and a topic that is not there."""
     for arguments, code, reason in (

@@ -16,17 +16,17 @@ from functools import partial
 import pytest
 from confluent_kafka import Message, Producer
 
-from bridge import topics
-from bridge.config import Settings
+from bridge import kafka, topics
+from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken
 from bridge.sink.batch import Record
 from bridge.sink.reading import read_topic
 from bridge.snapshots import publisher as module
 from bridge.snapshots.lock import Busy, Lock
-from bridge.snapshots.present import last_snapshot, read_present, read_snapshot, topic_of
+from bridge.snapshots.present import last_snapshot, read_present, topic_of
 from bridge.snapshots.publisher import Publisher
 from tests.harness import Place
-from tests.integration.publishing import JOB, Sealer, prepared, records, started, state
+from tests.integration.publishing import JOB, Sealer, prepared, read_snapshot, records, started, state
 
 LINES = 4
 KILLS = 13
@@ -37,33 +37,40 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 @contextmanager
-def at_work(settings: Settings, stop: threading.Event | None = None) -> Iterator[tuple[Lock, Publisher]]:
+def at_work(
+    settings: Settings, stop: threading.Event | None = None, trouble: Callable[[str], None] = print
+) -> Iterator[tuple[Lock, Publisher]]:
     """A run that has its lock and has fenced its predecessors."""
     ending = stop or threading.Event()
     with ExitStack() as stack:
         lock = stack.enter_context(Lock(settings, JOB))
         assert lock.acquire(20, ending.is_set)
-        publisher = stack.enter_context(Publisher(settings, JOB, lock.leadership, ending, lambda _: None))
+        publisher = stack.enter_context(Publisher(settings, JOB, lock.leadership, ending, trouble))
         publisher.open()
         yield lock, publisher
 
 
 def read(settings: Settings) -> tuple[int, dict[bytes, bytes]]:
     """Number and content of the last snapshot."""
-    found = read_snapshot(settings, JOB, visible=True)
+    found = read_snapshot(settings)
     assert found is not None
     return int(found[0].id), found[1]
 
 
-def dead_transaction(settings: Settings) -> Producer:
-    """What a run leaves behind that died in the middle: records in every partition, and a Snapshot."""
-    dead = Producer(
+def producer_of(settings: Settings) -> Producer:
+    """One with the transactional id of the job."""
+    return Producer(
         {
             "bootstrap.servers": str(settings.kafka.bootstrap_servers),
             "transactional.id": f"{settings.topics.prefix}.{JOB}",
             "log_level": 0,
         }
     )
+
+
+def dead_transaction(settings: Settings) -> Producer:
+    """What a run leaves behind that died in the middle: records in every partition, and a Snapshot."""
+    dead = producer_of(settings)
     dead.init_transactions(20)
     dead.begin_transaction()
     for partition in range(settings.topics.partitions):
@@ -77,12 +84,12 @@ def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
     """Also when a later one, with changes and tombstones, is already there."""
     settings = prepared(place)
     sealer, topic = Sealer(settings), topic_of(settings, JOB)
-    assert read_snapshot(settings, JOB) is None
+    assert read_snapshot(settings) is None
     ends = []
     with at_work(settings) as (_, publisher):
         for number in (1, 2, 3):
             ends.append(publisher.publish(records(settings, number), partial(sealer.record, number)))
-            found = read_snapshot(settings, JOB)
+            found = read_snapshot(settings)
             assert found is not None
             assert (found[0].id, found[0].ends, found[1]) == (str(number), ends[-1], state(number))
         ends.append(publisher.publish([], partial(sealer.record, 4)))
@@ -133,6 +140,75 @@ def test_a_run_whose_lock_was_taken_over_does_not_commit(
                 heir.open()
                 heir.publish(records(settings, 3), partial(sealer.record, 3))
     assert read(settings) == (3, state(3))
+
+
+class Interrupted(list[Record]):
+    """Records in the middle of which something happens, the first time."""
+
+    def __init__(self, given: list[Record], interrupt: Callable[[], None]) -> None:
+        super().__init__(given)
+        self._interrupts = [interrupt]
+
+    def __iter__(self) -> Iterator[Record]:
+        given = list(super().__iter__())
+        yield from given[: len(given) // 2]
+        if self._interrupts:
+            self._interrupts.pop()()
+        yield from given[len(given) // 2 :]
+
+
+@pytest.mark.parametrize("when", ["before", "amid the records", "behind the records"])
+def test_a_producer_that_was_fenced(place: Place, when: str) -> None:
+    """Whoever did it has published nothing and does not have the lock: so it is published by a new one."""
+    settings = prepared(place)
+    sealer, turns = Sealer(settings), itertools.count(1)
+    reasons: list[str] = []
+
+    def fence(now: str) -> None:
+        if now == when:
+            producer_of(settings).init_transactions(20)
+
+    def seal(ends: dict[int, int]) -> Record:
+        if next(turns) == 1:
+            fence("behind the records")
+        return sealer.record(2, ends)
+
+    with at_work(settings, trouble=reasons.append) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        fence("before")
+        publisher.publish(Interrupted(records(settings, 2), lambda: fence("amid the records")), seal)
+    assert len(reasons) == 1
+    assert read(settings) == (2, state(2))
+    assert read_present(settings, topic_of(settings, JOB)) == state(2)
+
+
+def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
+    """The broker has aborted it: so it is written again, from the beginning."""
+    settings, topic = prepared(place), f"{place.prefix}.{JOB}"
+    short = {**settings.kafka.model_dump(), "transaction_timeout_ms": 2_000}
+    settings = settings.model_copy(update={"kafka": KafkaSettings.model_validate(short)})
+    sealer, turns = Sealer(settings), itertools.count(1)
+    admin = kafka.admin(settings.kafka)
+    committed: list[Message] = []
+
+    def is_open() -> bool:
+        ends = kafka.end_offsets(admin, topic, settings.topics.partitions)
+        return ends != kafka.end_offsets(admin, topic, settings.topics.partitions, visible=True)
+
+    def seal(ends: dict[int, int]) -> Record:
+        assert is_open()
+        first = next(turns) == 1
+        while first and is_open():
+            time.sleep(0.2)
+        return sealer.record(2, ends)
+
+    with at_work(settings) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        publisher.publish(records(settings, 2), seal)
+    assert read(settings) == (2, state(2))
+    snapshots = topics.declare(settings).snapshots.name
+    read_topic(settings, snapshots, committed.append)
+    assert len(committed) == 2
 
 
 def test_killed_at_any_moment(place: Place) -> None:

@@ -78,7 +78,23 @@ def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", '["data.payout"]')
     assert load().feed.may_be_missing == {"data.payout"}
     monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", "data.payout")
-    assert "the settings cannot be read" in complaint()
+    assert complaint() == 'BRIDGE_FEED__MAY_BE_MISSING must be JSON, such as ["en", "sv"]'
+    monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", "[]")
+    monkeypatch.setenv("BRIDGE_API__LANGUAGE_KEYS", "de-DE=de")
+    assert complaint() == 'BRIDGE_API__LANGUAGE_KEYS must be JSON, such as {"de-DE": "de"}'
+
+
+@pytest.mark.parametrize("name", ["translations", "currencies"])
+def test_no_feed_is_called_as_a_job(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would have one lock and one transactional id, and fence each other."""
+    monkeypatch.setenv("BRIDGE_FEED__NAME", name)
+    assert complaint().startswith("feed.name (BRIDGE_FEED__NAME): is taken")
+
+
+def test_names_are_kept_for_as_long_as_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked about each day must not be removed each day."""
+    monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "2")
+    assert "recent_days = 3 must not be above keep_days = 2" in complaint()
 
 
 def test_settings_cannot_be_changed() -> None:

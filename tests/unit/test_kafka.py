@@ -201,6 +201,15 @@ def test_the_users_settings_win_over_defaults_and_ours_over_the_users() -> None:
     assert (found["linger.ms"], found["message.max.bytes"], found["client.id"]) == (7, 5, "fixed")
 
 
+def test_only_who_needs_the_end_of_a_partition_at_once_asks_for_it_so_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever waits for what is to come leaves the broker in peace."""
+    monkeypatch.setattr(kafka, "_create", lambda _, properties: properties)
+    found: list[Any] = [kafka.reader(NOWHERE, name="r"), kafka.reader(NOWHERE, name="r", prompt=True)]
+    assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
+
+
 def test_librdkafka_takes_what_its_clients_are_given() -> None:
     """The names of all properties are right, and nothing that it would need is missing."""
     kafka.producer(NOWHERE, transactional_id="t", max_record_bytes=65 * 1024 * 1024)

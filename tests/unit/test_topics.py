@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
 from bridge.errors import TopologyError
-from bridge.topics import DAY_MS, Action, Change, apply, declare, ensure, plan
+from bridge.topics import DAY_MS, Action, Change, Topics, apply, declare, ensure, plan
 
 TOPICS = declare(Settings())
 
@@ -175,7 +175,7 @@ def test_run_refuses_what_would_lose_data() -> None:
     """It says what is wrong and how to mend it, and touches nothing."""
     made = cluster(bets={"cleanup.policy": "delete"}, gaps=None)
     with pytest.raises(TopologyError) as caught:
-        ensure(cast(AdminClient, made), Settings())
+        ensure(cast(AdminClient, made), Settings(), Topics.all)
     assert str(caught.value).splitlines() == [
         "settlement.bets: cleanup.policy is delete, must be compact",
         "Run `bridge topics apply` to mend it, or set BRIDGE_TOPICS__PREFIX to use other topics.",
@@ -186,7 +186,15 @@ def test_run_refuses_what_would_lose_data() -> None:
 def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
     """What differs without harm is only told."""
     made = cluster(deadletters=None, checkpoints={"segment.ms": "1"})
-    topics, changes = ensure(cast(AdminClient, made), Settings())
+    topics, changes = ensure(cast(AdminClient, made), Settings(), Topics.all)
     assert topics == TOPICS
     assert made.created == ["settlement.deadletters"]
     assert [c.action for c in changes] == [Action.CREATE, Action.ALTER]
+
+
+def test_a_program_asks_nothing_of_the_topics_of_another() -> None:
+    """Neither missing nor wrong ones hold it up, and it creates none of them."""
+    made = cluster(translations={"cleanup.policy": "delete"}, currencies=None, deadletters=None)
+    _, changes = ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
+    assert made.created == ["settlement.deadletters"]
+    assert [c.action for c in changes] == [Action.CREATE]

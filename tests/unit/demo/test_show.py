@@ -18,9 +18,9 @@ def datum(**changes: Any) -> dict[str, Any]:
         "amount": {"value": 105_000, "precision": 2, "currency": "EUR"},
         "payout": 2_467.5,
         "selections": [
-            {"event": {"id": 7}, "market": {"id": 70}, "selectionId": 700},
+            {"event": {"id": 7, "name": "a cup tie"}, "market": {"id": 70}, "selectionId": 700},
             {"event": None, "market": None, "selectionId": 1},
-            {"event": {"id": 8}, "market": None, "selectionId": 2},
+            {"event": {"id": 8, "name": None}, "market": None, "selectionId": 2},
         ],
     } | changes
 
@@ -44,11 +44,11 @@ NAMES: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
-    """Teams, market and selection, as their records arrive, also after the bet."""
+    """Teams, market and selection, as their records arrive, also after the bet; the bet's own word before."""
     board = Board()
     board.arrived(datum(), lag=0.012)
     [bet] = board.bets
-    assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "…  +2\n")
+    assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "a cup tie  +2\n")
     for key, record in NAMES:
         board.names.take(key, record)
     assert board.row(bet)[2] == "Northgate – Harbour  +2\nTotal 2.5 · Over 2.5"

@@ -50,12 +50,17 @@ class Log:
         self.stuck = False
         self.tries = 0
         monkeypatch.setattr(kafka, "admin", lambda _: None)
-        monkeypatch.setattr(kafka, "reader", lambda *_, **__: Closed())
+        self.prompt: list[bool] = []
+        monkeypatch.setattr(kafka, "reader", self.reader)
         monkeypatch.setattr(kafka, "exists", lambda *_: self.there)
         monkeypatch.setattr(kafka, "partition_count", lambda *_: len(self.ends))
         monkeypatch.setattr(kafka, "end_offsets", lambda *_, visible: [3, 3] if visible else self.ends)
         monkeypatch.setattr(kafka, "read_to", self.read_to)
         monkeypatch.setattr(reading, "RETRY_SECONDS", 0)
+
+    def reader(self, *_: Any, name: str, prompt: bool = False) -> Closed:
+        self.prompt.append(prompt)
+        return Closed()
 
     def read_to(
         self,
@@ -118,6 +123,12 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     read_topic(SETTINGS, "t", lambda m: taken.append(m.at))  # type: ignore[attr-defined]
     assert sorted(taken) == places(range(5), range(5))
     assert log.tries == 4
+
+
+def test_the_end_of_a_topic_is_told_at_once(log: Log) -> None:
+    """A reader that waits for more would lose half a second on each."""
+    read_topic(SETTINGS, "t", lambda _: None)
+    assert log.prompt == [True]
 
 
 def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:

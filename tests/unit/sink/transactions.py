@@ -24,19 +24,36 @@ class Topic:
         return next((value for value in reversed(self.committed) if value.startswith(b"checkpoint")), None)
 
 
+SERVING = {"produce", "poll", "flush", "abort"}
+"""Calls that may run the callbacks of deliveries."""
+
+
 class FakeProducer:
-    """As much of a transactional producer as the writer uses."""
+    """As much of a transactional producer as the bridge uses."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
         self.open: list[bytes] = []
+        self.on_delivery: Any = None
         topic.producers += 1
 
     def _do(self, name: str) -> None:
         self.topic.calls.append(name)
+        self._fail(name)
+
+    def _fail(self, name: str) -> None:
         faults = self.topic.faults.get(name)
-        if faults:
+        if not faults:
+            return
+        try:
             faults.pop(0)(self)
+        except KafkaException as exception:
+            error = exception.args[0]
+            if name not in SERVING or self.on_delivery is None or not error.fatal():
+                raise
+            # As the real one does: it calls back with the exception of the fatal error already set.
+            self.on_delivery(error, None)
+            raise SystemError("on_delivery returned a result with an exception set") from exception
 
     def init_transactions(self, timeout: float) -> None:
         self._do("init")
@@ -45,12 +62,12 @@ class FakeProducer:
         self._do("begin")
 
     def produce(self, topic: str, *, value: bytes, on_delivery: Any = None, **_: Any) -> None:
+        self.on_delivery = on_delivery
         self._do("produce")
         self.open.append(value)
-        self.on_delivery = on_delivery
 
     def poll(self, timeout: float) -> None:
-        pass
+        self._fail("poll")
 
     def flush(self, timeout: float) -> int:
         self._do("flush")

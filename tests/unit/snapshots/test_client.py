@@ -64,7 +64,8 @@ def test_any_other_status_ends_it_at_once(status: int) -> None:
     provider = Provider(otherwise=Reply(status, body))
     text = failure(provider, attempts=6)
     said = ': {"detail": "no such thing"}' if body else ""
-    assert text == f"GET /api/translations/en/sports answered HTTP {status}{said}"
+    hint = ". Is BRIDGE_API__BASE_URL (https://provider.example) right?" if status == 404 else ""
+    assert text == f"GET /api/translations/en/sports answered HTTP {status}{said}{hint}"
     assert len(provider.requests) == 1
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.snapshots.collected import Collected
-from bridge.snapshots.packed import Packed
 from bridge.snapshots.records import Translation
 from bridge.snapshots.wants import Scope
 from tests.unit.snapshots.world import api
 
 ALL = Scope.of(api())
+
+
+def told(collected: Collected) -> dict[bytes, Translation]:
+    """All that was told, by key."""
+    return {key: record.unpack() for key, record in collected.records.items()}
 
 
 def entity(number: int, **texts: str) -> Any:
@@ -40,7 +44,7 @@ def test_both_forms_merge_into_one_record() -> None:
     collected.entity("sport", entity(1, en="Soccer", sv="Fotboll", de=" "))
     say(collected, text(1, "de", "Fußball"))
     collected.entity("sport", entity(1))
-    assert collected.records == {
+    assert told(collected) == {
         b"sport:1": Translation("sport", 1, {"en": "Football", "sv": "Fotboll", "de": "Fußball"}),
         b"sport:2": Translation("sport", 2, {"en": "Tennis"}),
     }
@@ -88,11 +92,11 @@ def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
     collected.markets(
         88, [{"marketTypeId": 19, "market": text(5, "en", "x"), "selections": [text(6, "sv", "Över")]}]
     )
-    assert collected.records[b"market:77:5"] == Translation(
+    assert collected.record(b"market:77:5") == Translation(
         "market", 5, {"en": "Total"}, 77, market_type_id=18
     )
-    assert collected.records[b"market:88:5"] == Translation("market", 5, {"en": "x"}, 88, market_type_id=19)
-    assert collected.records[b"selection:6"] == Translation(
+    assert collected.record(b"market:88:5") == Translation("market", 5, {"en": "x"}, 88, market_type_id=19)
+    assert collected.record(b"selection:6") == Translation(
         "selection", 6, {"en": "Over", "sv": "Över"}, 77, market_type_id=18
     )
 
@@ -110,22 +114,16 @@ def test_a_narrowed_scope_keeps_its_kinds_and_languages() -> None:
         }
     )
     event = Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=(4, 5))
-    assert collected.records == {
+    assert told(collected) == {
         b"event:7": event,
         b"sport:1": Translation("sport", 1, {"sv": "Fotboll"}),
     }
 
 
-def test_markets_and_templates_are_packed_and_may_be_told_of_again() -> None:
-    """An event's markets, say, are told at once; what another answer adds is added all the same."""
+def test_what_is_told_again_is_added() -> None:
+    """What was said first stands."""
     collected = Collected(ALL, {})
     collected.entity("selection-template", entity(6, en="Over"))
-    collected.entity("event", entity(7, en="A – B"))
-    collected.pack()
-    assert isinstance(collected.records[b"selection-template:6"], Packed)
-    assert isinstance(collected.records[b"event:7"], Translation)
     collected.entity("selection-template", entity(6, en="x", sv="Över"))
     both = Translation("selection-template", 6, {"en": "Over", "sv": "Över"})
-    assert collected.records[b"selection-template:6"] == both
-    collected.pack()
     assert collected.record(b"selection-template:6") == both

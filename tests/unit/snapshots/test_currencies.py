@@ -86,11 +86,12 @@ async def test_oddities_are_told_and_the_rest_is_published() -> None:
 
 
 async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
-    """Unless a bet of the run uses it; one that never was listed stays."""
+    """By a full run, which knows what bets use, unless they use it; one that never was listed stays."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     fault(provider, "active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
-    outcome = await exchange(provider, found, mention(currencies=["EUR"]))
+    assert (await exchange(provider, found, mention())).removed == set()
+    outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=True)
     assert written(outcome) == {"EUR"}
     assert outcome.removed == {s.encode() for s in LISTED.keys() - {"SEK", "EUR"}}
     assert published(found) == {
@@ -101,6 +102,37 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
     }
     assert outcome.counts["Fiat"] == Counts(records=1, removed=3)
     assert outcome.counts["Unknown"] == Counts(records=3, written=1)
+
+
+async def test_an_empty_list_is_not_believed() -> None:
+    """It would remove whatever amounts are scaled by; on an empty topic it is what it says."""
+    provider, found = Provider(), topic()
+    fault(provider, "active-currencies", [])
+    assert written(await exchange(provider, found, mention())) == set()
+    await exchange(Provider(), found, USED)
+    with pytest.raises(ApiError, match="active-currencies answered an empty list"):
+        await exchange(provider, found, USED, full=True)
+
+
+async def test_a_currency_that_is_listed_in_two_ways_is_told() -> None:
+    """The first is published."""
+    provider, found = Provider(), topic()
+    eur = {"symbol": "EUR", "type": 1, "precision": 2}
+    fault(provider, "active-currencies", [eur], times=1)
+    fault(provider, "active-currencies", [{**eur, "precision": 3}], nth=2)
+    outcome = await exchange(provider, found, mention())
+    assert published(found) == {"EUR": Currency("EUR", "Fiat", 2)}
+    assert outcome.notes == [
+        "EUR is listed in two ways: Fiat, precision 2, which is published, and Fiat, precision 3"
+    ]
+
+
+async def test_a_precision_below_zero_is_refused() -> None:
+    """No amount has that."""
+    provider = Provider()
+    fault(provider, "active-currencies", [{"symbol": "EUR", "type": 1, "precision": -3}])
+    with pytest.raises(ApiError, match=r"\[0\]\.precision"):
+        await exchange(provider, topic(), mention())
 
 
 async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
@@ -131,8 +163,8 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
     outcome = await exchange(provider, found, USED)
     assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
     assert provider.asked()["currency-precision"] == 1
-    fault(provider, "active-currencies", [])
-    outcome = await exchange(provider, found, USED)
+    fault(provider, "active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
+    outcome = await exchange(provider, found, USED, full=True)
     assert (outcome.written, outcome.removed) == ({}, set())
 
 

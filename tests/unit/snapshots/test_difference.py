@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.snapshots.difference import count, forgotten, merge
@@ -24,16 +22,10 @@ def stored(*records: Translation) -> dict[bytes, bytes]:
 
 
 def changes(new: Translation, *present: Translation, whole: bool = False) -> list[Translation]:
-    """What is left to be written of a record, packed or not."""
-    before = replace(new, texts=dict(new.texts))
-    collected: dict[bytes, Translation | Packed] = {new.key: new}
+    """What is left to be written of a record."""
+    collected = {new.key: Packed(new)}
     merge(collected, stored(*present), read, {new.key} if whole else ())
-    packed: dict[bytes, Translation | Packed] = {new.key: Packed(before)}
-    merge(packed, stored(*present), read, {new.key} if whole else ())
-    assert packed == {
-        key: Packed(record) for key, record in collected.items() if isinstance(record, Translation)
-    }
-    return [record for record in collected.values() if isinstance(record, Translation)]
+    return [record.unpack() for record in collected.values()]
 
 
 def test_what_is_new_is_written() -> None:

@@ -11,8 +11,6 @@ import pytest
 from bridge.simulator.rest_faults import RestFault
 from bridge.snapshots.gather import Gatherer
 from bridge.snapshots.outcome import Outcome
-from bridge.snapshots.packed import Packed
-from bridge.snapshots.records import kind_of
 from bridge.snapshots.requests import Request
 from bridge.snapshots.wants import Scope, Wants
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
@@ -126,14 +124,6 @@ async def test_nothing_is_asked_by_id_twice() -> None:
     asked = [exchange.target for exchange in provider.rest.requests]
     assert len(asked) == len(set(asked))
     assert provider.asked()["all-competitor"] == len(WORLD.competitors)
-
-
-async def test_what_is_complete_waits_packed() -> None:
-    """There are far more markets, selections and templates than other things."""
-    event = EVENTS[0]
-    outcome = await translate(Provider(), Topic(), mention(event))
-    packed = {kind_of(key) for key, record in outcome.written.items() if isinstance(record, Packed)}
-    assert packed == {"market", "selection", "selection-template", "market-type-template"}
 
 
 async def test_progress_is_told_of_each_step() -> None:

@@ -51,8 +51,11 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Message]]:
     """Topic → its records."""
     found: dict[str, list[Message]] = {}
 
-    def read_topic(_: Settings, topic: str, take: Callable[[Any], None], **__: Any) -> dict[int, int]:
-        for message in found.get(topic, []):
+    def read_topic(
+        _: Settings, topic: str, take: Callable[[Any], None], *, visible: bool = False, **__: Any
+    ) -> dict[int, int]:
+        records = found.get(topic, [])
+        for message in records[:-1] if visible else records:  # the last is in an open transaction
             take(message)
         return {0: len(found[topic])} if topic in found else {}
 
@@ -73,19 +76,27 @@ def test_what_was_removed_is_not_present(topics: dict[str, list[Message]]) -> No
     assert read_present(SETTINGS, "t") == {b"sport:1": b"new"}
 
 
+def test_what_is_visible_now_can_be_enough(topics: dict[str, list[Message]]) -> None:
+    """Otherwise what an open transaction hides is waited for."""
+    topics["t"] = [Message(b"sport:1", b"old"), Message(b"sport:1", b"new")]
+    assert read_present(SETTINGS, "t", visible=True) == {b"sport:1": b"old"}
+    assert read_present(SETTINGS, "t") == {b"sport:1": b"new"}
+
+
 def test_a_bet_is_seen_as_far_as_it_is_asked_for(topics: dict[str, list[Message]]) -> None:
     """A tombstone is none, and a topic that is not there has none."""
     taken: list[dict[str, Any]] = []
     assert read_bets(SETTINGS, {}, WANTED, taken.append) == {}
     value = Codec(WRITTEN, 7).encode({"betId": "b", "payout": 2.5})
     topics["settlement.bets"] = [Message(b"b", value), Message(b"c", None)]
-    assert read_bets(SETTINGS, {}, WANTED, taken.append) == {0: 2}
+    topics["settlement.bets"].append(Message(b"d", b"not committed"))
+    assert read_bets(SETTINGS, {}, WANTED, taken.append) == {0: 3}
     assert taken == [{"payout": 2.5}]
 
 
 def test_what_is_no_bet_is_named_by_its_place(topics: dict[str, list[Message]]) -> None:
     """Somebody else has written there."""
-    topics["settlement.bets"] = [Message(b"b", b"{}")]
+    topics["settlement.bets"] = [Message(b"b", b"{}"), Message(b"d", b"not committed")]
     with pytest.raises(TopologyError, match=r"^settlement\.bets partition 3 offset 14 was not written by"):
         read_bets(SETTINGS, {}, WANTED, lambda _: None)
 

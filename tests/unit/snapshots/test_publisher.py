@@ -95,10 +95,17 @@ def publisher(cluster: Kafka, owner: Owner, stop: threading.Event) -> Iterator[P
         yield made
 
 
+def full(_: FakeProducer) -> None:
+    """The queue of the client is."""
+    raise BufferError
+
+
 @pytest.mark.parametrize(
     "faults",
     [
         {},
+        {"produce": [lambda _: None, FATAL]},
+        {"produce": [lambda _: None, full], "poll": [FATAL]},
         {"init": [RETRY, never_returns], "begin": [FATAL]},
         {"begin": [ABORT]},
         {"produce": [lambda _: None, ABORT]},
@@ -186,6 +193,65 @@ def test_a_snapshot_of_another_run_ends_it(cluster: Kafka, publisher: Publisher)
     assert cluster.committed == [b"snapshot of a rival"]
 
 
+def test_a_kafka_that_goes_again_is_nobody_who_took_over(
+    cluster: Kafka, publisher: Publisher, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lock can be won while it is away."""
+    looks = itertools.count(1)
+
+    def look(_: object) -> None:
+        if next(looks) == 2:
+            owner.is_owner = True
+            raise kafka.KafkaUnavailable("on purpose")
+
+    def lose(producer: FakeProducer) -> None:
+        owner.is_owner = False
+        ABORT(producer)
+
+    monkeypatch.setattr(kafka, "look_for_broker", look)
+    cluster.faults = {"offsets": [lose]}
+    publisher.publish(RECORDS, seal)
+    assert cluster.committed[:-1] == NAMES
+
+
+def test_it_does_not_try_to_open_for_ever(cluster: Kafka, owner: Owner, stop: threading.Event) -> None:
+    """It says what it was at, and tries for as long as it was told to."""
+    told: list[str] = []
+    with Publisher(SETTINGS, "translations", owner, stop, told.append) as publisher:  # type: ignore[arg-type]
+        cluster.away = 1
+        assert publisher.open(30) is None
+        assert told == ["opening as settlement.translations: on purpose"]
+        cluster.away = 1_000_000
+        with pytest.raises(
+            kafka.KafkaUnavailable, match=r"^opening as settlement\.translations: on purpose$"
+        ):
+            publisher.open(0.1)
+        cluster.away = 1
+        publisher.publish(RECORDS, seal)
+    assert told[-1] == "publishing as settlement.translations: on purpose"
+    assert cluster.committed[:-1] == NAMES
+
+
+def test_a_coordinator_is_not_asked_for_longer_than_that(
+    cluster: Kafka, owner: Owner, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it answer, while Kafka is away."""
+
+    def wait(give_up: Callable[[], bool]) -> bool:
+        while not give_up():
+            stop.wait(0.01)
+        return False
+
+    monkeypatch.setattr(owner, "confirm", wait)
+    with Publisher(SETTINGS, "translations", owner, stop, lambda _: None) as publisher:  # type: ignore[arg-type]
+        end = threading.Timer(5, stop.set)
+        end.start()
+        with pytest.raises(kafka.KafkaUnavailable, match="nobody confirms"):
+            publisher.open(0.1)
+        end.cancel()
+    assert not stop.is_set()
+
+
 def test_told_to_end_it_gives_up(cluster: Kafka, publisher: Publisher, stop: threading.Event) -> None:
     """Otherwise it would wait for as long as Kafka is away."""
     cluster.away = 1_000_000
@@ -232,6 +298,18 @@ def test_what_is_open_is_aborted_at_the_end(cluster: Kafka, publisher: Publisher
     assert cluster.committed[:-1] == NAMES
 
 
+def test_an_end_that_is_refused_is_none_to_be_told(cluster: Kafka, publisher: Publisher) -> None:
+    """A producer that was fenced cannot abort, and what made it end is what counts."""
+
+    def fails_to_seal(_: Offsets) -> Record:
+        raise ValueError("on purpose")
+
+    cluster.faults = {"abort": [FATAL]}
+    with pytest.raises(ValueError, match="on purpose"):
+        publisher.publish(RECORDS, fails_to_seal)
+    publisher.close()
+
+
 def test_nothing_is_aborted_at_the_end_where_nothing_is_open(cluster: Kafka, publisher: Publisher) -> None:
     """It is no call for a transaction that is committed."""
     publisher.publish(RECORDS, seal)
@@ -241,9 +319,6 @@ def test_nothing_is_aborted_at_the_end_where_nothing_is_open(cluster: Kafka, pub
 
 def test_a_full_queue_of_the_client_is_waited_for(cluster: Kafka, publisher: Publisher) -> None:
     """BufferError means: try again."""
-
-    def full(_: FakeProducer) -> None:
-        raise BufferError
 
     cluster.faults = {"produce": [full, full]}
     publisher.publish(RECORDS, seal)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bridge.snapshots.verdict import Verdict
 
 
-def test_without_evidence_nothing_is_said() -> None:
-    """An id of 0 is none, and proves nothing."""
+def test_an_id_of_0_is_no_evidence() -> None:
+    """The bet has none, then, and proves nothing."""
     verdict = Verdict("countryId", "region's id")
     verdict.see(1, 0, 7)
-    assert str(verdict) == "countryId: no event has told yet whether it is the region's id"
+    assert verdict.seen == 0
 
 
 def test_it_is_confirmed_by_all() -> None:
@@ -17,7 +17,7 @@ def test_it_is_confirmed_by_all() -> None:
     verdict = Verdict("countryId", "region's id")
     verdict.see(1, 7, 7)
     verdict.see(2, 8, 8)
-    assert str(verdict) == "countryId is the region's id: so it is in all 2 events asked about"
+    assert str(verdict) == "countryId is the region's id: so it is in all 2 events of this run"
 
 
 def test_it_is_refuted_by_one() -> None:

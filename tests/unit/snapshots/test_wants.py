@@ -46,7 +46,7 @@ def test_what_the_topic_has_is_not_wanted() -> None:
     wants = Wants.of(ALL, mentions, present, full=False)
     assert not any([wants.events, wants.markets, wants.selection_templates, wants.market_type_templates])
     assert not any(wants.mentioned.values())
-    assert wants.known["league"] == {EVENT.league.id}
+    assert list(wants.known["league"]) == [EVENT.league.id]
     assert Wants.of(ALL, mentions, present, full=True).events == [EVENT.id]
 
 

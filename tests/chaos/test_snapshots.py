@@ -1,0 +1,49 @@
+"""Snapshot jobs killed at random moments, and against a provider of full size: a line of figures for each."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, get_args
+
+import pytest
+
+from bridge.simulator.rest_routes import ENDPOINTS, Currencies
+from tests.harness import Place
+from tests.integration.snapshots import Jobs, Topics, expected, simulated, without_ids
+from tests.integration.test_translations import FIVE, LARGE
+from tests.integration.test_translations_kills import killed_at_random
+from tests.integration.test_translations_size import MOST_MEGABYTES, finished
+
+KILLS = int(os.environ.get("KILLS", "50"))
+SEED = int(os.environ.get("SEED", "1"))
+BETS = 5_000
+"""Enough to mention all but a few of the events."""
+
+# Clients of the registry are left to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+async def test_snapshots_killed_at_random(place: Place) -> None:
+    """The last snapshot is always whole, and nothing of an unfinished one is ever readable."""
+    figures = await killed_at_random(place, KILLS, SEED)
+    print(json.dumps({"campaign": "snapshots-killed", "seed": SEED, **figures}), flush=True)
+
+
+async def test_snapshots_of_full_size(place: Place) -> None:
+    """With nearly all events asked about, in all 13 ways: what is published is what the provider says."""
+    lacking: dict[str, Any] = {"only_in_lists": {"ja"}, "only_in_all": {"el"}, "event_members": "ids"}
+    async with simulated(LARGE, bets=BETS, languages=FIVE, **lacking) as provider:
+        jobs = Jobs(place, provider, languages=FIVE, concurrency=8)
+        wanted = expected(provider, await jobs.fill())
+        report, megabytes = await finished(jobs.start("translations", "--json"))
+        asked = {exchange.endpoint for exchange in provider.rest.requests}
+        statuses = {exchange.status for exchange in provider.rest.requests}
+    assert without_ids(Topics(place).present("translations")) == wanted
+    assert report["kinds"]["event"]["records"] > 0.99 * LARGE.events
+    assert (asked, statuses) == (set(ENDPOINTS) - set(get_args(Currencies)), {200})
+    assert megabytes < MOST_MEGABYTES
+    figures = {name: report[name] for name in ("bets", "requests", "written", "seconds")}
+    print(
+        json.dumps({"campaign": "snapshots-full-size", **figures, "megabytes": round(megabytes)}), flush=True
+    )

@@ -1,0 +1,370 @@
+"""The snapshot jobs at a place, against the simulated provider; and what a reader of the topics finds.
+
+What is read is decoded by the schemas that the registry has, and compared with what the provider says: both
+by other code than that of the jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
+from bridge import kafka, topics
+from bridge.avro.codec import Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
+from bridge.demo.verify import WriterSchema
+from bridge.errors import BridgeError
+from bridge.model import FEED_MESSAGE
+from bridge.simulator.rest_policy import RestPolicy
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from bridge.simulator.world import Sizes
+from bridge.snapshots import job
+from bridge.snapshots.lock import Job
+from bridge.snapshots.report import Report
+from bridge.snapshots.show import plan_as_json
+from bridge.snapshots.wants import Scope
+from tests.harness import PATIENCE, Bridge, Place
+
+LANGUAGES = ("en", "sv", "de")
+SMALL = Sizes(sports=3, regions=4, leagues=6, competitors=40, events=15)
+FAST = {"session_timeout_ms": 1500, "heartbeat_interval_ms": 300, "fetch_wait_max_ms": 50}
+"""A killed run keeps its place for a session; a reader learns of the end of a partition after a fetch."""
+
+Datum = dict[str, Any]
+
+
+@asynccontextmanager
+async def simulated(
+    sizes: Sizes = SMALL, *, bets: int = 40, seed: int = 7, rate: float = 1000.0, **policy: Any
+) -> AsyncIterator[Simulator]:
+    """A provider with a past of so many bets, and no more to come."""
+    chosen = {"languages": LANGUAGES, "rate": rate, "burst": max(10, int(rate / 20)), **policy}
+    settings = SimulatorSettings(
+        port=0, seed=seed, rate=10, history_seconds=bets / 10, sizes=sizes, api=RestPolicy(**chosen)
+    )
+    async with Simulator(settings) as provider:
+        provider.stop_publishing()
+        yield provider
+
+
+class Jobs:
+    """The two jobs, with a token for the provider that must not be seen in anything they say."""
+
+    def __init__(self, place: Place, provider: Simulator, **api: Any) -> None:
+        self.place, self.provider = place, provider
+        self.token = provider.rest.tokens.mint(provider.clock())
+        self.token_file = place.directory / "provider.token"
+        self.token_file.write_text(self.token)
+        self._api: dict[str, Any] = {
+            "base_url": provider.url,
+            "token_file": str(self.token_file),
+            "requests_per_second": 1000,
+            "languages": LANGUAGES,
+            "proxy": "none",
+            **api,
+        }
+
+    def environment(self, **settings: str) -> dict[str, str]:
+        """Settings of a process, as variables without `BRIDGE_`."""
+        api = {f"API__{name.upper()}": _as_text(value) for name, value in self._api.items()}
+        return {**api, **{f"KAFKA__{name.upper()}": str(value) for name, value in FAST.items()}, **settings}
+
+    def settings(self) -> Settings:
+        """Settings of a run in this process."""
+        return Settings(
+            kafka=KafkaSettings.model_validate(
+                {"bootstrap_servers": self.place.cluster.bootstrap_servers, **FAST}
+            ),
+            registry=RegistrySettings(url=self.place.cluster.registry_url),
+            topics=TopicsSettings(prefix=self.place.prefix),
+            api=ApiSettings(**self._api),
+        )
+
+    async def command(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as a process, to its end."""
+        done = await asyncio.to_thread(self.place.run, *arguments, **self.environment(**settings))
+        self.must_not_tell(done.stdout + done.stderr)
+        return done
+
+    async def published(self, *arguments: str, **settings: str) -> Datum:
+        """What a command says by `--json` that must succeed."""
+        done = await self.command(*arguments, "--json", **settings)
+        assert done.returncode == 0, done.stderr
+        found: Datum = json.loads(done.stdout)
+        return found
+
+    def start(self, *arguments: str, **settings: str) -> Bridge:
+        """Start a command as a process."""
+        return self.place.bridge(*arguments, **self.environment(**settings))
+
+    def task(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> job.Task:
+        """What the command line would ask for; `narrowed` by `kinds`, `languages` and `events`."""
+        return job.Task(name, Scope.of(self.settings().api, **narrowed), full)
+
+    async def run(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Report:
+        """One run in this process."""
+        task = self.task(name, full=full, **narrowed)
+        told: dict[str, tuple[int, int]] = {}
+
+        def progress(what: str, done: int, total: int) -> None:
+            told[what] = done, total
+
+        report = await asyncio.to_thread(job.run, self.settings(), task, progress, threading.Event())
+        assert report is not None
+        assert {what: told[what] for what in told if told[what][0] != told[what][1]} == {}
+        self.must_not_tell(repr(report) + json.dumps(report.as_json()))
+        return report
+
+    async def plan(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Datum:
+        """What such a run would ask."""
+        settings = self.settings()
+        task = self.task(name, full=full, **narrowed)
+        rows = await asyncio.to_thread(job.plan, settings, task, quiet)
+        return plan_as_json(rows, settings.api.requests_per_second)
+
+    async def fails(self, name: Job = "translations") -> BridgeError:
+        """How a full run in this process fails."""
+        with pytest.raises(BridgeError) as caught:
+            await self.run(name, full=True)
+        self.must_not_tell(str(caught.value))
+        return caught.value
+
+    def must_not_tell(self, text: str) -> None:
+        """Neither the token nor a part of it that would do."""
+        for part in self.token.split("."):
+            assert part not in text
+
+    async def fill(self) -> list[Datum]:
+        """Put the bets of the provider's past into the topic, as `bridge run` would; returns them."""
+        bodies = [(message.at, message.body) for message in self.provider.published()]
+        await asyncio.to_thread(_produce_bets, self.settings(), bodies)
+        return [json.loads(body)["data"] for _, body in bodies]
+
+    async def place_bets(self, bets: Iterable[Datum]) -> None:
+        """Put these into the topic now."""
+        bodies = [(self.provider.now(), orjson.dumps({"data": bet})) for bet in bets]
+        await asyncio.to_thread(_produce_bets, self.settings(), bodies)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """Nobody looks."""
+
+
+def _produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:
+    declared, _ = topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+    ids = Registry(settings.registry).register(settings.topics.prefix)
+    codec = Codec(load("settled-bet"), ids["settled-bet"])
+    producer = Producer(
+        {
+            "bootstrap.servers": str(settings.kafka.bootstrap_servers),
+            "transactional.id": f"{settings.topics.prefix}.bets",
+            "partitioner": "murmur2_random",
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for at, body in bodies:
+        bet = FEED_MESSAGE.validate_json(body)["data"]
+        assert bet is not None
+        key = (bet["betId"] or "").encode()
+        producer.produce(declared.bets.name, codec.encode(bet), key, timestamp=round(at * 1000))
+        producer.poll(0)
+    producer.commit_transaction(30)
+
+
+class Topics:
+    """What a `read_committed` reader finds, decoded by the writer's schema."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._schemas: dict[int, WriterSchema] = {}
+
+    def decode(self, value: bytes) -> Datum:
+        """A record's datum."""
+        schema_id = int.from_bytes(value[1:5], "big")
+        if schema_id not in self._schemas:
+            with SchemaRegistryClient({"url": self._place.cluster.registry_url}) as registry:
+                text = registry.get_schema(schema_id).schema_str or ""
+            self._schemas[schema_id] = WriterSchema(text)
+        return self._schemas[schema_id].read(value[5:])
+
+    def all(self, topic: str) -> list[Datum]:
+        """Every record but the tombstones, also those that a later one has replaced."""
+        values = [message.value() for message in self._read(topic)]
+        return [self.decode(value) for value in values if value is not None]
+
+    def hidden(self, topic: str) -> int:
+        """How many records only a reader sees that does not ask for committed ones."""
+        seen = (
+            len(self._place.read(topic, isolation=f"read_{level}")) for level in ("uncommitted", "committed")
+        )
+        return next(seen) - next(seen)
+
+    def snapshots(self, name: Job) -> list[Datum]:
+        """The Snapshot records of a job, the last one last."""
+        return [datum for datum in self.all("snapshots") if datum["job"] == name]
+
+    def present(self, name: str) -> dict[str, Datum]:
+        """Key → record, of a topic as it is now."""
+        return self._compacted(self._read(name))
+
+    def at_ends(self, name: Job, snapshot: Datum) -> dict[str, Datum]:
+        """Key → record, read up to where the snapshot ends."""
+        ends = {place["partition"]: place["offset"] for place in snapshot["ends"]}
+        return self._compacted(self._read(name, ends))
+
+    def _read(self, topic: str, ends: Mapping[int, int] | None = None) -> Iterator[Message]:
+        return _read(self._place, f"{self._place.prefix}.{topic}", ends)
+
+    def _compacted(self, messages: Iterable[Message]) -> dict[str, Datum]:
+        found: dict[str, Datum] = {}
+        for message in messages:
+            key, value = message.key(), message.value()
+            assert isinstance(key, bytes)
+            if value is None:
+                found.pop(key.decode(), None)
+            else:
+                found[key.decode()] = self.decode(value)
+        return found
+
+
+def _read(place: Place, topic: str, ends: Mapping[int, int] | None = None) -> Iterator[Message]:
+    """Each committed record, partition by partition: below the ends, or as far as can be seen now.
+
+    Where ends are given, it waits until all below them can be seen.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": place.cluster.bootstrap_servers,
+            "group.id": "test",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            "log_level": 0,
+        }
+    )
+    deadline = time.monotonic() + PATIENCE
+    try:
+        known = consumer.list_topics(timeout=10).topics
+        open_ = set(known[topic].partitions) if topic in known else set()
+        consumer.assign([TopicPartition(topic, p, 0) for p in open_])
+        while open_:
+            assert time.monotonic() < deadline, f"{topic} cannot be read up to {ends}"
+            for message in consumer.consume(1000, timeout=0.05):
+                partition, offset = message.partition() or 0, message.offset() or 0
+                end, error = ends[partition] if ends else None, message.error()
+                assert error is None or error.code() == KafkaError._PARTITION_EOF, error
+                if error is None and (end is None or offset < end):
+                    yield message
+                if (error is not None and end is None) or (end is not None and offset >= end):
+                    open_.discard(partition)
+    finally:
+        consumer.close()
+
+
+@dataclass
+class Mentioned:
+    """The keys of what bets mention, by the provider's own JSON."""
+
+    events: set[int] = field(default_factory=set)
+    with_markets: set[int] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+
+    @classmethod
+    def by(cls, bets: Iterable[Datum]) -> Mentioned:
+        """Of all items of these bets, those of bet builders included."""
+        found = cls()
+        for bet in bets:
+            for item in bet.get("selections") or ():
+                found._add(item)
+        return found
+
+    def _add(self, item: Datum) -> None:
+        sport, event = item["sportId"], (item.get("event") or {}).get("id")
+        self.keys |= {f"sport:{sport}", f"league:{item['competitionId']}", f"region:{item['countryId']}"}
+        if event:
+            self.events.add(event)
+            self.keys.add(f"event:{event}")
+        for part in (item, *(item.get("betBuilderItems") or ())):
+            selection, market = part["selectionId"], part.get("market")
+            self.keys |= {f"selection:{selection}", f"selection-template:{selection}"}
+            if event:
+                self.with_markets.add(event)
+            if market:
+                self.keys.add(f"market-type-template:{sport}:{market['type']}")
+                if event:
+                    self.keys.add(f"market:{event}:{market['id']}")
+
+
+def expected(provider: Simulator, bets: Iterable[Datum]) -> dict[str, Datum]:
+    """Key → what the record must hold after a full run, by the simulator's truth alone."""
+    mentioned, policy = Mentioned.by(bets), provider.rest.policy
+    truth = list(provider.rest.catalogue.truth())
+    competitors = {
+        f"competitor:{number}"
+        for known in truth
+        if known.kind == "event" and known.id in mentioned.events
+        for number in _members(known.relations)
+    }
+    found: dict[str, Datum] = {}
+    for known in truth:
+        relations, texts = dict(known.relations), {str(k): text for k, text in known.texts.items()}
+        key = f"{known.kind}:{known.id}"
+        match known.kind:
+            case "sport" | "region" | "league" | "competitor":
+                is_there, relations = True, {}
+                if key not in mentioned.keys | competitors:  # only its list is read
+                    texts = {k: text for k, text in texts.items() if k not in policy.only_in_all}
+            case "event":
+                is_there = known.id in mentioned.events
+            case "market":
+                key = f"market:{relations['eventId']}:{known.id}"
+                is_there = relations["eventId"] in mentioned.with_markets
+            case "selection":
+                is_there = relations["eventId"] in mentioned.with_markets
+                del relations["marketId"]
+            case "market-type-template":
+                key = f"market-type-template:{relations['sportId']}:{known.id}"
+                is_there = key in mentioned.keys
+            case "selection-template":
+                is_there, relations = key in mentioned.keys, {}
+        if is_there:
+            found[key] = {"kind": known.kind, "id": known.id, "translations": texts, **_relations(relations)}
+    return found
+
+
+def _members(relations: Mapping[str, int | tuple[int, ...]]) -> tuple[int, ...]:
+    members = relations["competitorIds"]
+    assert isinstance(members, tuple)
+    return members
+
+
+def _relations(known: Mapping[str, Any]) -> Datum:
+    names = ("eventId", "sportId", "regionId", "leagueId", "competitorIds", "marketTypeId")
+    return {name: list(value) if isinstance(value := known.get(name), tuple) else value for name in names}
+
+
+def without_ids(records: Mapping[str, Datum]) -> dict[str, Datum]:
+    """The records without the ids of the snapshots in which they changed."""
+    return {key: {k: v for k, v in record.items() if k != "snapshotId"} for key, record in records.items()}

@@ -1,0 +1,109 @@
+"""A snapshot job that goes on: it runs again by itself, says how it is, and ends when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import time
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+from bridge.simulator.rest_faults import RestFault
+from tests.harness import Bridge, Place, until
+from tests.integration.snapshots import Jobs, Topics, simulated
+
+# Clients of the registry are left to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+def told(bridge: Bridge, event: str) -> list[dict[str, Any]]:
+    """The lines of its log about that."""
+    return [line for line in bridge.lines() if line["event"] == event]
+
+
+async def get(bridge: Bridge, path: str) -> tuple[int, bytes]:
+    """Status and body of a page."""
+    address = urlsplit(told(bridge, "health and metrics")[0]["address"])
+
+    def ask() -> tuple[int, bytes]:
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=10)
+        connection.request("GET", path)
+        response = connection.getresponse()
+        try:
+            return response.status, response.read()
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(ask)
+
+
+async def runs(bridge: Bridge, result: str) -> int:
+    """How many ended so, by the metrics."""
+    _, text = await get(bridge, "/metrics")
+    found = re.search(
+        rf'^bridge_snapshot_runs_total{{result="{result}",.*}} (.*)$', text.decode(), re.MULTILINE
+    )
+    assert found is not None
+    return int(float(found[1]))
+
+
+PUBLISHED, FAILED = "a snapshot is published", "a snapshot failed, the last one stands"
+
+
+async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) -> None:
+    """Log, metrics and readiness tell of the failure. SIGTERM in the middle of a run publishes nothing."""
+    async with simulated(bets=8) as provider:
+        jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
+        await jobs.fill()
+        bridge = jobs.start("translations", "--every", "1s")
+        await until(lambda: len(told(bridge, PUBLISHED)) > 1, "a second run")
+        assert [(line["full"], line["written"] > 0) for line in told(bridge, PUBLISHED)][:2] == [
+            (True, True),
+            (False, False),
+        ]
+        assert [(await get(bridge, path))[0] for path in ("/healthz", "/readyz", "/")] == [200] * 3
+        assert (await runs(bridge, "failed"), await runs(bridge, "published") > 1) == (0, True)
+
+        provider.rest.inject(RestFault(endpoint="leagues", times=None, status=500))
+        await until(lambda: bool(told(bridge, FAILED)), "a run that fails")
+        status, body = await get(bridge, "/readyz")
+        report = orjson.loads(body)
+        assert (status, report["ok"]) == (503, False)
+        assert "GET /api/translations/en/leagues failed, tried once" in report["reason"]
+        assert (await get(bridge, "/healthz"))[0] == 200
+        assert await runs(bridge, "failed") > 0
+
+        provider.rest.faults.clear()
+        count = len(told(bridge, PUBLISHED))
+        await until(lambda: len(told(bridge, PUBLISHED)) > count, "a run after the failures")
+        assert (await get(bridge, "/readyz"))[0] == 200
+
+        provider.rest.catalogue.rename("sport", 1, "Another name")
+        provider.rest.inject(RestFault(endpoint="competitors", times=None, delay=6))
+        provider.rest.requests.clear()
+        await until(lambda: len(provider.rest.requests) > 9, "the competitors are asked for")
+        last = topics.snapshots("translations")[-1]["id"]
+        began = time.monotonic()
+        bridge.signal(signal.SIGTERM)
+        assert await bridge.wait(10) == 0
+        assert time.monotonic() - began < 3
+        assert topics.snapshots("translations")[-1]["id"] == last
+        assert "Another name" not in topics.present("translations")["sport:1"]["translations"].values()
+        jobs.must_not_tell(bridge.text())
+    assert "Traceback" not in bridge.text()
+
+
+async def test_a_refused_token_ends_it(place: Place) -> None:
+    """A person has to act, so it does not go on: exit 3."""
+    async with simulated(bets=8) as provider:
+        jobs = Jobs(place, provider)
+        provider.rest.inject(RestFault(times=None, status=401))
+        bridge = jobs.start("currencies", "--every", "15m")
+        assert await bridge.wait(30) == 3
+        jobs.must_not_tell(bridge.text())
+    assert "error: the provider refuses the token" in bridge.text()

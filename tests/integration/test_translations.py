@@ -1,0 +1,164 @@
+"""`bridge translations` on the real Kafka: it publishes what the provider says, and bets join with it."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections import Counter, defaultdict
+from typing import Any, get_args
+
+import pytest
+
+from bridge.simulator.rest_faults import RestFault
+from bridge.simulator.rest_routes import ENDPOINTS, Currencies
+from bridge.simulator.server import Simulator
+from bridge.simulator.world import Sizes
+from tests.harness import Place
+from tests.integration.snapshots import Jobs, Mentioned, Topics, expected, simulated, without_ids
+
+LARGE = Sizes(sports=40, regions=60, leagues=5_000, competitors=20_000, events=2_000)
+FIVE = ("en", "sv", "de", "el", "ja")
+MOST_MEGABYTES = 400
+
+# Clients of the registry are left to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+async def test_a_large_provider(place: Place) -> None:
+    """All is as the provider says; a second run writes nothing, and later ones what has changed."""
+    lacking: dict[str, Any] = {"only_in_lists": {"ja"}, "only_in_all": {"el"}, "event_members": "ids"}
+    async with simulated(LARGE, bets=60, languages=FIVE, **lacking) as provider:
+        jobs, topics, catalogue = (
+            Jobs(place, provider, languages=FIVE),
+            Topics(place),
+            provider.rest.catalogue,
+        )
+        wanted = expected(provider, await jobs.fill())
+        report = await jobs.published("translations")
+        found = topics.present("translations")
+        assert without_ids(found) == wanted
+        assert {record["snapshotId"] for record in found.values()} == {report["snapshot"]}
+        assert (report["written"], report["removed"], report["full"]) == (len(wanted), 0, True)
+        endpoints = Counter(exchange.endpoint for exchange in provider.rest.requests)
+        assert set(endpoints) == set(ENDPOINTS) - set(get_args(Currencies))
+        assert {exchange.status for exchange in provider.rest.requests} == {200}
+        assert report["requests"] == endpoints.total()
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 < MOST_MEGABYTES
+
+        again = await jobs.run()
+        assert (again.written, again.removed, again.full, again.bets) == (0, 0, False, 0)
+
+        unused = sorted(
+            {known.id for known in catalogue.truth() if known.kind == "league"}
+            - {record["leagueId"] for record in found.values() if record["kind"] == "event"}
+        )
+        catalogue.rename("league", unused[0], "Ligan", "sv")
+        renamed = await jobs.run()
+        assert (renamed.written, renamed.removed) == (1, 0)
+        key = f"league:{unused[0]}"
+        wanted[key]["translations"]["sv"] = "Ligan"
+        assert topics.present("translations")[key] == {**wanted[key], "snapshotId": renamed.snapshot.id}
+
+        catalogue.remove("league", unused[1])
+        removed = await jobs.run()
+        assert (removed.written, removed.removed) == (0, 1)
+        del wanted[f"league:{unused[1]}"]
+        assert without_ids(topics.present("translations")) == wanted
+
+
+async def test_no_refusal_at_the_rate_that_is_allowed(place: Place) -> None:
+    """As many requests as the provider takes, evenly, and none too many."""
+    rate = 60
+    async with simulated(rate=rate, burst=3, only_in_lists={"de"}) as provider:
+        jobs = Jobs(place, provider, requests_per_second=rate, concurrency=8)
+        await jobs.fill()
+        await jobs.run()
+        log = list(provider.rest.requests)
+    assert {exchange.status for exchange in log} == {200}
+    seconds = log[-1].at - log[0].at
+    assert len(log) - 4 < seconds * rate < 2 * len(log)
+
+
+async def test_every_id_of_a_bet_joins_with_its_text(place: Place) -> None:
+    """In each language, from the topics alone; two lines of one market type each with their own name."""
+    async with simulated(bets=150) as provider:
+        jobs, topics = Jobs(place, provider), Topics(place)
+        await jobs.fill()
+        report = await jobs.run()
+        texts = _texts(provider)
+        languages = set(map(str, provider.rest.policy.languages))
+    names = {key: record["translations"] for key, record in topics.present("translations").items()}
+    events = {k: r for k, r in topics.present("translations").items() if r["kind"] == "event"}
+    joined: Counter[str] = Counter()
+    lines: defaultdict[tuple[int, int], dict[int, str]] = defaultdict(dict)
+    for bet in topics.present("bets").values():
+        for item in bet["selections"] or ():
+            for key in _keys(item, events):
+                assert names[key] == texts[key], key
+                assert names[key].keys() == languages, key
+                joined[key.partition(":")[0]] += 1
+            for part in (item, *(item["betBuilderItems"] or ())):
+                if item["event"] and part["market"]:
+                    event, market = item["event"]["id"], part["market"]
+                    name = names[f"market:{event}:{market['id']}"]["en"]
+                    lines[event, market["type"]][market["id"]] = name
+            joined["bet builder"] += bool(item["betBuilderItems"])
+    assert joined.keys() == {row.kind for row in report.coverage} | {"bet builder"}
+    assert {row.share(language) for row in report.coverage for language in languages} == {1.0}
+    twins = [names for names in lines.values() if len(names) > 1]
+    assert twins
+    assert all(len(set(names.values())) == len(names) for names in twins)
+
+
+def _keys(item: dict[str, Any], events: dict[str, Any]) -> list[str]:
+    """Of the records that an item of a bet refers to, the teams by way of its event."""
+    sport, event = item["sportId"], item["event"] and item["event"]["id"]
+    found = [f"sport:{sport}", f"league:{item['competitionId']}", f"region:{item['countryId']}"]
+    if event:
+        found.append(f"event:{event}")
+        teams = events[f"event:{event}"]["competitorIds"]
+        assert len(teams) > 1
+        found += [f"competitor:{team}" for team in teams]
+    for part in (item, *(item["betBuilderItems"] or ())):
+        found.append(f"selection-template:{part['selectionId']}")
+        if event:
+            found.append(f"selection:{part['selectionId']}")
+        if part["market"]:
+            found.append(f"market-type-template:{sport}:{part['market']['type']}")
+            if event:
+                found.append(f"market:{event}:{part['market']['id']}")
+    return found
+
+
+def _texts(provider: Simulator) -> dict[str, dict[str, str]]:
+    """Key → language → text, of everything that the provider knows."""
+    found = {}
+    for known in provider.rest.catalogue.truth():
+        within = {"market": "eventId", "market-type-template": "sportId"}.get(known.kind)
+        middle = f"{known.relations[within]}:" if within else ""
+        found[f"{known.kind}:{middle}{known.id}"] = {str(k): text for k, text in known.texts.items()}
+    return found
+
+
+CONFIRMED = "countryId is the region's id: so it is in all "
+REFUTED = "countryId is NOT the region's id in 1 of "
+
+
+async def test_what_country_and_competition_are(place: Place) -> None:
+    """Each run says what the provider's events tell of it, in the table and as JSON, also the contrary."""
+    async with simulated() as provider:
+        jobs = Jobs(place, provider)
+        bets = await jobs.fill()
+        report = await jobs.published("translations")
+        assert [CONFIRMED in note for note in report["notes"]].count(True) == 1
+        assert any(note.startswith("competitionId is the league's id: ") for note in report["notes"])
+        event = min(Mentioned.by(bets).events)
+        nothing = {"id": 1, "translations": {}}
+        other = {"eventTranslation": {"id": event, "translations": {"en": "A – B"}}, "competitors": []}
+        other |= dict.fromkeys(("sport", "region", "league"), nothing)
+        provider.rest.inject(RestFault(endpoint="all-event", body=json.dumps(other)))
+        shown = await jobs.command("translations", "--full")
+    assert shown.returncode == 0, shown.stderr
+    assert f"- {REFUTED}" in shown.stdout
+    assert f"(event {event}: countryId " in " ".join(shown.stdout.split())
+    assert "- competitionId is NOT the league's id in 1 of " in shown.stdout

@@ -1,0 +1,203 @@
+"""Whatever the provider answers instead of what it must: the error, and that nothing is left to publish.
+
+The client and the cores are the real ones, in virtual time; the network is not. A job publishes the outcome
+of a run and nothing else: where there is none, its publisher is never called. On a real Kafka the same is in
+`test_translations_failures`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from bridge.config import ApiSettings
+from bridge.errors import ApiError, AuthError, BridgeError
+from bridge.simulator.rest import Rest
+from bridge.simulator.rest_faults import RestFault
+from bridge.simulator.rest_policy import RestPolicy
+from bridge.simulator.rest_routes import ENDPOINTS, Endpoint
+from bridge.simulator.world import Sizes, World
+from bridge.snapshots.client import Client
+from bridge.snapshots.currencies import Currencies
+from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.requests import MOST_IDS
+from bridge.snapshots.translations import Translations
+from bridge.snapshots.wants import Scope
+from tests.tls import Authority
+from tests.unit.snapshots.provider import AT, now
+from tests.unit.snapshots.world import Topic, bet, item, mention
+from tests.virtual.loop import run
+
+LANGUAGES = ("en", "sv", "de")
+WORLD = World(7, AT, Sizes(sports=3, regions=4, leagues=6, competitors=24, events=3))
+PLACES = ("first", "middle", "last")
+HTML = {"Content-Type": "text/html"}
+ELSEWHERE = {"Location": "https://other.example/?k=1"}
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An answer, how often it comes, and what is to come of it; no `code` where the run goes on."""
+
+    name: str
+    fault: dict[str, Any]
+    code: int | None
+    says: str
+    times: int | None = 1
+    known_at: frozenset[Endpoint] = field(default_factory=frozenset)
+    """Where the interface has it: the run goes on there."""
+
+
+OF_EVENTS: frozenset[Endpoint] = frozenset({"markets", "all-markets", "all-event"})
+WRONG = (
+    Wrong("400", {"status": 400}, 10, "HTTP 400"),
+    Wrong("401", {"status": 401}, 3, "refuses the token", times=None),
+    Wrong("403", {"status": 403}, None, "", times=None),
+    Wrong("404", {"status": 404}, 10, "HTTP 404", known_at=OF_EVENTS),
+    Wrong("429", {"status": 429}, 10, "tried 3 times; at last: HTTP 429", times=None),
+    Wrong("500", {"status": 500}, 10, "tried 3 times; at last: HTTP 500", times=None),
+    Wrong("502", {"status": 502, "body": "<html>", "headers": HTML}, 10, "HTTP 502: <html>", times=None),
+    Wrong("503", {"status": 503, "headers": {"Retry-After": "7"}}, 10, "HTTP 503", times=None),
+    Wrong("204", {"status": 204, "body": ""}, 10, "HTTP 204"),
+    Wrong("302", {"status": 302, "headers": ELSEWHERE}, 10, "other.example."),
+    Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "no JSON"),
+    Wrong("half", {"truncate": True}, 10, "no JSON"),
+    Wrong("shape", {"body": '{"items": []}'}, 10, "another shape: "),
+)
+
+
+class Provider:
+    """The simulated one, in memory. All endpoints are asked more than twice."""
+
+    def __init__(self, ca_file: Path) -> None:
+        policy = RestPolicy(
+            languages=LANGUAGES,
+            only_in_lists=frozenset({"de"}),
+            only_in_all=frozenset({"sv"}),
+            event_members="ids",
+            rate=1e6,
+            burst=10**6,
+        )
+        self.rest = Rest(WORLD, policy)
+        self.token = self.rest.tokens.mint(AT)
+        self.settings = ApiSettings(
+            base_url="https://provider.example",
+            token=SecretStr(self.token),
+            languages=LANGUAGES,
+            requests_per_second=100,
+            attempts=3,
+            proxy="none",
+            ca_file=ca_file,  # the machine's own take 50 ms to be read
+        )
+
+    def client(self) -> Client:
+        """One that asks here."""
+        return Client(self.settings, now, network=httpx2.MockTransport(self._answer))
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        target = request.url.raw_path.decode()
+        answer = self.rest.answer(now().wall, target, request.headers["Authorization"])
+        return httpx2.Response(answer.status, headers=answer.head(), content=answer.body)
+
+    def translate(self) -> Outcome:
+        """A full run over an empty topic, in virtual time."""
+        known = Known(None, {}, mentions(), {}, full=True)
+
+        async def story() -> Outcome:
+            async with self.client() as client:
+                job = Translations(self.settings, Scope.of(self.settings), Topic().codec, known)
+                return await job.run(client)
+
+        return run(story())
+
+    def exchange(self) -> Outcome:
+        """The same of the currencies."""
+        known = Known(None, {}, mentions(), {}, full=True)
+
+        async def story() -> Outcome:
+            async with self.client() as client:
+                return await Currencies(self.settings, Topic("currency").codec, known).run(client)
+
+        return run(story())
+
+    def of(self, endpoint: Endpoint) -> Outcome:
+        """A run of the job that asks this endpoint."""
+        return self.exchange() if "currenc" in endpoint else self.translate()
+
+
+@cache
+def mentions() -> Mentions:
+    """Of every market, and of selections for three questions; of three currencies that the list lacks."""
+    found = mention(*WORLD.events, currencies=("KWD", "PTS", "XTS"))
+    for number in range(1, 2 * MOST_IDS + 1):
+        found.add(bet([item(None, selectionId=number)]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ca_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a provider that nobody ever asks over TLS."""
+    return Authority(tmp_path_factory.mktemp("authority")).certificate
+
+
+@pytest.fixture
+def provider(ca_file: Path) -> Provider:
+    """One of which nothing has been asked."""
+    return Provider(ca_file)
+
+
+@pytest.fixture(scope="module")
+def asked(ca_file: Path) -> Counter[Endpoint]:
+    """How often a run asks each endpoint when all goes well."""
+    provider = Provider(ca_file)
+    provider.translate()
+    provider.exchange()
+    return Counter(exchange.endpoint for exchange in provider.rest.requests if exchange.endpoint)
+
+
+def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> None:
+    """So that there is a first, a middle and a last request to each."""
+    assert {endpoint: asked[endpoint] for endpoint in ENDPOINTS if asked[endpoint] < 3} == {}
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
+def test_a_wrong_answer(
+    provider: Provider, asked: Counter[Endpoint], endpoint: Endpoint, wrong: Wrong
+) -> None:
+    """In the first, the middle or the last request: the same error, which says where, and never a part."""
+    for place, nth in zip(PLACES, (1, (asked[endpoint] + 1) // 2, asked[endpoint]), strict=True):
+        provider.rest.faults.clear()
+        provider.rest.requests.clear()
+        provider.rest.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
+        if wrong.code is None or endpoint in wrong.known_at:
+            outcome = provider.of(endpoint)
+            assert bool(outcome.forbidden) == (wrong.code is None), place
+            assert not outcome.removed, place
+        else:
+            with pytest.raises((ApiError, AuthError)) as caught:
+                provider.of(endpoint)
+            error: BridgeError = caught.value
+            struck = next(exchange.target for exchange in provider.rest.requests if exchange.fault)
+            assert error.exit_code == wrong.code, place
+            assert wrong.says in str(error), place
+            assert f"GET {struck.partition('?')[0]}" in str(error), place
+            assert provider.token not in str(error), place
+        assert any(exchange.fault for exchange in provider.rest.requests), place
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("status", [401, 429, 503])
+def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, status: int) -> None:
+    """What comes of the run is what would have come without it."""
+    wanted = provider.of(endpoint)
+    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, status=status))
+    assert provider.of(endpoint) == wanted

@@ -1,0 +1,51 @@
+"""A large snapshot is committed, with little memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.simulator.world import Sizes
+from tests.harness import Bridge, Place, until
+from tests.integration.snapshots import Jobs, Topics, simulated
+
+RECORDS = 200_000
+MOST_MEGABYTES = 400
+SIZES = Sizes(sports=12, regions=20, leagues=5_000, competitors=RECORDS, events=10)
+
+# Clients of the registry are left to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
+    """What a run says at its end, and the most memory that it has had, in megabytes."""
+    most = 0.0
+
+    def has_ended() -> bool:
+        nonlocal most
+        status = Path(f"/proc/{run.process.pid}/status").read_text()
+        if found := re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE):  # none once it has begun to end
+            most = int(found[1]) / 1024
+        return run.process.poll() is not None
+
+    await until(has_ended, "the end of the run", 240)
+    assert run.process.returncode == 0, run.text()
+    assert run.process.stdout is not None
+    return json.loads(run.process.stdout.read()), most
+
+
+async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:
+    """Both the first one, which writes all of it, and one that compares all of it and writes nothing."""
+    async with simulated(SIZES, bets=0) as provider:
+        jobs = Jobs(place, provider, timeout_seconds=120)
+        first, most_at_first = await finished(jobs.start("translations", "--json"))
+        again, most_then = await finished(jobs.start("translations", "--json", "--full"))
+    assert first["written"] > RECORDS
+    assert (again["written"], again["removed"]) == (0, 0)
+    _, last = Topics(place).snapshots("translations")
+    assert sum(counts["records"] for counts in last["counts"].values()) == first["written"]
+    assert max(most_at_first, most_then) < MOST_MEGABYTES, (most_at_first, most_then)

@@ -1,0 +1,139 @@
+"""When a run is full, what its Snapshot record says, and what goes to the topic."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
+from bridge.errors import SettingsError
+from bridge.snapshots import job
+from bridge.snapshots.job import Task
+from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.records import Counts, Snapshot, Translation
+from bridge.snapshots.wants import Scope
+
+NOW = 1_790_000_000.0
+HOUR = 3600.0
+API = ApiSettings(languages=("en", "sv"), refresh_hours=24)
+SETTINGS = Settings(api=API)
+LAST = Snapshot("translations", "last", NOW, NOW, NOW - HOUR, True, ("en", "sv"), position={0: 5})
+WHOLE = Scope.of(API)
+NARROWED = Scope.of(API, languages=["sv"])
+
+
+def task(scope: Scope = WHOLE) -> Task:
+    return Task("translations", scope)
+
+
+@pytest.mark.parametrize(
+    ("scope", "last", "due"),
+    [
+        (WHOLE, None, True),
+        (NARROWED, None, True),
+        (WHOLE, LAST, False),
+        (WHOLE, replace(LAST, refreshed_at=NOW - 24 * HOUR), True),
+        (NARROWED, replace(LAST, refreshed_at=NOW - 24 * HOUR), False),
+        (WHOLE, replace(LAST, refreshed_at=None), True),
+        (WHOLE, replace(LAST, refreshed_at=NOW + HOUR), True),
+        (WHOLE, replace(LAST, languages=("en",)), True),
+        (WHOLE, replace(LAST, languages=("sv", "en", "de")), False),
+    ],
+)
+def test_when_all_is_asked_anew(scope: Scope, last: Snapshot | None, due: bool) -> None:
+    """At first, when it is long ago, and when there is a new language; a narrowed run is never overdue."""
+    assert job._is_due(SETTINGS, task(scope), last, NOW) == due
+
+
+def test_currencies_have_no_languages() -> None:
+    """A language that is new in the settings does not concern them."""
+    last = replace(LAST, job="currencies", languages=())
+    assert not job._is_due(SETTINGS, Task("currencies", WHOLE), last, NOW)
+
+
+def snapshot(scope: Scope, known: Known, **outcome: Any) -> Snapshot:
+    """That of a run which began now and had all answers after 5 s."""
+    counts = {"sport": Counts(3, 2, 1)}
+    return job._snapshot(task(scope), known, Outcome({}, set(), counts, **outcome), NOW, NOW + 5)
+
+
+def known(last: Snapshot | None = LAST, *, full: bool = False) -> Known:
+    return Known(last, {}, Mentions(), {0: 9, 1: 4}, full)
+
+
+def test_a_topic_that_was_made_anew_is_filled_anew() -> None:
+    """It has other records than the last snapshot left there."""
+    last = replace(LAST, counts={"sport": Counts(records=1), "league": Counts(records=2)})
+    assert not job._is_lost(None, [])
+    assert not job._is_lost(last, [b"sport:1", b"league:1", b"league:2"])
+    assert job._is_lost(last, [])
+
+
+def test_without_all_rights_the_position_stays_until_the_next_full_run() -> None:
+    """What the endpoints would have told is asked for once there is the right to them."""
+    assert snapshot(WHOLE, known(), forbidden=("/x",)).position == {0: 5}
+    assert snapshot(WHOLE, known(full=True), forbidden=("/x",)).position == {0: 9, 1: 4}
+
+
+def test_the_record_of_a_whole_run() -> None:
+    """It has the position that was read up to; of a full one, also when that was."""
+    found = snapshot(WHOLE, known())
+    assert (found.started_at, found.finished_at, found.refreshed_at) == (NOW, NOW + 5, NOW - HOUR)
+    assert (found.complete, found.languages, found.position) == (True, ("en", "sv"), {0: 9, 1: 4})
+    assert found.counts == {"sport": Counts(3, 2, 1)}
+    assert snapshot(WHOLE, known(full=True)).refreshed_at == NOW
+    assert snapshot(WHOLE, known(None, full=True)).refreshed_at == NOW
+
+
+def test_ids_sort_by_time_and_never_meet() -> None:
+    """Two that begin in the same microsecond differ."""
+    first, second = snapshot(WHOLE, known()).id, snapshot(WHOLE, known()).id
+    assert first.startswith("20260921T141320.000000Z-")
+    assert first != second
+
+
+def test_the_record_of_a_narrowed_run() -> None:
+    """What it left out is left for the next: languages, position and time of refreshment stay."""
+    found = snapshot(NARROWED, known(full=True))
+    assert (found.complete, found.languages, found.position) == (False, ("en", "sv"), {0: 5})
+    assert found.refreshed_at == NOW - HOUR
+    first = snapshot(NARROWED, known(None, full=True))
+    assert (first.languages, first.position, first.refreshed_at) == (("sv",), {}, None)
+
+
+def test_a_run_without_a_right_is_partial() -> None:
+    """And says to which endpoints."""
+    found = snapshot(WHOLE, known(), forbidden=("/api/x",))
+    assert (found.complete, found.forbidden) == (False, ("/api/x",))
+
+
+def test_what_goes_to_the_topic() -> None:
+    """Tombstones and records with the id of their snapshot, at one moment; what is encoded is let go."""
+    codec = Codec(load("translation"), 7)
+    sport = Translation("sport", 1, {"en": "Football"})
+    outcome = Outcome({sport.key: sport}, {b"sport:3", b"sport:2"}, {})
+    *gone, written = job._records(outcome, "t.translations", codec, "the-id", NOW)
+    assert [(record.key, record.value) for record in gone] == [(b"sport:2", None), (b"sport:3", None)]
+    assert written.value is not None
+    assert codec.decode(written.value) == sport.to_avro("the-id")
+    assert {(record.topic, record.timestamp) for record in (*gone, written)} == {
+        ("t.translations", round(NOW * 1000))
+    }
+    assert outcome.written == {}
+
+
+def test_settings_are_looked_at_first() -> None:
+    """Neither Kafka nor the provider is asked anything before."""
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+        registry=RegistrySettings(url="http://127.0.0.1:1"),
+    )
+    for given, name in ((SETTINGS, "kafka.bootstrap_servers"), (settings, "api.token")):
+        with pytest.raises(SettingsError, match=name):
+            job.run(given, task(), lambda *_: None, threading.Event())

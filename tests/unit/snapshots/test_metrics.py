@@ -1,0 +1,95 @@
+"""What a scraper sees of a snapshot job, parsed by Prometheus' own parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from bridge.errors import SettingsError
+from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, Seen, exposition, write
+from tests.unit.snapshots.reports import AT, report
+
+
+def scraped(body: bytes) -> dict[str, float]:
+    """`name label label` → value, of each of ours, without the label that all of them have."""
+    found = {}
+    for family in parse(body.decode()):
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            if sample.name.startswith("bridge_"):
+                assert labels.pop("snapshot") == "translations"
+                found[" ".join([sample.name, *labels.values()])] = sample.value
+    return found
+
+
+NOTHING = {
+    "bridge_snapshot_runs_total published": 0,
+    "bridge_snapshot_runs_total failed": 0,
+    "bridge_snapshot_requests_total": 0,
+    "bridge_snapshot_written_total": 0,
+    "bridge_snapshot_removed_total": 0,
+}
+
+
+def test_before_the_first_run() -> None:
+    """Nothing is said of a snapshot that there is not."""
+    assert scraped(exposition(Seen("translations", at=AT), AT)[0]) == NOTHING
+
+
+def test_what_the_last_snapshot_has_and_all_of_them_did() -> None:
+    """Gauges are of the last one, counters of all; a failure takes nothing away."""
+    seen = Seen("translations", at=AT)
+    seen.publish(report(finished_at=AT - 900, refreshed_at=None))
+    seen.publish(report(complete=False))
+    seen.fail("the provider is down")
+    assert scraped(exposition(seen, AT)[0]) == {
+        "bridge_snapshot_timestamp_seconds": AT + 2.5,
+        "bridge_snapshot_refreshed_timestamp_seconds": AT - 3600,
+        "bridge_snapshot_complete": 0,
+        "bridge_snapshot_seconds": 2,
+        "bridge_snapshot_runs_total published": 2,
+        "bridge_snapshot_runs_total failed": 1,
+        "bridge_snapshot_requests_total": 112,
+        "bridge_snapshot_written_total": 6,
+        "bridge_snapshot_removed_total": 2,
+        "bridge_snapshot_records sport": 12,
+        "bridge_snapshot_records event": 2000,
+        "bridge_join_ids sport": 4,
+        "bridge_join_ids event": 2000,
+        "bridge_join_coverage_ratio sport en": 1,
+        "bridge_join_coverage_ratio sport sv": 1,
+        "bridge_join_coverage_ratio event en": 1,
+        "bridge_join_coverage_ratio event sv": 0.9995,
+    }
+
+
+def test_a_file_for_a_collector(tmp_path: Path) -> None:
+    """What was there before is replaced in one go, and no draft is left."""
+    file = tmp_path / "bridge.prom"
+    file.write_text("old")
+    write(Seen.of(report()), file)
+    assert scraped(file.read_bytes())["bridge_snapshot_runs_total published"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bridge.prom"]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """With the reason, and the option."""
+    with pytest.raises(SettingsError, match=r"--metrics-file: cannot write .*/nowhere/bridge\.prom: No such"):
+        write(Seen.of(report()), tmp_path / "nowhere" / "bridge.prom")
+
+
+@pytest.mark.parametrize(
+    ("rests_until", "now", "reason"),
+    [
+        (None, AT + STILL_SECONDS, ""),
+        (None, AT + STILL_SECONDS + 1, "nothing has happened for 4201 s"),
+        (AT + 10_000, AT + 10_000, ""),
+        (AT + 10_000, AT + 10_000 + LATE_SECONDS, ""),
+        (AT + 10_000, AT + 10_000 + LATE_SECONDS + 1, "the next run should have begun 61 s ago"),
+    ],
+)
+def test_a_job_that_does_not_go_on(rests_until: float | None, now: float, reason: str) -> None:
+    """Neither by itself in a run, nor from its rest into the next."""
+    assert Seen("translations", at=AT, rests_until=rests_until).stuck(now) == reason
