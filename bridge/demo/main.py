@@ -99,9 +99,9 @@ async def _demonstrate(
         tally = Tally(_fresh(provider))
         reader = Reader(cluster, tally, board)
         bridge.start()
+        names.start()
         try:
-            await reader.begin(bridge)
-            names.start()
+            await reader.begin(bridge, names)
             with display:
                 await _play(options, stop, bridge, names, reader, display)
                 provider.stop_publishing()
@@ -231,16 +231,17 @@ class Reader:
             logger=logging.getLogger("librdkafka"),
         )
 
-    async def begin(self, bridge: Server) -> None:
-        """Wait for the bridge to create the topics, then read them all from their beginning."""
+    async def begin(self, *servers: Server) -> None:
+        """Wait for the servers to create the topics, then read them all from their beginning."""
         deadline = time.monotonic() + START_SECONDS
         wanted = {f"{PREFIX}.{name}" for name in ("bets", "checkpoints", "deadletters", "translations")}
         while True:
             topics = (await asyncio.to_thread(self._consumer.list_topics, timeout=5)).topics
             if wanted <= topics.keys():
                 break
-            if not bridge.is_alive() or time.monotonic() > deadline:
-                raise BridgeError(f"the bridge did not start:\n{bridge.log_tail()}")
+            for server in servers:
+                if not server.is_alive() or time.monotonic() > deadline:
+                    raise BridgeError(f"{server.name} did not start:\n{server.log_tail()}")
             await asyncio.sleep(TICK_SECONDS)
         self._consumer.assign(
             [TopicPartition(name, p, 0) for name in sorted(wanted) for p in topics[name].partitions]
