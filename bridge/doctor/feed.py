@@ -57,6 +57,8 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
         yield env_name("feed", "auth_value"), settings.feed.auth_secret
     if settings.registry.user is not None:
         yield env_name("registry", "password"), settings.registry.secret
+    if settings.api.token is not None or settings.api.token_file is not None:
+        yield env_name("api", "token"), settings.api.bearer
     given = (settings.kafka.model_extra or {}).keys()
     for name in ("sasl_password", "ssl_key_password"):
         if not given.isdisjoint({name, f"{name}_file"}):

@@ -77,7 +77,7 @@ class Translations:
                 "language there, say so with api.language_keys"
             )
         silent = [x for x in self._scope.languages if x not in told]
-        if silent and told:
+        if silent and told and self._known.full:  # others ask about too little to tell
             notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
         return notes
 

@@ -11,7 +11,7 @@ from typing import Any, Never
 import pytest
 
 from bridge.avro.registry import Standing
-from bridge.config import FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
+from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import CHECKS, Check, cluster, examine, feed
 from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_lines
 from bridge.errors import SettingsError, TopologyError
@@ -145,9 +145,15 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     settings = Settings(
         feed=FeedSettings(auth="bearer", auth_value_file=file),
         registry=RegistrySettings(user="me", password_file=file),
+        api=ApiSettings(token_file=file),
         kafka=KafkaSettings(**kafka),
     )
-    names = ("BRIDGE_FEED__AUTH_VALUE", "BRIDGE_REGISTRY__PASSWORD", "BRIDGE_KAFKA__SASL_PASSWORD")
+    names = (
+        "BRIDGE_FEED__AUTH_VALUE",
+        "BRIDGE_REGISTRY__PASSWORD",
+        "BRIDGE_API__TOKEN",
+        "BRIDGE_KAFKA__SASL_PASSWORD",
+    )
     assert feed.secrets_readable(settings) == Finding(Outcome.OK, f"readable: {', '.join(names)}")
     file.write_text(" \n")
     empty = feed.secrets_readable(settings)
@@ -155,7 +161,7 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     file.unlink()
     missing = feed.secrets_readable(settings)
     assert missing.outcome is Outcome.FAIL
-    assert [f"{name}_FILE: cannot read" in missing.seen for name in names] == [True, True, True]
+    assert [f"{name}_FILE: cannot read" in missing.seen for name in names] == [True] * 4
 
 
 def test_no_secret_is_needed_by_default() -> None:

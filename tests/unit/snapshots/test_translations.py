@@ -110,7 +110,7 @@ async def test_texts_in_other_languages_are_kept_and_told() -> None:
     settings = api(languages=("en", "xx"))
     topic = Topic()
     outcome = await translate(
-        Provider(language_keys={"en": "en-GB"}), topic, mention(EVENT), settings=settings
+        Provider(language_keys={"en": "en-GB"}), topic, mention(EVENT), settings=settings, full=True
     )
     assert topic.translation(f"event:{EVENT.id}").texts.keys() == {"en-GB", "sv", "de"}
     notes = "\n".join(outcome.notes)
