@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from bridge.config import Settings, age_seconds
@@ -11,7 +10,7 @@ from bridge.errors import SettingsError
 from bridge.feed.limits import Attempt, Limiter, Room
 from bridge.instant import Instant
 from bridge.sink.checkpoint import Checkpoint
-from bridge.text import duration, utc
+from bridge.text import duration, moment, utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +37,20 @@ def look_ahead(settings: Settings, checkpoint: Checkpoint, at: float, revision: 
         settings.feed.max_skew_seconds,
         checkpoint.ledger,
     )
-    moment = Instant(at, 0.0)  # the only one it sees: the steady clock is for what passes in between
-    decision = limiter.decide(moment, revision)
-    return Outlook(at, revision, decision.until, decision.reason, limiter.rooms(moment), limiter.ledger)
+    instant = Instant(at, 0.0)  # the only one it sees: the steady clock is for what passes in between
+    decision = limiter.decide(instant, revision)
+    return Outlook(at, revision, decision.until, decision.reason, limiter.rooms(instant), limiter.ledger)
 
 
 def parse_moment(text: str, now: float) -> float:
     """Unix seconds of `+30m` (from now) or of an ISO 8601 time with its zone. Raises SettingsError."""
     if text.startswith("+"):
         return now + age_seconds(text[1:])
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+    if (found := moment(text)) is None:
         raise SettingsError(
             f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, or +30m from now"
         )
-    return moment.timestamp()
+    return found
 
 
 def outlook_as_json(outlook: Outlook) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from math import inf
 from typing import Final, NamedTuple
 
@@ -20,7 +19,7 @@ from bridge.errors import SettingsError, TopologyError
 from bridge.readers import ANSWER_SECONDS, Bet
 from bridge.sink.batch import Record
 from bridge.sink.reading import starts_since
-from bridge.text import utc
+from bridge.text import moment, utc
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Of a partition, while its records wait for their turn."""
@@ -53,16 +52,12 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
 def _seconds(text: str, now: float) -> float:
     if re.fullmatch(r"\d+[smhd]", text):
         return now - age_seconds(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+    if (found := moment(text)) is None:
         raise SettingsError(
             f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, "
             "or an age such as 2h"
         )
-    return moment.timestamp()
+    return found
 
 
 def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Iterator[Bet]:

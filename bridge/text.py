@@ -15,6 +15,15 @@ def utc(seconds: float) -> str:
         return f"{seconds:+.6f}s"
 
 
+def moment(text: str) -> float | None:
+    """Unix seconds of an ISO 8601 time with its zone; None for anything else."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if found.tzinfo is None else found.timestamp()
+
+
 def duration(seconds: float) -> str:
     """`3d 4h`, `2h 5m`, `4m 10s` or `7.5s`: the two largest units that say something."""
     left = round(seconds)

@@ -23,9 +23,9 @@ from websockets.exceptions import (
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
 
+from bridge import tls
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
-from bridge.feed import tls
 from bridge.feed.clock import Skew, from_date
 from bridge.feed.events import Oversized, Received
 from bridge.feed.frames import Assembler, Slicer
@@ -185,7 +185,7 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     options: dict[str, Any] = {"create_connection": create}
     asked_at = time.time()
     if request.url.startswith("wss:"):
-        options["ssl"] = tls.context(settings)
+        options["ssl"] = tls.context("feed", settings.ca_file)
     try:
         connection = await _Once(
             request.url,

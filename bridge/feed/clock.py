@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from bridge import instant
+from bridge import instant, tls
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, SettingsError
-from bridge.feed import tls
 
 DATE_STEP_SECONDS = 1.0
 """`Date` is cut to it."""
@@ -86,7 +85,7 @@ def _root(settings: FeedSettings) -> str:
 def _client(settings: FeedSettings) -> httpx2.AsyncClient:
     try:
         return httpx2.AsyncClient(
-            verify=tls.context(settings),
+            verify=tls.context("feed", settings.ca_file),
             proxy=None if settings.proxy in ("env", "none") else settings.proxy,
             trust_env=settings.proxy == "env",
             timeout=None,  # one limit for all of it, by the caller

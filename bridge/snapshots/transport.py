@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -12,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from bridge import tls
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, SettingsError
 
@@ -133,7 +133,7 @@ def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClien
     try:
         return httpx2.AsyncClient(
             transport=network,
-            verify=_certificates(settings),
+            verify=tls.context("api", settings.ca_file),
             proxy=None if settings.proxy in ("env", "none") else settings.proxy,
             trust_env=settings.proxy == "env",
             timeout=None,  # one limit for all of a request, in `get`
@@ -144,13 +144,4 @@ def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClien
         raise SettingsError(
             "api.proxy (BRIDGE_API__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
             'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio.'
-        ) from None
-
-
-def _certificates(settings: ApiSettings) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=settings.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(
-            f"api.ca_file (BRIDGE_API__CA_FILE): cannot use {settings.ca_file} as certificates: {error}"
         ) from None

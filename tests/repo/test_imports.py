@@ -46,7 +46,6 @@ DRIVERS = [
     "avro.registry",
     "feed.client",
     "feed.clock",
-    "feed.tls",
     "kafka",
     "sink.leadership",
     "sink.producer",
@@ -59,6 +58,7 @@ DRIVERS = [
     "snapshots.present",
     "snapshots.publisher",
     "snapshots.transport",
+    "tls",
     "topics",
     "wsgi",
 ]

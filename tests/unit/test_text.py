@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.text import duration, utc
+from bridge.text import duration, moment, utc
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,9 @@ def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
 def test_a_duration_is_told_by_its_two_largest_units(seconds: float, text: str) -> None:
     """Of which the second is left out where it is nothing."""
     assert duration(seconds) == text
+
+
+def test_a_moment_has_its_zone() -> None:
+    """Whatever is no ISO 8601 time, or leaves its zone open, is none."""
+    assert moment("2026-01-31T12:00:00Z") == moment("2026-01-31T13:00:00+01:00") == 1_769_860_800
+    assert [moment(text) for text in ("2026-01-31T12:00:00", "2h", "", "31.1.2026")] == [None] * 4
