@@ -11,6 +11,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from bridge.avro.schemas import TOPICS
 from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
@@ -209,7 +210,7 @@ async def test_the_commands_that_show_print_json(place: Place) -> None:
     assert place.run("checkpoint", "show").returncode != 0
     registered = place.run("schemas", "register", "--json")
     assert set(json.loads(registered.stdout)) == {
-        f"{place.prefix}.{topic}-value" for topic in ("bets", "checkpoints", "gaps")
+        f"{place.prefix}.{topic}-value" for topic in TOPICS.values()
     }
     async with provider(history_seconds=2) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)

@@ -103,7 +103,7 @@ async def test_two_runs_never_overlap(place: Place) -> None:
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         await jobs.fill()
-        provider.rest.inject(RestFault(endpoint="leagues", delay=4))
+        provider.rest.inject(RestFault(endpoint="leagues", times=None, delay=9))
         first = jobs.start("translations", "--json")
         await until(lambda: len(provider.rest.requests) > 6, "the leagues are asked for")
         with pytest.raises(Busy, match="another `bridge translations` is at work") as caught:
@@ -112,6 +112,7 @@ async def test_two_runs_never_overlap(place: Place) -> None:
         assert f"{place.prefix}.translations.owner" in str(caught.value)
         first.signal(signal.SIGINT)
         assert await first.wait(10) == 130
+        provider.rest.faults.clear()
         assert Topics(place).snapshots("translations") == []
         assert (await jobs.run()).full
 
