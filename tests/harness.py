@@ -42,7 +42,7 @@ class Bridge:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=out,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+                preexec_fn=_as_from_a_terminal,
             )
 
     def lines(self) -> list[dict[str, Any]]:
@@ -219,5 +219,8 @@ def assert_exact(tally: Tally) -> None:
     assert (tally.missing, tally.duplicates, tally.wrong) == (0, 0, [])
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _as_from_a_terminal() -> None:
+    """Ctrl-C ends it, also where a shell has started the tests in the background; and it dies with them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -29,7 +29,7 @@ from tests.harness import Place
 from tests.integration.publishing import JOB, Sealer, prepared, read_snapshot, records, started, state
 
 LINES = 4
-KILLS = 6
+KILLS = 4
 """Of each line."""
 
 # Clients of the registry are left to the garbage collector.
@@ -212,7 +212,7 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
 
 
 def test_killed_at_any_moment(place: Place) -> None:
-    """After each of 24 kills the last snapshot is whole, and no record of an unfinished one can be read."""
+    """After each of 16 kills the last snapshot is whole, and no record of an unfinished one can be read."""
     # Several at a time, each with its own topics: most of it is waiting for what a dead one left open.
     lines = [prepared(replace(place, prefix=f"{place.prefix}-{line}")) for line in range(LINES)]
     with ThreadPoolExecutor(LINES) as pool:

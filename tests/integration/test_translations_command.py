@@ -111,7 +111,7 @@ async def test_two_runs_never_overlap(place: Place) -> None:
         assert caught.value.exit_code == 1
         assert f"{place.prefix}.translations.owner" in str(caught.value)
         first.signal(signal.SIGINT)
-        assert await first.wait(10) == 130
+        assert await first.wait() == 130
         provider.rest.faults.clear()
         assert Topics(place).snapshots("translations") == []
         assert (await jobs.run()).full
