@@ -98,15 +98,13 @@ async def test_the_feed_goes_on_while_the_truth_is_told() -> None:
         dial(provider) as client,
     ):
         telling = asyncio.create_task(asyncio.to_thread(request, provider.control_url, "GET", "/truth"))
-        gaps, began = [], time.monotonic()
-        last = began
+        meanwhile = 0
         while not telling.done():
             await client.recv()
-            gaps.append(time.monotonic() - last)
-            last = time.monotonic()
+            meanwhile += 1
         _, told = await telling
     assert len(told.splitlines()) > 20_000
-    assert max(gaps) < 0.8 * (last - began)
+    assert meanwhile > 20
 
 
 async def test_faults_reach_the_feed() -> None:
