@@ -30,7 +30,7 @@ from bridge.snapshots.lock import Job, Lock
 from bridge.snapshots.mentions import REFERENCES, Mentions
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.present import last_snapshot, read_bets, read_present, topic_of
-from bridge.snapshots.publisher import Publisher
+from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
 from bridge.snapshots.records import Offsets, Snapshot
 from bridge.snapshots.report import Report
 from bridge.snapshots.translations import Translations
@@ -39,8 +39,6 @@ from bridge.snapshots.wants import Estimate, Scope, estimate
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
 """How long a run waits for its turn: one that was killed keeps its place for a session of 10 s."""
-MOST_BYTES: Final = 1_000_000
-"""Of one record: what a topic takes unless told otherwise, and far more than the names of one thing."""
 OPEN_SECONDS: Final = 60.0
 """How long Kafka may be away when a run has just got its turn."""
 DAY_SECONDS: Final = 86_400
@@ -260,7 +258,9 @@ def _records(outcome: Outcome, topic: str, codec: Codec, snapshot_id: str, now: 
     while outcome.written:
         key, record = outcome.written.popitem()
         value = codec.encode(record.to_avro(snapshot_id))
-        if len(value) > MOST_BYTES:
-            raise ApiError(f"{key.decode()} has {len(value):,} bytes of names: Kafka takes {MOST_BYTES:,}")
+        if len(value) > MAX_RECORD_BYTES:
+            raise ApiError(
+                f"{key.decode()} has {len(value):,} bytes of names: Kafka takes {MAX_RECORD_BYTES:,}"
+            )
         records.append(Record(topic, key, value, moment))
     return records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from bridge.sink.checkpoint import MICROS
@@ -178,10 +178,7 @@ class Snapshot:
             "scope": "Complete" if self.complete else "Partial",
             "languages": list(self.languages),
             "forbidden": list(self.forbidden),
-            "counts": {
-                kind: {"records": counts.records, "written": counts.written, "removed": counts.removed}
-                for kind, counts in sorted(self.counts.items())
-            },
+            "counts": {kind: asdict(counts) for kind, counts in sorted(self.counts.items())},
             "ends": _places(self.ends.items()),
             "position": _places(self.position.items()),
         }

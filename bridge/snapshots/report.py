@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bridge.errors import Forbidden
 from bridge.snapshots.coverage import Covered
-from bridge.snapshots.records import Counts, Snapshot
+from bridge.snapshots.records import Snapshot
 from bridge.text import utc
 
 
@@ -62,12 +62,8 @@ class Report:
             "requests": self.requests,
             "written": self.written,
             "removed": self.removed,
-            "kinds": {kind: _counts(counts) for kind, counts in snapshot.counts.items()},
+            "kinds": {kind: asdict(counts) for kind, counts in snapshot.counts.items()},
             "ends": {str(partition): offset for partition, offset in sorted(snapshot.ends.items())},
             "coverage": {row.kind: row.as_json() for row in self.coverage},
             "notes": self.notes,
         }
-
-
-def _counts(counts: Counts) -> dict[str, int]:
-    return {"records": counts.records, "written": counts.written, "removed": counts.removed}
