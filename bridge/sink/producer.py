@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from bridge import kafka
 from bridge.config import Settings
@@ -50,6 +50,30 @@ LONGEST_REST_SECONDS = 2.0
 def rest_seconds(failures: int) -> float:
     """How long to leave Kafka alone after so many failures before this one: growing, with jitter."""
     return min(LONGEST_REST_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+
+
+def hand_over(
+    producer: Producer,
+    record: Record,
+    while_full: Callable[[], object],
+    on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
+) -> None:
+    """Give a record to the client; while its queue is full, wait, and call `while_full`, which may raise."""
+    while True:
+        try:
+            producer.produce(
+                record.topic,
+                value=record.value,
+                key=record.key,
+                partition=record.partition,
+                timestamp=record.timestamp,
+                headers=record.headers,
+                on_delivery=on_delivery,
+            )
+            return
+        except BufferError:
+            producer.poll(0.05)
+            while_full()
 
 
 class TransactionalWriter:
@@ -181,21 +205,8 @@ class TransactionalWriter:
             self._begun = True
         records = batch.records
         while self._written < len(records):
-            record = records[self._written]
-            try:
-                producer.produce(
-                    record.topic,
-                    value=record.value,
-                    key=record.key,
-                    partition=record.partition,
-                    timestamp=record.timestamp,
-                    headers=record.headers,
-                )
-            except BufferError:
-                producer.poll(0.05)
-                self._must_own()
-            else:
-                self._written += 1
+            hand_over(producer, records[self._written], self._must_own)
+            self._written += 1
         producer.poll(0)
 
     def _commit(self, batch: Batch) -> None:

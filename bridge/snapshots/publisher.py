@@ -30,7 +30,7 @@ from bridge.errors import NotCommitted, NotOwner, SinkBroken
 from bridge.log import get
 from bridge.sink.batch import Record
 from bridge.sink.leadership import Leadership
-from bridge.sink.producer import rest_seconds
+from bridge.sink.producer import hand_over, rest_seconds
 from bridge.sink.reading import ends_of
 from bridge.sink.watchdog import Watchdog, discard
 from bridge.snapshots import present
@@ -217,7 +217,7 @@ class Publisher:
         """Return when the broker has everything. What it refused says why; later calls would not."""
         try:
             for record in records:
-                self._produce(producer, record)
+                hand_over(producer, record, self._must_go_on, self._delivered)
             while producer.flush(FLUSH_SECONDS):
                 self._must_go_on()
         except SystemError:
@@ -227,24 +227,6 @@ class Publisher:
             ) from None
         if self._undelivered is not None:
             raise KafkaException(self._undelivered)
-
-    def _produce(self, producer: Producer, record: Record) -> None:
-        while True:
-            try:
-                producer.produce(
-                    record.topic,
-                    value=record.value,
-                    key=record.key,
-                    partition=record.partition,
-                    timestamp=record.timestamp,
-                    headers=record.headers,
-                    on_delivery=self._delivered,
-                )
-            except BufferError:
-                producer.poll(0.05)
-                self._must_go_on()
-            else:
-                return
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         self._undelivered = self._undelivered or error
