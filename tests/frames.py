@@ -51,11 +51,22 @@ class Client:
         ).encode()
         """The answer that accepts the handshake."""
         self.frames: list[Frame] = []
+        self.whole: list[bytes] = []
+        """The messages that the library has never seen."""
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they come from the socket."""
         self._protocol.receive_data(data)
         self.frames += [event for event in self._protocol.events_received() if isinstance(event, Frame)]
+
+    def take(self, pieces: list[bytes | bytearray]) -> None:
+        """Take what a `Reader` has found: a message as it is, bytes for the library through the library."""
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                self.frames.append(Frame(Opcode.TEXT, piece))
+                self.whole.append(piece)
+            else:
+                self.feed(bytes(piece))
 
     @property
     def error(self) -> Close | None:

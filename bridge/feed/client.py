@@ -28,7 +28,7 @@ from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
 from bridge.feed.clock import Skew, from_date
 from bridge.feed.events import Oversized, Received
-from bridge.feed.frames import Assembler, Slicer
+from bridge.feed.frames import Assembler, Reader
 from bridge.feed.session import Request
 
 HANG_UP_SECONDS = 1.5
@@ -56,7 +56,9 @@ class Connection(ClientConnection):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._slicer = Slicer()
+        self._reader = Reader()
+        self._ended = False
+        """Whether the library has seen the end of the messages."""
         self._assembler = assembler
         self._wake = wake
         self._without_secret = without_secret
@@ -82,21 +84,30 @@ class Connection(ClientConnection):
         """Called by the event loop with what was read from the socket."""
         self.heard_at = time.monotonic()
         self._note_reading(self.heard_at)
-        super().data_received(self._slicer.feed(data))
+        for piece in self._reader.feed(data):
+            if isinstance(piece, bytearray):
+                super().data_received(bytes(piece))
+                self._ended = self.protocol.close_rcvd is not None or self.protocol.parser_exc is not None
+            elif not self._ended:
+                self._add(piece, fin=True)
+        self._hold()
         if self._queue:
             self._wake()
 
     def process_event(self, event: Event) -> None:
-        """Called by the base class with each frame, and first with the response."""
+        """Called by the base class with each frame that it has seen, and first with the response."""
         if isinstance(event, Frame) and event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-            body = self._assembler.add(bytes(event.data), event.fin)
-            if body is not None:
-                self._queue.append(Received(body, time.time(), self._stalled))
-                self._stalled = False
-                self._queued_bytes += _size(body)
-                self._hold()
+            self._add(bytes(event.data), event.fin)
         else:
             super().process_event(event)
+
+    def _add(self, data: bytes, fin: bool) -> None:
+        """Queue the message that this fragment completes, if it does."""
+        body = self._assembler.add(data, fin)
+        if body is not None:
+            self._queue.append(Received(body, self._read_at_wall, self._stalled))
+            self._stalled = False
+            self._queued_bytes += _size(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the event loop when the socket is closed, by whomever."""

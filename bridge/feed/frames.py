@@ -1,131 +1,154 @@
-"""WebSocket frames of any size in bounded memory: RFC 6455, section 5.
+"""WebSocket frames of any size in bounded memory, each read once: RFC 6455, section 5.
+
+Nearly all that a feed sends is one kind of frame: a whole message, small, neither compressed nor
+fragmented. `Reader` takes these messages out of the bytes of a connection; everything else (handshake,
+control frames, fragments, compression, what breaks the protocol) is for the WebSocket library.
 
 A provider that once sent a message too large to take would send it again in each replay, and a bridge
-that closes the connection for it would never get past it. So nothing is refused for its size: `Slicer`
-turns a large frame into small fragments before the protocol sees it, and `Assembler` puts messages
+that closes the connection for it would never get past it. So nothing is refused for its size: `Reader`
+turns a large frame into small fragments before the library sees it, and `Assembler` puts messages
 together again, keeping no more than size, hash and head of one that is above the limit.
+
+Called for every message, so this module is compiled where it can be.
 """
 
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
 from bridge.feed.events import Oversized
 
-SLICE_BYTES = 64 * 1024
+SLICE_BYTES: Final = 64 * 1024
 """The largest fragment handed on. It bounds what a compressed one can inflate to: 1,032 times that."""
-HEAD_BYTES = 64 * 1024
+HEAD_BYTES: Final = 64 * 1024
 """How much of an oversized message is kept."""
 
-_FIN = 0x80
-_OPCODE = 0x0F
-_CONTROL = 0x08
-_MASKED = 0x80
-_LENGTH_BYTES = {126: 2, 127: 8}
-_HEADERS_END = b"\r\n\r\n"
+_FIN: Final = 0x80
+_OPCODE: Final = 0x0F
+_CONTROL: Final = 0x08
+_MASKED: Final = 0x80
+_WHOLE_TEXT: Final = 0x81
+_WHOLE_BINARY: Final = 0x82
+_HEADERS_END: Final = b"\r\n\r\n"
 
 
-class Slicer:
-    """A filter on the bytes of a connection: frames above `SLICE_BYTES` become fragmented messages.
+class Reader:
+    """Reads the bytes of a connection, from the answer to the handshake on.
 
     RFC 6455, section 5.4, lets an intermediary re-fragment as long as it keeps the order, which holds
     with permessage-deflate as well: compression works on messages, not on frames.
     """
 
     def __init__(self) -> None:
-        self._header = bytearray()
-        """The beginning of a frame whose header is not complete; of the response, before it is."""
+        self._pending = b""
+        """The beginning of a frame that is not complete; of the response, before it is."""
         self._in_response = True
         self._remaining = 0
-        """Bytes of payload of the present frame that are still to come."""
-        self._large: int | None = None
-        """The first byte of the present frame, when it is being sliced."""
+        """Bytes of payload that are still to come of a frame that the library sees."""
+        self._large = -1
+        """The first byte of that frame, when it is being sliced."""
         self._sliced = False
+        """Whether a slice of it has been handed on."""
+        self._in_fragments = False
+        """Whether a fragmented message has begun and not ended."""
         self._raw = False
+        """Whether all that comes is for the library, as it is."""
 
-    def feed(self, data: bytes) -> bytes:
-        """The bytes to hand on for the bytes that came."""
-        if self._raw:
-            return data
+    def feed(self, data: bytes) -> list[bytes | bytearray]:
+        """What the bytes hold, in order: messages as `bytes`, what is for the library as `bytearray`."""
+        found: list[bytes | bytearray] = []
         if self._in_response:
-            return self._response(data)
-        if self._remaining >= len(data) and self._large is None:
-            self._remaining -= len(data)
-            return data
-        return self._frames(data)
-
-    def _response(self, data: bytes) -> bytes:
-        """Pass the answer to the handshake; frames begin after it, if it is an acceptance."""
-        self._header += data
-        end = self._header.find(_HEADERS_END)
-        if end < 0:
-            return data
-        rest = bytes(self._header[end + 4 :])
-        self._raw = self._header.split(b" ", 2)[1:2] != [b"101"]
-        self._header.clear()
-        self._in_response = False
-        if self._raw or not rest:
-            return data
-        return data[: len(data) - len(rest)] + self._frames(rest)
-
-    def _frames(self, data: bytes) -> bytes:
-        out = bytearray()
-        view, at = memoryview(data), 0
+            data = self._response(found, data)
+        elif self._pending:
+            data, self._pending = self._pending + data, b""
+        at = 0
         while at < len(data):
-            if self._remaining:
-                take = min(self._remaining, len(data) - at)
-                self._remaining -= take
-                self._payload(out, view[at : at + take])
-                at += take
+            if self._raw:
+                _hand_on(found, data[at:])
+                break
+            if self._remaining > 0:
+                piece = data[at : at + self._remaining]
+                self._remaining -= len(piece)
+                self._payload(found, piece)
+                at += len(piece)
                 continue
-            self._header.append(data[at])
-            at += 1
-            if self._begin(out):
-                # Not a frame that a server may send: the protocol sees it as it is and says so.
-                self._raw = True
-                return bytes(out) + data[at:]
-        return bytes(out)
+            end = self._frame(found, data, at)
+            if end < 0:
+                self._pending = data[at:]
+                break
+            at = end
+        return found
 
-    def _begin(self, out: bytearray) -> bool:
-        """Act on the header as far as it is known; returns whether it breaks the protocol."""
-        header = self._header
-        if len(header) < 2:
-            return False
-        short = header[1] & 0x7F
-        if header[1] & _MASKED or (header[0] & _CONTROL and short > 125):
-            out += header
-            return True
-        if len(header) < 2 + _LENGTH_BYTES.get(short, 0):
-            return False
-        size = short if short < 126 else int.from_bytes(header[2:], "big")
+    def _response(self, found: list[bytes | bytearray], data: bytes) -> bytes:
+        """Hand on the answer to the handshake; returns what comes after it."""
+        seen = self._pending + data
+        end = seen.find(_HEADERS_END)
+        if end < 0:
+            _hand_on(found, data)
+            self._pending = seen
+            return b""
+        self._pending = b""
+        self._in_response = False
+        self._raw = seen.split(b" ", 2)[1:2] != [b"101"]  # what follows a refusal is no frames
+        rest = seen[end + len(_HEADERS_END) :]
+        _hand_on(found, data[: len(data) - len(rest)])
+        return rest
+
+    def _frame(self, found: list[bytes | bytearray], data: bytes, at: int) -> int:
+        """Read a message, or the header of another frame; returns where it ends, -1 if it is cut."""
+        if len(data) < at + 2:
+            return -1
+        first, size, body = data[at], data[at + 1], at + 2
+        if size & _MASKED or (first & _CONTROL and size > 125):
+            self._raw = True  # not a frame that a server may send: the library sees it and says so
+            return at
+        if size > 125:
+            body += 2 if size == 126 else 8
+            if len(data) < body:
+                return -1
+            size = int.from_bytes(data[at + 2 : body], "big")
+        if first in (_WHOLE_TEXT, _WHOLE_BINARY) and size <= SLICE_BYTES and not self._in_fragments:
+            if len(data) < body + size:
+                return -1
+            found.append(data[body : body + size])
+            return body + size
+        if not first & _CONTROL:
+            self._in_fragments = not first & _FIN
         self._remaining = size
         if size > SLICE_BYTES:
-            self._large, self._sliced = header[0], False
+            self._large, self._sliced = first, False
         else:
-            out += header
-            self._large = None
-        header.clear()
-        return False
+            self._large = -1
+            _hand_on(found, data[at:body])
+        return body
 
-    def _payload(self, out: bytearray, data: memoryview) -> None:
-        if self._large is None:
-            out += data
+    def _payload(self, found: list[bytes | bytearray], data: bytes) -> None:
+        """Hand on payload of the present frame, in slices if it is a large one."""
+        if self._large < 0:
+            _hand_on(found, data)
             return
         for start in range(0, len(data), SLICE_BYTES):
             piece = data[start : start + SLICE_BYTES]
             last = self._remaining == 0 and start + len(piece) == len(data)
             # Reserved bits and opcode belong to the first fragment, the end of the message to the last.
-            first_byte = 0 if self._sliced else self._large & ~_FIN
-            out.append(first_byte | (self._large & _FIN if last else 0))
-            if len(piece) < 126:
-                out.append(len(piece))
-            else:
-                out.append(127)
-                out += len(piece).to_bytes(8, "big")
-            out += piece
+            first = 0 if self._sliced else self._large & ~_FIN
+            _hand_on(found, bytes([first | (self._large & _FIN if last else 0)]))
+            _hand_on(
+                found, bytes([len(piece)]) if len(piece) < 126 else b"\x7f" + len(piece).to_bytes(8, "big")
+            )
+            _hand_on(found, piece)
             self._sliced = True
-        if self._remaining == 0:
-            self._large = None
+
+
+def _hand_on(found: list[bytes | bytearray], data: bytes) -> None:
+    """Add to what the library is to see."""
+    if found:
+        last = found[-1]
+        if isinstance(last, bytearray):
+            last += data
+            return
+    found.append(bytearray(data))
 
 
 class Assembler:

@@ -1,4 +1,4 @@
-"""Whatever a server sends and however it comes in, slicing changes no message."""
+"""Whatever a server sends and however it comes in, the reader changes no message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.frames import Opcode
 
-from bridge.feed.frames import SLICE_BYTES, Slicer
+from bridge.feed.frames import SLICE_BYTES, Reader
 from tests.frames import DATA, Client, chunks, frame, message
 
 _SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 126, 65_535, 65_536, 65_537])
@@ -36,12 +36,12 @@ def sent(draw: st.DrawFn) -> tuple[bytes, list[bytes], list[bytes]]:
 
 @settings(deadline=None, max_examples=100)
 @given(sent=sent(), sizes=st.lists(st.integers(1, 70_000), min_size=1, max_size=5))
-def test_slicing_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]], sizes: list[int]) -> None:
-    """In chunks of any size the library reads the same messages and control frames, in small fragments."""
+def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]], sizes: list[int]) -> None:
+    """In chunks of any size the same messages and control frames come out, and fragments are small."""
     data, bodies, controls = sent
-    slicer, client = Slicer(), Client()
+    reader, client = Reader(), Client()
     for chunk in chunks(client.accepted + data, sizes):
-        client.feed(slicer.feed(chunk))
+        client.take(reader.feed(chunk))
     assert client.messages() == bodies
     assert client.controls() == controls
     assert all(len(f.data) <= SLICE_BYTES for f in client.frames if f.opcode in DATA)
@@ -53,6 +53,7 @@ def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
     """Single bytes change nothing either, and the header of a frame may be cut anywhere."""
     body = body[:80_000]
     data = message(body, [cut], frame(Opcode.PING, b"?")) + message(b"next")
-    slicer, client = Slicer(), Client()
-    client.feed(b"".join(slicer.feed(byte) for byte in chunks(client.accepted + data, [1])))
+    reader, client = Reader(), Client()
+    for byte in chunks(client.accepted + data, [1]):
+        client.take(reader.feed(byte))
     assert client.messages() == [body, b"next"]

@@ -8,17 +8,24 @@ import pytest
 from websockets.frames import Opcode
 
 from bridge.feed.events import Oversized
-from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, Assembler, Slicer
+from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, Assembler, Reader
 from tests.frames import Client, frame, message
 
 LIMIT = 100_000
 
 
+def found(data: bytes) -> list[bytes | bytearray]:
+    """What a reader makes of the bytes that follow an accepted handshake."""
+    reader, accepted = Reader(), Client().accepted
+    assert reader.feed(accepted) == [bytearray(accepted)]
+    return reader.feed(data)
+
+
 def sliced(data: bytes) -> bytes:
-    """What a slicer makes of the bytes that follow an accepted handshake."""
-    slicer, accepted = Slicer(), Client().accepted
-    assert slicer.feed(accepted) == accepted
-    return slicer.feed(data)
+    """All of which is for the library."""
+    [piece] = found(data)
+    assert isinstance(piece, bytearray)
+    return bytes(piece)
 
 
 def read(data: bytes) -> Client:
@@ -38,10 +45,37 @@ def oversized(payload: bytes) -> Oversized:
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, SLICE_BYTES])
-def test_a_frame_that_is_small_enough_passes_untouched(size: int) -> None:
-    """Up to a slice, with each of the three ways of giving its length, nothing is changed."""
-    sent = message(body(size))
-    assert sliced(sent) == sent
+@pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
+def test_a_small_whole_message_is_taken_out(size: int, opcode: Opcode) -> None:
+    """Up to a slice, with each of the three ways of giving its length; the library sees nothing of it."""
+    assert found(frame(opcode, body(size)) + message(b"next")) == [body(size), b"next"]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 3, 4, 5, 200])
+def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
+    """What is not all there waits for the rest."""
+    reader, client = Reader(), Client()
+    sent = message(body(300))
+    reader.feed(client.accepted)
+    assert reader.feed(sent[:cut]) == []
+    assert reader.feed(sent[cut:] + sent) == [body(300), body(300)]
+
+
+def test_what_is_not_a_plain_message_is_for_the_library() -> None:
+    """Control frames, fragments and what is compressed pass as they are, in their place."""
+    ping, fragments = frame(Opcode.PING, b"?"), message(b"in two parts", [3], frame(Opcode.PING, b"!"))
+    compressed = bytes([0xC1, 3]) + b"abc"
+    sent = [ping, message(b"first"), fragments, message(b"second"), compressed, message(b"third")]
+    assert found(b"".join(sent)) == [ping, b"first", fragments, b"second", compressed, b"third"]
+
+
+def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> None:
+    """That breaks the protocol, and the library says so."""
+    begun, client = frame(Opcode.TEXT, b"begun", fin=False), Client()
+    client.take(Reader().feed(client.accepted + begun + message(b"amid")))
+    assert client.whole == []
+    assert client.error is not None
+    assert client.error.code == 1002
 
 
 def test_a_large_frame_becomes_fragments() -> None:
@@ -65,18 +99,19 @@ def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
 def test_what_comes_with_the_response_is_sliced_too() -> None:
     """The first frames may share their packet with the end of the handshake."""
     client = Client()
-    client.feed(Slicer().feed(client.accepted + message(body(3 * SLICE_BYTES))))
-    assert client.messages() == [body(3 * SLICE_BYTES)]
-    assert len(client.frames) == 3
+    client.take(Reader().feed(client.accepted + message(body(3 * SLICE_BYTES)) + message(b"next")))
+    assert client.messages() == [body(3 * SLICE_BYTES), b"next"]
+    assert len(client.frames) == 4
 
 
 def test_a_refused_handshake_passes_untouched() -> None:
     """The body of a refusal is no frames, whatever its bytes look like."""
     refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9\r\n\r\n"
     page = message(body(SLICE_BYTES + 1))
-    slicer = Slicer()
-    assert slicer.feed(refusal[:20]) + slicer.feed(refusal[20:] + page) == refusal + page
-    assert slicer.feed(page) == page
+    reader = Reader()
+    assert reader.feed(refusal[:20]) == [refusal[:20]]
+    assert reader.feed(refusal[20:] + page) == [refusal[20:] + page]
+    assert reader.feed(page) == [page]
 
 
 @pytest.mark.parametrize(
@@ -91,10 +126,9 @@ def test_a_refused_handshake_passes_untouched() -> None:
 def test_a_frame_that_no_server_may_send_is_left_to_the_library(wrong: bytes) -> None:
     """It passes as it is, with all that follows, and the library reports the protocol error."""
     before, after = message(b"before"), message(body(SLICE_BYTES + 1))
-    out = sliced(before + wrong + after)
-    assert out == before + wrong + after
-    client = read(out)
-    assert client.messages() == [b"before"]
+    out = found(before + wrong + after)
+    assert out == [b"before", wrong + after]
+    client = read(bytes(out[1]))
     assert client.error is not None
     assert client.error.code == 1002
 
