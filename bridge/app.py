@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import uuid
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -46,12 +47,17 @@ BEAT_SECONDS = 1.0
 """How often what can be seen from outside is renewed."""
 
 
+SWITCH_SECONDS = 0.001
+"""How long a thread that commits waits at most for a busy event loop, each time it comes back from Kafka."""
+
+
 def run(settings: Settings) -> None:
     """Own the feed, or stand by, until SIGTERM or SIGINT.
 
     Raises the errors of `bridge.errors` whose exit code says what a person has to do.
     """
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
+    sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(_Service(settings).serve())
 
 

@@ -66,8 +66,13 @@ class Committer:
         return waiting
 
     def hand_over(self, batch: Batch) -> None:
-        """Let the broker have what the batch has gained."""
-        self.writer.run(partial(self.writer.write, batch))
+        """Let the broker have what the batch has gained; nothing is being committed.
+
+        On the event loop: it only fills the client's queue. Another thread would wait for the
+        interpreter's lock record by record, for as long as the event loop is busy.
+        """
+        assert self._committing is None
+        self.writer.write(batch)
 
     def start(self, batch: Batch, checkpoint: Record) -> None:
         """Begin to commit a batch; nothing else is being committed."""

@@ -44,18 +44,25 @@ class Journal:
         self.skew: float | None = None
         """How far the provider's clock is ahead of ours at least, seconds, as the last handshake said."""
 
-    def due_at(self) -> float | None:
-        """When the next commit is due, steady seconds; None while there is nothing to commit."""
+    def due_at(self, backlog: int) -> float | None:
+        """When the next commit is due, steady seconds, while so many messages wait to be handled.
+
+        None while there is nothing to commit.
+        """
         if self._committer.busy:
             return None
         if self._told is not self._status.state:
             return 0.0
-        return self._pipeline.batch.due_at(self._settings.batch)
+        return self._pipeline.batch.due_at(self._settings.batch, backlog)
 
-    def commit_if_due(self) -> None:
-        """Begin a commit when it is time and none is under way. Raises what ended the last one."""
+    def go_on(self, backlog: int) -> None:
+        """Let the broker have what is new, and begin a commit when it is time, if none is under way.
+
+        Raises what ended the last commit.
+        """
         if self._collect():
-            due = self.due_at()
+            self._committer.hand_over(self._pipeline.batch)
+            due = self.due_at(backlog)
             if self._pipeline.full or (due is not None and self._ports.clock().steady >= due):
                 self._start()
 

@@ -170,7 +170,7 @@ class Pipeline:
         elif verdict is Verdict.STALE:
             self.counters.stale += 1
         else:
-            self._guard.publish(key, version, content, message.at)
+            self._guard.publish(key, version, content, message.at, settled_at)
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))

@@ -67,7 +67,7 @@ class Writer(Protocol):
         """Fence all former owners; returns the committed checkpoint."""
 
     def write(self, batch: Batch) -> None:
-        """Hand to the broker what the batch has gained."""
+        """Hand to the broker what the batch has gained, at once; while no job is under way."""
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         """Commit the batch with the checkpoint that covers it."""

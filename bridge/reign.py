@@ -38,7 +38,7 @@ from bridge.text import duration, utc
 BURST = 500
 """Messages handled before others on the event loop get their turn."""
 BREATH_SECONDS = 1.0
-EVICT_SECONDS = 60.0
+EVICT_SECONDS = 5.0
 PROGRESS_SECONDS = 10.0
 """Between two lines of the log on how a replay goes."""
 
@@ -234,10 +234,8 @@ class Reign:
             if pipeline.unwitnessed is not None:
                 gap, pipeline.unwitnessed = pipeline.unwitnessed, None
                 await self._dialler.declared(gap)
-            if pipeline.batch.records:
-                self._committer.hand_over(pipeline.batch)
             self._tell_state()
-            self._journal.commit_if_due()
+            self._journal.go_on(connection.waiting)
             if connection.over and not connection.waiting:
                 raise connection.why_over()
             now = self._clock().steady
@@ -249,12 +247,12 @@ class Reign:
             if taken and not pipeline.full:
                 await asyncio.sleep(0)
             else:
-                await self._sleep(self._until_due(session))
+                await self._sleep(self._until_due(session, connection.waiting))
 
-    def _until_due(self, session: Session) -> float:
+    def _until_due(self, session: Session, backlog: int) -> float:
         now = self._clock().steady
         moments = [now + BREATH_SECONDS, session.silent_at]
-        due = self._journal.due_at()
+        due = self._journal.due_at(backlog)
         if due is not None:
             moments.append(due)
         return max(0.0, min(moments) - now)

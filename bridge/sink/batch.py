@@ -13,6 +13,12 @@ OVERHEAD_BYTES = 100
 """What a record weighs beyond its key and value, roughly: so that many small ones count too."""
 
 
+PATIENT_BACKLOG = 50
+"""Messages that make a batch wait twice as long as live; it is what a millisecond or two brings."""
+MOST_PATIENT = 50.0
+"""How many times as long as live a batch waits at most: a second, with the default of 20 ms."""
+
+
 class Record(NamedTuple):
     """A record as it goes to Kafka. `timestamp` is the time of receipt, in milliseconds.
 
@@ -31,6 +37,15 @@ class Record(NamedTuple):
         """The value of a record that is no tombstone."""
         assert self.value is not None
         return self.value
+
+
+def patience(limits: BatchSettings, backlog: int) -> float:
+    """How old a batch may grow before it is committed, seconds, while so many messages wait to be handled.
+
+    Live, hardly any wait, and each is to be seen soon. The more are waiting, the more a transaction's
+    own cost matters and the less its age does: catching up, a batch is committed when it is full.
+    """
+    return limits.max_age_ms / 1000 * min(1 + backlog / PATIENT_BACKLOG, MOST_PATIENT)
 
 
 @dataclass(slots=True)
@@ -59,6 +74,6 @@ class Batch:
         """Whether nothing more may be added."""
         return len(self.records) >= limits.max_records or self.bytes >= limits.max_bytes
 
-    def due_at(self, limits: BatchSettings) -> float | None:
+    def due_at(self, limits: BatchSettings, backlog: int) -> float | None:
         """The monotonic moment at which it is old enough to commit; None while it is empty."""
-        return None if self.opened_at is None else self.opened_at + limits.max_age_ms / 1000
+        return None if self.opened_at is None else self.opened_at + patience(limits, backlog)

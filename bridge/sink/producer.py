@@ -1,8 +1,8 @@
-"""The one wrapper of the transactional producer, on one worker thread.
+"""The one wrapper of the transactional producer, with a worker thread for all that may block.
 
 Records go to the broker as they come, into the open transaction; `commit` adds the checkpoint and the
 leadership group's offset and commits. While it does, nothing can be produced: what comes meanwhile
-waits in the queue of the worker. A batch is kept until it is committed, so whatever goes wrong, it is
+waits in the next batch. A batch is kept until it is committed, so whatever goes wrong, it is
 written again or found to have been committed, never guessed at:
 
     retry      the same call again, for as long as Kafka is away
@@ -52,24 +52,33 @@ def rest_seconds(failures: int) -> float:
     return min(LONGEST_REST_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
+def give(
+    producer: Producer,
+    record: Record,
+    on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
+) -> None:
+    """Give a record to the client, which copies it. Raises BufferError while the client's queue is full."""
+    producer.produce(
+        record.topic,
+        value=record.value,
+        key=record.key,
+        partition=record.partition,
+        timestamp=record.timestamp,
+        headers=record.headers,
+        on_delivery=on_delivery,
+    )
+
+
 def hand_over(
     producer: Producer,
     record: Record,
     while_full: Callable[[], object],
     on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
 ) -> None:
-    """Give a record to the client; while its queue is full, wait, and call `while_full`, which may raise."""
+    """`give`, but while the client's queue is full, wait, and call `while_full`, which may raise."""
     while True:
         try:
-            producer.produce(
-                record.topic,
-                value=record.value,
-                key=record.key,
-                partition=record.partition,
-                timestamp=record.timestamp,
-                headers=record.headers,
-                on_delivery=on_delivery,
-            )
+            give(producer, record, on_delivery)
             return
         except BufferError:
             producer.poll(0.05)
@@ -129,13 +138,23 @@ class TransactionalWriter:
                 self._face(exception.args[0])
 
     def write(self, batch: Batch) -> None:
-        """Hand to the broker what the batch has gained. A job for `run`; `commit` faces what fails."""
-        if self._producer is None:
+        """Hand to the broker what the batch has gained, as far as the client's queue takes it.
+
+        Called while no job is under way. It does not wait; `commit` faces what fails, and what is left.
+        """
+        producer, records = self._producer, batch.records
+        if producer is None or self._written == len(records):
             return
         try:
-            self._write(batch)
+            self._begin(producer)
+            while self._written < len(records):
+                give(producer, records[self._written])
+                self._written += 1
+        except BufferError:
+            pass
         except KafkaException as exception:
             get().debug("the transaction is in trouble", error=str(exception.args[0]))
+        producer.poll(0)  # the reports of what was delivered, of which nobody wants to know
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         """Commit the batch with the checkpoint that covers it. A job for `run`.
@@ -198,21 +217,18 @@ class TransactionalWriter:
         """There is no open transaction."""
         self._begun, self._written, self._sealed = False, 0, False
 
-    def _write(self, batch: Batch) -> None:
-        producer = self._need()
+    def _begin(self, producer: Producer) -> None:
         if not self._begun:
-            producer.begin_transaction()
+            producer.begin_transaction()  # asks nobody: it opens on the broker with its first record
             self._begun = True
-        records = batch.records
-        while self._written < len(records):
-            hand_over(producer, records[self._written], self._must_own)
-            self._written += 1
-        producer.poll(0)
 
     def _commit(self, batch: Batch) -> None:
         producer = self._need()
         if not self._sealed:
-            self._write(batch)
+            self._begin(producer)
+            while self._written < len(batch.records):
+                hand_over(producer, batch.records[self._written], self._must_own)
+                self._written += 1
             offsets, group = self._leadership.offsets()
             self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
             self._sealed = True

@@ -110,8 +110,13 @@ def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
     try:
         return codec.decode(value)
     except SchemaError as error:
-        place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
-        raise TopologyError(f"{place} was not written by a bridge: {error}") from None
+        raise foreign(message, error) from None
+
+
+def foreign(message: Message, error: SchemaError) -> TopologyError:
+    """The error that says where a record is that cannot be read."""
+    place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+    return TopologyError(f"{place} was not written by a bridge: {error}")
 
 
 class _Passage:

@@ -8,24 +8,22 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge import kafka
-from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.projection import Projection
 from bridge.avro.schemas import Schema
 from bridge.config import Settings
+from bridge.errors import SchemaError
+from bridge.sink.checkpoint import MICROS
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.reading import decode, persist, starts_since
+from bridge.sink.marks import Reach
+from bridge.sink.reading import foreign, persist, starts_since
 from bridge.topics import Topic, Topics
 
 LOOKBACK = 1_000
 """Records from the end of the checkpoint topic at which the search for a feed's own begins."""
+MANY = 1_000_000
+"""Bets to read back, 60 MB of them, from which on it is worth reading twice to know fewer."""
 SAMPLE = Kind.SAMPLE.value.encode()
-VERSION_ONLY: Schema = {
-    "type": "record",
-    "name": "SettledBet",
-    "namespace": "settlement",
-    "fields": [{"name": "settlementVersion", "type": "long"}],
-}
-"""All that the guard needs of a bet beyond its bytes."""
 
 
 class Store:
@@ -37,7 +35,8 @@ class Store:
 
     def __init__(self, settings: Settings, topics: Topics, schema_by_id: Callable[[int], Schema]) -> None:
         self._settings = settings
-        self._versions = Codec(VERSION_ONLY, READ_ONLY, schema_by_id)
+        self._versions = Projection("settlementVersion", schema_by_id)
+        self._settled = Projection("settlementTime", schema_by_id)
         self._topics = topics
 
     def checkpoint(self, give_up: Callable[[], bool]) -> bytes | None:
@@ -66,15 +65,18 @@ class Store:
         return found
 
     def guard(self, since: float, give_up: Callable[[], bool]) -> Guard:
-        """A guard that knows all bets and dead letters received since then, Unix seconds."""
+        """A guard that knows all bets and dead letters published since then, Unix seconds.
+
+        Those that were received since then, but published before, are left out where they are many.
+        """
         guard = Guard()
 
         def take_bet(message: Message) -> None:
             key, value = message.key(), message.value()
             if isinstance(key, bytes) and value is not None:
-                content = fingerprint(value)
-                version = int(decode(self._versions, message, value)["settlementVersion"])
-                guard.publish(key, version, content, _received(message))
+                guard.publish(
+                    key, _read(self._versions, message, value), fingerprint(value), _received(message)
+                )
 
         def take_dead(message: Message) -> None:
             key = message.key()
@@ -84,25 +86,51 @@ class Store:
         def read(admin: AdminClient, consumer: Consumer) -> None:
             nonlocal guard
             guard = Guard()  # a second try begins anew: the order of what it learns matters
-            self._replay(admin, consumer, self._topics.bets, since, take_bet, give_up)
-            self._replay(admin, consumer, self._topics.deadletters, since, take_dead, give_up)
+            starts, ends = _span(admin, consumer, self._topics.bets, since)
+            if sum(max(0, ends[start.partition] - start.offset) for start in starts) > MANY:
+                starts = self._within_reach(consumer, starts, ends, since, give_up)
+            kafka.read_to(consumer, starts, ends, take_bet, give_up)
+            starts, ends = _span(admin, consumer, self._topics.deadletters, since)
+            kafka.read_to(consumer, starts, ends, take_dead, give_up)
 
         persist(self._settings, read, give_up)
         return guard
 
-    def _replay(
+    def _within_reach(
         self,
-        admin: AdminClient,
         consumer: Consumer,
-        topic: Topic,
+        starts: list[TopicPartition],
+        ends: list[int],
         since: float,
-        take: Callable[[Message], None],
         give_up: Callable[[], bool],
-    ) -> None:
-        count = kafka.partition_count(admin, topic.name)
-        ends = kafka.end_offsets(admin, topic.name, count)
-        starts = starts_since(consumer, topic.name, since, ends)
-        kafka.read_to(consumer, starts, ends, take, give_up)
+    ) -> list[TopicPartition]:
+        """Where to begin instead of at `starts`, behind what no replay can bring back any more."""
+        reach = Reach(since)
+
+        def look(message: Message) -> None:
+            value = message.value()
+            if value is not None:
+                settled_at = _read(self._settled, message, value) / MICROS
+                reach.read(message.partition() or 0, message.offset() or 0, _received(message), settled_at)
+
+        kafka.read_to(consumer, starts, ends, look, give_up)
+        return [TopicPartition(s.topic, s.partition, reach.starts.get(s.partition, s.offset)) for s in starts]
+
+
+def _span(
+    admin: AdminClient, consumer: Consumer, topic: Topic, since: float
+) -> tuple[list[TopicPartition], list[int]]:
+    """Where what was received since then begins, and where the topic ends."""
+    ends = kafka.end_offsets(admin, topic.name, kafka.partition_count(admin, topic.name))
+    return starts_since(consumer, topic.name, since, ends), ends
+
+
+def _read(projection: Projection, message: Message, value: bytes) -> int:
+    """A number of the record. Raises TopologyError, with the place, when it is no such record."""
+    try:
+        return projection.read(value)
+    except SchemaError as error:
+        raise foreign(message, error) from None
 
 
 def _received(message: Message) -> float:

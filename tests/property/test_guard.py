@@ -21,6 +21,8 @@ from bridge.sink.guard import Guard, Rewrite, Verdict
 
 KEY = b"bet"
 SCHEMAS = [b"\0\0\0\1", b"\0\0\0\2"]
+A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
+"""Hashes of contents."""
 Message = tuple[int, bytes]
 
 
@@ -28,9 +30,7 @@ Message = tuple[int, bytes]
 def sequences(draw: st.DrawFn) -> list[Message]:
     """A bet as the provider sends it."""
     steps = draw(
-        st.lists(
-            st.tuples(st.sampled_from([0, 0, 0, 1, 2]), st.sampled_from([b"a", b"b", b"c"])), max_size=12
-        )
+        st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2]), st.sampled_from([A, B, C])), max_size=12)
     )
     version, found = 1, []
     for rise, content in steps:

@@ -8,10 +8,14 @@ import pytest
 
 from tests.repo.source import MODULES, imports, outside
 
-LEAVES = ["__init__", "errors", "model", "log", "config", "config.sections", "instant", "text"]
+LEAVES = ["__init__", "errors", "model", "scalars", "log", "config", "config.sections", "instant", "text"]
 CORES = [
     "avro.schemas",
     "avro.codec",
+    "avro.encoder",
+    "avro.misfit",
+    "avro.layout",
+    "avro.projection",
     "avro.compatibility",
     "avro.check",
     "convert",
@@ -27,6 +31,8 @@ CORES = [
     "sink.deadletter",
     "sink.gap",
     "sink.guard",
+    "sink.marks",
+    "sink.table",
     "snapshots.collected",
     "snapshots.coverage",
     "snapshots.difference",

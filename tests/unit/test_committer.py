@@ -143,14 +143,13 @@ def test_a_job_gives_back_its_result() -> None:
     on_bench(story)
 
 
-def test_what_a_batch_has_gained_is_handed_over_without_waiting() -> None:
+def test_what_a_batch_has_gained_is_handed_over_at_once() -> None:
     """And without being taken for a commit."""
 
     async def story(bench: Bench) -> None:
         batch = Batch()
         bench.committer.hand_over(batch)
         assert not bench.committer.busy
-        await asyncio.sleep(1.5)
         assert bench.writer.written == [batch]
 
     on_bench(story)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bridge.feed.events import Received
@@ -77,11 +79,33 @@ def test_a_commit_is_due_when_the_batch_is_old_enough() -> None:
     async def story(desk: Desk) -> None:
         desk.status.become(State.LIVE)
         await desk.journal.commit()
-        assert desk.journal.due_at() is None
+        assert desk.journal.due_at(0) is None
         receive(desk, 1)
-        assert desk.journal.due_at() == 0.02
-        desk.journal.commit_if_due()
+        assert desk.journal.due_at(0) == 0.02
+        desk.journal.go_on(0)
         assert desk.kafka.transactions == 1
+
+    at_desk(story)
+
+
+def test_while_messages_wait_a_batch_may_grow() -> None:
+    """Until it is full, or has waited long enough for all that; the broker has its records already."""
+
+    async def story(desk: Desk) -> None:
+        desk.status.become(State.CATCHING_UP)
+        await desk.journal.commit()
+        receive(desk, 10)
+        await asyncio.sleep(0.9)
+        desk.journal.go_on(5_000)
+        assert desk.kafka.transactions == 1
+        assert len(desk.kafka.handed_over) == 10
+        await asyncio.sleep(0.2)
+        desk.journal.go_on(5_000)
+        assert desk.kafka.transactions == 2
+        await desk.committer.finish()
+        receive(desk, 5_010)  # of which the first ten are known
+        desk.journal.go_on(5_000)
+        assert desk.kafka.transactions == 3
 
     at_desk(story)
 
@@ -92,11 +116,11 @@ def test_a_new_state_is_due_at_once() -> None:
     async def story(desk: Desk) -> None:
         await desk.journal.commit()
         desk.status.become(State.HALF_OPEN)
-        assert desk.journal.due_at() == 0.0
-        desk.journal.commit_if_due()
+        assert desk.journal.due_at(0) == 0.0
+        desk.journal.go_on(0)
         await desk.committer.finish()
         assert desk.kafka.checkpoints[-1].state is State.HALF_OPEN
-        assert desk.journal.due_at() is None
+        assert desk.journal.due_at(0) is None
 
     at_desk(story)
 
@@ -108,13 +132,13 @@ def test_nothing_is_due_while_a_commit_is_under_way() -> None:
         desk.kafka.away(10)
         desk.status.become(State.LIVE)
         receive(desk, 1)
-        desk.journal.commit_if_due()
+        desk.journal.go_on(0)
         receive(desk, 1)
-        assert desk.journal.due_at() is None
-        desk.journal.commit_if_due()
+        assert desk.journal.due_at(0) is None
+        desk.journal.go_on(0)
         assert desk.journal.committed is None
         await desk.committer.finish()
-        desk.journal.commit_if_due()
+        desk.journal.go_on(0)
         assert desk.journal.committed is not None
         assert desk.journal.committed.counters.received == 1
 

@@ -14,21 +14,22 @@ from itertools import dropwhile
 from typing import TypeVar
 from zlib import crc32
 
-from bridge.avro.codec import READ_ONLY, Codec, Codecs
+from bridge.avro.codec import Codec, Codecs
+from bridge.avro.projection import Projection
 from bridge.avro.schemas import load
 from bridge.ports import GiveUp
 from bridge.sink.batch import Batch, Record
 from bridge.sink.checkpoint import Checkpoint
 from bridge.sink.gap import Gap
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.store import SAMPLE, VERSION_ONLY
+from bridge.sink.store import SAMPLE
 from bridge.topics import Topics
 
 T = TypeVar("T")
 
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = Codec(VERSION_ONLY, READ_ONLY, lambda _: load("settled-bet"))
+_VERSIONS = Projection("settlementVersion", lambda _: load("settled-bet"))
 
 
 class Kafka:
@@ -38,6 +39,8 @@ class Kafka:
         self.topics = topics
         self.deaf = False
         self.transactions = 0
+        self.handed_over: list[Record] = []
+        """Of the batch in hand."""
         self._log: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
         self._jobs: deque[Callable[[], None]] = deque()
         self._back_at = 0.0
@@ -89,7 +92,7 @@ class Kafka:
         """Restored as `bridge.sink.store` does it, from the first record of a partition that is as young."""
         guard = Guard()
         for record in self._since(self.topics.bets.name, since):
-            version = int(_VERSIONS.decode(record.content)["settlementVersion"])
+            version = _VERSIONS.read(record.content)
             guard.publish(record.key or b"", version, fingerprint(record.content), record.timestamp / 1000)
         for record in self._since(self.topics.deadletters.name, since):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
@@ -129,6 +132,7 @@ class MemoryWriter:
 
     def write(self, batch: Batch) -> None:
         """What is not committed cannot be read: nothing happens yet."""
+        self._kafka.handed_over = list(batch.records)
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         """All of it or nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.config import BatchSettings
-from bridge.sink.batch import OVERHEAD_BYTES, Batch, Record
+from bridge.sink.batch import MOST_PATIENT, OVERHEAD_BYTES, PATIENT_BACKLOG, Batch, Record, patience
 
 LIMITS = BatchSettings(max_records=3, max_bytes=1000, max_age_ms=20)
 
@@ -34,10 +34,10 @@ def test_a_batch_is_full_by_bytes() -> None:
 def test_a_batch_is_due_by_the_age_of_its_first_message() -> None:
     """Later ones do not put it off, and an empty one is never due."""
     batch = Batch()
-    assert batch.due_at(LIMITS) is None
+    assert batch.due_at(LIMITS, 0) is None
     batch.touch(now=100.0)
     batch.touch(now=100.015)
-    assert batch.due_at(LIMITS) == 100.02
+    assert batch.due_at(LIMITS, 0) == 100.02
 
 
 def test_a_message_without_a_record_counts() -> None:
@@ -45,7 +45,7 @@ def test_a_message_without_a_record_counts() -> None:
     batch = Batch()
     batch.touch(now=1.0)
     assert (batch.messages, batch.records, batch.bytes) == (1, [], 0)
-    assert batch.due_at(LIMITS) is not None
+    assert batch.due_at(LIMITS, 0) is not None
 
 
 def test_records_keep_their_order() -> None:
@@ -54,3 +54,20 @@ def test_records_keep_their_order() -> None:
     for size in (3, 1, 2):
         batch.add(record(size))
     assert [len(r.value or b"") for r in batch.records] == [3, 1, 2]
+
+
+def test_patience_grows_with_what_waits() -> None:
+    """From the setting, while nothing does, to a bound, in proportion."""
+    assert patience(LIMITS, 0) == 0.02
+    assert patience(LIMITS, PATIENT_BACKLOG) == 0.04
+    assert patience(LIMITS, 10_000_000) == 0.02 * MOST_PATIENT
+    grows = [patience(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
+    assert grows == sorted(grows)
+
+
+def test_a_batch_that_waited_for_others_is_due_when_there_are_none_left() -> None:
+    """Its age counts from its first message, whatever was waiting meanwhile."""
+    batch = Batch()
+    batch.touch(now=100.0)
+    assert batch.due_at(LIMITS, 1_000) == 100.0 + patience(LIMITS, 1_000)
+    assert batch.due_at(LIMITS, 0) == 100.02

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from hashlib import blake2b
 
 import pytest
@@ -205,47 +204,3 @@ def test_a_correction_of_what_was_known_leaves_it_known_and_a_new_version_does_n
     assert guard.knew(KEY)
     assert offer(guard, A, version=2) == [NEW]
     assert not guard.knew(KEY)
-
-
-def test_what_is_old_is_evicted_and_nothing_younger() -> None:
-    """What was published at the very moment to keep from stays."""
-    guard = Guard()
-    for at in range(10):
-        guard.publish(b"bet %d" % at, 1, A, at=at)
-        guard.bury(b"letter %d" % at, at=at)
-    guard.evict(keep_from=7)
-    assert len(guard) == 6
-    assert guard.judge(b"bet 6", 1, A, unfit, replaying=True) is NEW
-    assert guard.judge(b"bet 7", 1, A, unfit, replaying=True) is DUPLICATE
-    assert guard.buried_at(b"letter 7") == 7
-    assert guard.buried_at(b"letter 6") is None
-
-
-def test_a_bet_that_is_settled_again_is_young_again() -> None:
-    """Another version or another content, and a dead letter that came again, count from the last time."""
-    guard = Guard()
-    for key in (b"version", b"content", b"neither"):
-        guard.publish(key, 1, A, at=0)
-    guard.bury(A, at=0)
-    guard.bury(B, at=0)
-    guard.publish(b"version", 2, A, at=5)
-    guard.publish(b"content", 1, B, at=5)
-    guard.bury(A, at=5)
-    guard.evict(keep_from=5)
-    assert len(guard) == 3
-    assert guard.judge(b"neither", 1, A, unfit, replaying=True) is NEW
-    guard.evict(keep_from=5.001)
-    assert len(guard) == 0
-
-
-def test_a_bet_takes_the_memory_that_the_docstring_says() -> None:
-    """About 450 bytes; 700 is the limit that sizing may rely on."""
-    count = 20_000
-    guard = Guard()
-    tracemalloc.start()
-    before, _ = tracemalloc.get_traced_memory()
-    for n in range(count):
-        guard.publish(b"01234567-89ab-cdef-0123-%012d" % n, 1, fingerprint(b"%d" % n), at=float(n))
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert 300 < (after - before) / count < 700

@@ -89,7 +89,7 @@ def test_whatever_fails_the_batch_is_committed_once(
     writer.run(writer.open).result(10)
     topic.faults = faults
     made = batch()
-    writer.run(lambda: writer.write(made))
+    writer.write(made)
     writer.run(lambda: writer.commit(made, CHECKPOINT)).result(20)
     assert topic.committed == WHOLE
     following = Batch()
@@ -164,6 +164,31 @@ def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: Transact
     topic.faults = {"produce": [full, full]}
     writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
     assert topic.committed == WHOLE
+
+
+def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
+    topic: Topic, writer: TransactionalWriter
+) -> None:
+    """Handing over never waits: it is called on the event loop."""
+
+    def full(_: FakeProducer) -> None:
+        raise BufferError
+
+    writer.run(writer.open).result(10)
+    topic.faults, topic.calls = {"produce": [lambda _: None, full]}, []
+    made = batch()
+    writer.write(made)
+    assert topic.calls == ["begin", "produce", "produce"]
+    writer.run(lambda: writer.commit(made, CHECKPOINT)).result(10)
+    assert topic.committed == WHOLE
+
+
+def test_nothing_is_begun_for_nothing(topic: Topic, writer: TransactionalWriter) -> None:
+    """An empty batch, or one that is handed over already, asks for nothing."""
+    writer.run(writer.open).result(10)
+    topic.calls = []
+    writer.write(Batch())
+    assert topic.calls == []
 
 
 def test_closed_writers_leave_no_thread(topic: Topic, owner: Owner) -> None:

@@ -1,0 +1,76 @@
+"""What the guard is told of the topics at a start."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from bridge import kafka, topics
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.sink import store
+from bridge.sink.checkpoint import MICROS
+from bridge.sink.guard import Verdict, fingerprint
+from tests.harness import Place
+from tests.integration.publishing import settings_of
+
+HOUR = 3600
+COUNT = 12_000
+"""Bets published in a row, one every ten seconds."""
+BET = {
+    "betSettlement": "Win",
+    "payoutMultiplier": 1.0,
+    "isCancelled": False,
+    "selections": None,
+    "isRejected": False,
+    "payout": 1.0,
+    "partialRefund": 0.0,
+    "amount": None,
+}
+
+
+@pytest.mark.parametrize("many", [COUNT, COUNT - 1])
+def test_a_guard_is_restored_from_the_topic(place: Place, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the bets received since are many, without those that were published long before."""
+    monkeypatch.setattr(store, "MANY", many)
+    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    declared = topics.declare(settings)
+    admin = kafka.admin(settings.kafka)
+    topics.apply(admin, topics.plan(admin, declared), replication_factor=None)
+    codec = Codec(load("settled-bet"), 7)
+    now = time.time()
+    begin = now - COUNT * 10 - HOUR
+    values = [
+        codec.encode(
+            {
+                "betId": f"b{n}",
+                "settlementTime": int((begin + 10 * n) * MICROS),
+                "settlementVersion": n,
+                **BET,
+            }
+        )
+        for n in range(COUNT)
+    ]
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "linger.ms": 5})
+    for n, value in enumerate(values):
+        producer.produce(declared.bets.name, value, b"b%d" % n, n % 2, timestamp=int(now * 1000))
+    producer.produce(declared.deadletters.name, b"{", b"letter", timestamp=int(now * 1000))
+    assert producer.flush(30) == 0
+
+    last = COUNT - 1
+    guard = store.Store(settings, declared, lambda _: load("settled-bet")).guard(
+        begin + 10 * last - 60, lambda: False
+    )
+    guard.connected()
+
+    def knows(n: int) -> bool:
+        content = fingerprint(values[n])
+        return guard.judge(b"b%d" % n, n, content, lambda _: None, replaying=True) is Verdict.DUPLICATE
+
+    within_reach = [n for n in range(COUNT) if n >= last - HOUR // 10]
+    assert [n for n in within_reach if not knows(n)] == []
+    assert guard.buried_at(b"letter") == pytest.approx(now, abs=0.01)
+    # Of each partition, the blocks that show how far the feed was, and the hour after them.
+    assert len(guard) == (COUNT + 1 if many == COUNT else 2 * 1_000 + 2_000 + 1)

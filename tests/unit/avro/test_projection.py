@@ -1,0 +1,253 @@
+"""One number of a record, without decoding the rest of it."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from fastavro import parse_schema, schemaless_writer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.avro.codec import Codec
+from bridge.avro.projection import Projection
+from bridge.avro.schemas import load
+from bridge.errors import SchemaError
+
+HEADER = b"\0\0\0\0\7"
+LONGS = st.integers(-(2**63), 2**63 - 1)
+Typed = tuple[Any, st.SearchStrategy[Any]]
+"""A type and what fits it."""
+
+SIMPLE: list[Typed] = [
+    ("null", st.none()),
+    ("boolean", st.booleans()),
+    ("int", st.integers(-(2**31), 2**31 - 1)),
+    ("long", LONGS),
+    ({"type": "long", "logicalType": "timestamp-micros", "unit": "µs"}, LONGS),
+    ("float", st.floats(width=32)),
+    ("double", st.floats()),
+    ("string", st.text(max_size=200)),
+    ("bytes", st.binary(max_size=200)),
+    ({"type": "bytes", "logicalType": "unknown"}, st.binary()),
+    ("Suit", st.sampled_from(["hearts", "spades"])),
+    ("Hash", st.binary(min_size=16, max_size=16)),
+    ("Pair", st.fixed_dictionaries({"left": st.booleans(), "right": st.floats()})),
+]
+DEFINITIONS = [
+    {"name": "e", "type": {"type": "enum", "name": "Suit", "symbols": ["hearts", "spades"]}},
+    {"name": "h", "type": {"type": "fixed", "name": "Hash", "size": 16}},
+    {
+        "name": "p",
+        "type": {
+            "type": "record",
+            "name": "Pair",
+            "fields": [{"name": "left", "type": "boolean"}, {"name": "right", "type": "double"}],
+        },
+    },
+]
+DEFINED: dict[str, Any] = {"e": "spades", "h": bytes(16), "p": {"left": True, "right": 1.0}}
+
+
+def wrapped(inner: Typed) -> st.SearchStrategy[Typed]:
+    """An array, a map, a nullable and a record of it."""
+    schema, data = inner
+    options: list[Typed] = [
+        ({"type": "array", "items": schema}, st.lists(data, max_size=70)),
+        ({"type": "map", "values": schema}, st.dictionaries(st.text(max_size=3), data)),
+    ]
+    if schema != "null" and not isinstance(schema, list):
+        options.append((["null", schema], st.none() | data))
+    return st.sampled_from(options) | st.uuids().map(
+        lambda name: (
+            {"type": "record", "name": f"R{name.hex}", "fields": [{"name": "only", "type": schema}]},
+            st.fixed_dictionaries({"only": data}),
+        )
+    )
+
+
+TYPES = st.recursive(st.sampled_from(SIMPLE), lambda inner: inner.flatmap(wrapped), max_leaves=3)
+
+
+def record(*fields: dict[str, Any]) -> dict[str, Any]:
+    """A schema."""
+    return {"type": "record", "name": "R", "namespace": "a.b", "fields": [*fields]}
+
+
+def written(schema: dict[str, Any], datum: dict[str, Any]) -> bytes:
+    """A record in wire format, by fastavro."""
+    out = io.BytesIO()
+    schemaless_writer(out, parse_schema(schema), datum)
+    return HEADER + out.getvalue()
+
+
+def read(schema: dict[str, Any], data: bytes, field: str = "n") -> int:
+    """The field's number."""
+    return Projection(field, lambda _: schema).read(data)
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data(), types=st.lists(TYPES, max_size=3), place=st.integers(0, 3), number=LONGS)
+def test_the_number_is_found_among_fields_of_any_type(
+    data: st.DataObject, types: list[Typed], place: int, number: int
+) -> None:
+    """As fastavro wrote it, wherever it stands."""
+    fields = [{"name": f"f{n}", "type": schema} for n, (schema, _) in enumerate(types)]
+    datum = {f"f{n}": data.draw(values) for n, (_, values) in enumerate(types)}
+    place = min(place, len(fields))
+    schema = record(*DEFINITIONS, *fields[:place], {"name": "n", "type": "long"}, *fields[place:])
+    body = written(schema, DEFINED | datum | {"n": number})
+    assert read(schema, body) == number
+
+
+@settings(deadline=None, max_examples=300)
+@given(junk=st.binary(max_size=400), cut=st.integers(0, 60))
+def test_garbage_is_told(junk: bytes, cut: int) -> None:
+    """Whatever the bytes are, there is a number or a SchemaError, and that soon."""
+    schema = load("settled-bet")
+    for data in (HEADER + junk, HEADER + b"\x02a" + junk, junk[:cut]):
+        with suppress(SchemaError):
+            assert isinstance(read(schema, data, "settlementVersion"), int)
+
+
+BET = {
+    "betId": "a",
+    "betSettlement": "Win",
+    "payoutMultiplier": 1.0,
+    "isCancelled": False,
+    "selections": None,
+    "isRejected": False,
+    "settlementTime": 2**50,
+    "payout": 1.0,
+    "partialRefund": 0.0,
+    "settlementVersion": 300,
+    "amount": None,
+}
+
+
+def test_a_record_of_the_bridge_is_read() -> None:
+    """With its own schema; every cut of it, and every byte too many, is told."""
+    whole = Codec(load("settled-bet"), 7).encode(BET)
+    assert read(load("settled-bet"), whole, "settlementVersion") == 300
+    assert read(load("settled-bet"), whole, "settlementTime") == 2**50
+    for cut in range(len(whole)):
+        with pytest.raises(SchemaError):
+            read(load("settled-bet"), whole[:cut], "settlementVersion")
+    with pytest.raises(SchemaError, match="1 bytes too many"):
+        read(load("settled-bet"), whole + b"\0", "settlementVersion")
+
+
+def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
+    """Which is asked for once."""
+    asked = []
+
+    def by_id(schema_id: int) -> dict[str, Any]:
+        asked.append(schema_id)
+        before = [{"name": "s", "type": "string"}] if schema_id == 8 else []
+        return record(*before, {"name": "n", "type": "int"})
+
+    projection = Projection("n", by_id)
+    assert [projection.read(HEADER + b"\x06") for _ in range(2)] == [3, 3]
+    assert [projection.read(b"\0\0\0\0\x08\x02a\x08") for _ in range(2)] == [4, 4]
+    assert asked == [7, 8]
+
+
+@pytest.mark.parametrize("items", ["string", {"type": "record", "name": "P", "fields": []}, "double"])
+@pytest.mark.parametrize("kind", ["items", "values"])
+def test_a_block_that_says_how_long_it_is_is_stepped_over(items: Any, kind: str) -> None:
+    """A writer may give a negative count and the size in bytes; blocks with and without may follow."""
+    of = {"type": "array" if kind == "items" else "map", kind: items}
+    schema = record({"name": "a", "type": of}, {"name": "n", "type": "long"})
+    one = {"string": b"\x02x", "double": bytes(8)}.get(str(items), b"")
+    item = one if kind == "items" else b"\x02k" + one
+    sized = b"\x03" + bytes([4 * len(item)]) + item * 2
+    assert read(schema, HEADER + sized + b"\x02" + item + sized + b"\0" + b"\x0e") == 7
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x01" + b"\x02",  # a string of −1 bytes
+        b"\x02",  # none of its one byte
+        b"\xff" * 9 + b"\x01",  # −2^63 bytes
+        b"\xfe" + b"\xff" * 8 + b"\x01" + b"\x02",  # 2^63 − 1 bytes
+        b"\xff" * 50,
+        b"\x02a" + b"\xff" * 9 + b"\x02",  # a number of 65 bits
+        b"\x02a" + b"\xff" * 10 + b"\x01",
+        b"\x02a" + b"\xff" * 9 + b"\x81",
+    ],
+)
+def test_a_length_or_number_that_cannot_be_is_told(body: bytes) -> None:
+    """None of them is followed out of the record."""
+    schema = record({"name": "s", "type": "string"}, {"name": "n", "type": "long"})
+    with pytest.raises(SchemaError):
+        read(schema, HEADER + body)
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 8_191, 8_192])
+def test_a_string_of_any_length_is_stepped_over(length: int) -> None:
+    """The length takes one byte up to 63, then two, then three."""
+    schema = record({"name": "s", "type": "string"}, {"name": "n", "type": "long"})
+    assert read(schema, written(schema, {"s": "x" * length, "n": -5})) == -5
+
+
+def test_a_record_that_lacks_the_end_of_its_last_field_is_told() -> None:
+    """Although nothing comes after it that could be missed."""
+    schema = record({"name": "n", "type": "long"}, {"name": "s", "type": "string"})
+    with pytest.raises(SchemaError, match="ends too early"):
+        read(schema, HEADER + b"\x02\x06ab")
+
+
+def test_a_block_of_a_size_below_zero_is_told() -> None:
+    """Nothing is read twice."""
+    schema = record({"name": "a", "type": {"type": "array", "items": "long"}}, {"name": "n", "type": "long"})
+    with pytest.raises(SchemaError, match="below zero"):
+        read(schema, HEADER + b"\x02\x02\x01\x01\x02\x02\x00\x02")
+
+
+@pytest.mark.parametrize("body", [b"\x04\x02", b"\x01\x02", b"\x03\x02\x02"])
+def test_a_branch_that_a_union_does_not_have_is_told(body: bytes) -> None:
+    """Neither one too many nor one below zero."""
+    schema = record({"name": "u", "type": ["null", "boolean"]}, {"name": "n", "type": "long"})
+    with pytest.raises(SchemaError):
+        read(schema, HEADER + body)
+
+
+def test_a_union_of_many_branches_is_read() -> None:
+    """Also where the branch takes two bytes."""
+    fixed = [{"type": "fixed", "name": f"F{n}", "size": n} for n in range(1, 100)]
+    schema = record({"name": "u", "type": fixed}, {"name": "n", "type": "long"})
+    assert read(schema, HEADER + b"\x80\x01" + bytes(65) + b"\x02") == 1
+
+
+def test_items_without_a_byte_cost_nothing_however_many_there_are() -> None:
+    """A count of 2^62 of them is a number like any other."""
+    schema = record({"name": "a", "type": {"type": "array", "items": "null"}}, {"name": "n", "type": "long"})
+    assert read(schema, HEADER + b"\x80" * 8 + b"\x80\x01" + b"\0" + b"\x02") == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        (record({"name": "m", "type": "long"}), "has no n"),
+        (record({"name": "n", "type": "string"}), "has no n"),
+        (record({"name": "n", "type": ["null", "long"]}), "has no n"),
+        (record({"name": "n", "type": {"type": "enum", "name": "E", "symbols": ["A"]}}), "has no n"),
+        (record({"name": "r", "type": ["null", "R"]}, {"name": "n", "type": "long"}), "contains itself"),
+        (record({"name": "r", "type": "Missing"}, {"name": "n", "type": "long"}), "Missing"),
+        ({"type": "string"}, "fields"),
+        ({"type": {"type": "int"}}, "cannot be used"),
+    ],
+)
+def test_a_schema_of_which_the_number_cannot_be_read_is_told(schema: dict[str, Any], named: str) -> None:
+    """Where it lacks the field, has another type for it, contains itself, or is none."""
+    with pytest.raises(SchemaError, match=named):
+        read(schema, HEADER + b"\x02")
+
+
+def test_what_is_not_in_wire_format_is_told() -> None:
+    """It has no id of a schema."""
+    with pytest.raises(SchemaError, match="wire format"):
+        read(record({"name": "n", "type": "long"}), b"\1\0\0\0\7\2")
