@@ -6,16 +6,22 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
 QUIX   := $(VENV)/quix-join
+PEERS  := $(VENV)/bench
+# The modules that setup.py compiles: a compiled form that is older than its source would hide it.
+COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
+
+# In front of a command: it, and its children, run what is compiled as plain Python.
+PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quix-join test test-unit chaos mutants check lock clean
+.PHONY: help setup demo quix-join test test-unit bench bench-check chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
 
-$(STAMP): pyproject.toml requirements/dev.txt
+$(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
@@ -24,6 +30,8 @@ $(STAMP): pyproject.toml requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
+		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower")'
 	@touch $@
 
 demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
@@ -38,11 +46,26 @@ $(QUIX)/.set-up: examples/quix-join/requirements.txt
 	@$(QUIX)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-test: setup ## all tests, on a real Kafka and a real registry; JOBS=1 runs one at a time
+test: setup ## all tests, on a real Kafka and a real registry, the cheap ones also uncompiled; JOBS=1 runs one at a time
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	@echo "again with what is compiled as plain Python"
+	@$(PLAIN) $(BIN)/python -m pytest -n $(JOBS) tests/unit tests/property tests/virtual \
+		--ignore=tests/unit/simulator --ignore=tests/unit/dev $(ARGS)
 
 test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest tests/unit tests/property tests/repo tests/virtual $(ARGS)
+
+bench: setup $(PEERS)/.set-up ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
+	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES))
+
+bench-check: setup ## has a ratio fallen by more than a fifth? minutes; BASELINE=write stores what is measured
+	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)
+
+$(PEERS)/.set-up: benchmarks/requirements.txt
+	@echo "setting up $(PEERS), about 140 MB" >&2
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
 	@$(BIN)/python -m pytest -s tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
@@ -50,7 +73,7 @@ chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES,
 mutants: setup ## break limits, position and guard in some 600 ways that a test must notice; minutes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutation.txt
 	@rm -rf mutants
-	@nice -n 10 $(BIN)/mutmut run
+	@$(PLAIN) nice -n 10 $(BIN)/mutmut run
 	@$(BIN)/mutmut results
 	@$(BIN)/mutmut export-cicd-stats
 	@$(BIN)/python -c 'import json; s = json.load(open("mutants/mutmut-cicd-stats.json")); \
@@ -68,6 +91,8 @@ lock: setup ## write the requirement files anew, with hashes and without address
 		--no-emit-index-url --no-annotate --no-header --extra dev --group test -o requirements/dev.txt $(UPGRADE)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/runtime.txt $(UPGRADE)
+	@$(BIN)/uv pip compile --group build --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/build.txt $(UPGRADE)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --group mutation \
 		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
@@ -76,5 +101,6 @@ lock: setup ## write the requirement files anew, with hashes and without address
 
 clean: ## stop the embedded Kafka and remove everything that make has made here
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf $(VENV) .bridge-dev build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf $(VENV) .bridge-dev build dist *.egg-info *.so .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.read import SchemaResolutionError
 
+from bridge.avro.encoder import Encoder, UnknownSchema
+from bridge.avro.misfit import misfit
 from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
 
@@ -37,22 +39,41 @@ class Codec:
     ) -> None:
         self.schema_id: Final = schema_id
         self._name = schema["name"]
-        self._schema = parse_schema(_without_logical_types(schema))
+        self._named: dict[str, Any] = {}
+        self._schema = parse_schema(_without_logical_types(schema), self._named)
         self._header = _HEADER.pack(_MAGIC, schema_id)
+        self._encode: Callable[[object], bytes]
+        try:
+            self._encode = Encoder(self._schema, self._header).encode
+        except UnknownSchema:
+            self._encode = self._encode_by_fastavro
         self._schema_by_id = schema_by_id
         self._writers: dict[int, Any] = {schema_id: self._schema}
 
     def encode(self, datum: Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises SchemaError when the datum does not fit the schema.
+        """The record's bytes. Raises SchemaError, with the field's path, for a datum that does not fit.
 
         A field that the schema does not have is left out, so that a newer datum can be compared with a
         record of an older schema.
         """
+        try:
+            return self._encode(datum)
+        except (ValueError, OverflowError):
+            return self._encode_by_fastavro(datum)
+
+    def _encode_by_fastavro(self, datum: object) -> bytes:
+        """For what the encoder does not know, a schema or a datum of unusual types, and for what is wrong.
+
+        Stricter than fastavro alone, which would write "no" as True: see `bridge.avro.misfit`. And a tuple
+        is an array, never a hint at a branch of a union.
+        """
         out = io.BytesIO(self._header)
         out.seek(_HEADER.size)
         try:
-            schemaless_writer(out, self._schema, datum)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            if why := misfit(self._schema, self._named, datum):
+                raise SchemaError(f"not a {self._name}: {why}")
+            schemaless_writer(out, self._schema, datum, disable_tuple_notation=True)
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
             raise SchemaError(f"not a {self._name}: {error}") from error
         return out.getvalue()
 

@@ -37,6 +37,7 @@ _BOTH = ("kafka.bootstrap_servers", "registry.url")
 CHECKS = (
     Check("settings", feed.settings_told),
     Check("secrets", feed.secrets_readable),
+    Check("compiled", feed.hot_path_compiled),
     Check("kafka", cluster.brokers_answer, _KAFKA),
     Check("topics", cluster.topics_match, _KAFKA, ("kafka",)),
     Check("rights", cluster.rights_suffice, _KAFKA, ("kafka",)),

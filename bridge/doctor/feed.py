@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from bridge import instant, kafka, topics
+from bridge.avro.encoder import compiled
 from bridge.config import Settings, env_name
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import SettingsError
@@ -34,6 +35,19 @@ def settings_told(settings: Settings) -> Finding:
     ]
     settings.need(*NEEDED)
     return Finding(Outcome.OK, f"set: {', '.join(names)}")
+
+
+def hot_path_compiled(settings: Settings) -> Finding:
+    """Whether the modules that run for every message are compiled."""
+    return judged_form(compiled())
+
+
+def judged_form(is_compiled: bool) -> Finding:
+    """What is to be said of the form in which the hot modules run."""
+    if is_compiled:
+        return Finding(Outcome.OK, "the hot path is")
+    advice = "Install it where there are a C compiler and Python's headers, or a wheel that was built there."
+    return Finding(Outcome.WARN, "the hot path runs as plain Python: the same, more slowly", advice)
 
 
 def secrets_readable(settings: Settings) -> Finding:

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from bridge import __version__
+from bridge.avro.encoder import compiled
 
 ROOT = Path(__file__).parents[2]
+FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 
-def test_the_wheel_stands_alone(tmp_path: Path) -> None:
-    """In an empty environment, outside the checkout, it checks its schemas and knows its version."""
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A clone of the checkout, without what was built there."""
+    subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(tmp_path / "source")], check=True)
+    return tmp_path / "source"
+
+
+def built(source: Path, **environment: str) -> tuple[Path, list[str]]:
+    """A wheel of the source, and the names of the files in it."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    source = tmp_path / "source"
-    subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(source)], check=True)
-    subprocess.run([*build, "--wheel-dir", str(tmp_path), str(source)], check=True)
-    [wheel] = tmp_path.glob("*.whl")
+    subprocess.run(
+        [*build, "--wheel-dir", str(source.parent), str(source)], env=os.environ | environment, check=True
+    )
+    [wheel] = source.parent.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
+        return wheel, archive.namelist()
+
+
+def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
+    """In an empty environment, outside the checkout: it checks its schemas, it is compiled."""
+    wheel, names = built(source)
     assert "bridge/py.typed" in names
     assert "bridge/schemas/history/settled-bet/v1.avsc" in names
     assert not [name for name in names if name.startswith("tests/")]
@@ -37,11 +54,12 @@ def test_the_wheel_stands_alone(tmp_path: Path) -> None:
     outside.mkdir()
     command = str(environment / "bin" / "bridge")
     for arguments, said in (
-        (["--version"], f"settlement-bridge {__version__}"),
-        (["schemas", "check"], "all schemas are well"),
-        (["run", "--help"], "Own the feed"),
+        ([command, "--version"], f"settlement-bridge {__version__}"),
+        ([command, "schemas", "check"], "all schemas are well"),
+        ([command, "run", "--help"], "Own the feed"),
+        ([str(python), "-c", FORM], str(compiled())),  # as in the checkout, by the same compiler or none
     ):
-        ran = subprocess.run([command, *arguments], cwd=outside, capture_output=True, text=True, check=False)
+        ran = subprocess.run(arguments, cwd=outside, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
         assert said in ran.stdout
     missing = subprocess.run(
@@ -49,3 +67,22 @@ def test_the_wheel_stands_alone(tmp_path: Path) -> None:
     )
     assert missing.returncode == 7
     assert "pip install 'settlement-bridge[dev]'" in missing.stderr
+
+
+def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path) -> None:
+    """With nothing compiled in the wheel, though it fails only for what the compiled modules share."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *__native*) exit 1;; esac\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    wheel, names = built(source, CC=str(compiler))
+    assert "bridge/avro/encoder.py" in names
+    assert not [name for name in names if name.endswith(".so")]
+    ran = subprocess.run(
+        [sys.executable, "-c", FORM],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout == "False\n", ran.stderr

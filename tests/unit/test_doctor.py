@@ -10,6 +10,7 @@ from typing import Any, Never
 
 import pytest
 
+from bridge.avro.encoder import compiled
 from bridge.avro.registry import Standing
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import CHECKS, Check, cluster, examine, feed
@@ -167,6 +168,14 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
 def test_no_secret_is_needed_by_default() -> None:
     """And none is looked for."""
     assert feed.secrets_readable(SETTINGS) == Finding(Outcome.OK, "none is needed")
+
+
+def test_plain_python_is_worth_a_warning() -> None:
+    """It works all the same."""
+    assert feed.judged_form(True).outcome is Outcome.OK
+    plain = feed.judged_form(False)
+    assert (plain.outcome, "plain Python" in plain.seen) == (Outcome.WARN, True)
+    assert feed.hot_path_compiled(SETTINGS) == feed.judged_form(compiled())
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,41 @@ def test_another_version_without_a_registry() -> None:
     ],
 )
 def test_a_datum_that_does_not_fit(datum: Any) -> None:
-    """What the schema has no place for is an error of ours, whatever fastavro raises."""
+    """What the schema has no place for is an error of ours, which names the record."""
     with pytest.raises(SchemaError, match="not a R"):
         Codec(V2, 2).encode(datum)
+
+
+def test_an_error_has_the_path() -> None:
+    """Of the first field that does not fit, however deep it is."""
+    spoilt: dict[str, Any] = json.loads(json.dumps(RECORD))
+    spoilt["selections"][0]["settlement"]["settlementResult"] = "Foo"
+    with pytest.raises(
+        SchemaError, match=r"^not a SettledBet: selections\[0\]\.settlement\.settlementResult: .*'Foo'$"
+    ):
+        Codec(load("settled-bet"), 1).encode(spoilt)
+
+
+def test_a_tuple_is_an_array() -> None:
+    """Also in a union, where fastavro would take it for a hint at a branch."""
+    codec = Codec(load("settled-bet"), 1)
+    assert codec.encode(RECORD | {"selections": tuple(RECORD["selections"])}) == codec.encode(RECORD)
+
+
+def test_a_schema_that_the_encoder_does_not_know_is_written_all_the_same() -> None:
+    """With a general union, and a type inside itself; and what does not fit has its path, too."""
+    children = {"name": "children", "type": {"type": "array", "items": "Node"}}
+    value = {"name": "value", "type": ["null", "string", "long"]}
+    codec = Codec({"type": "record", "name": "Node", "fields": [value, children]}, 1)
+    leaf: dict[str, Any] = {"value": 5, "children": []}
+    assert codec.encode(leaf)[5:] == b"\x04\x0a\x00"
+    tree = {"value": "a", "children": [leaf, leaf | {"value": None}]}
+    assert codec.decode(codec.encode(tree)) == tree
+    with pytest.raises(SchemaError, match=r"not a Node: children\[1\]\.value: must be any of null, string"):
+        codec.encode({"value": "a", "children": [leaf, leaf | {"value": 1.5}]})
+    leaf["children"] = [leaf]
+    with pytest.raises(SchemaError, match="recursion"):
+        codec.encode(leaf)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x01", b'{"a": 1}'])

@@ -1,0 +1,309 @@
+"""A datum → Avro bytes, by a tree of small encoders made once from the schema.
+
+Every node of the tree knows its type, so nothing of the schema is looked up while a record is written.
+This module is compiled with mypyc where there is a C compiler, and runs unchanged as plain Python where
+there is none. `compiled` says which; docs/decisions/0016-compiled-encoder.md says why.
+
+It writes what is exactly of the schema's types. Anything else, be it wrong or only unusual (a tuple for
+an array, a mapping that is no dict), is an error that names no place: the fast path carries no path, and
+whoever needs one goes through the datum again (`bridge.avro.misfit`).
+"""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import TYPE_CHECKING, Any, Final
+
+from librt.strings import BytesWriter, write_f32_le, write_f64_le
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64, u8  # machine integers once compiled, plain ones until then
+
+_INT_MIN: Final = -0x8000_0000
+_INT_MAX: Final = 0x7FFF_FFFF
+_ABSENT: Final = object()
+
+
+class UnknownSchema(Exception):
+    """A schema that this encoder does not know; the message is what it does not know."""
+
+
+def compiled() -> bool:
+    """Whether this module runs as compiled by mypyc rather than as plain Python."""
+    return not __file__.endswith(".py")
+
+
+class Encoder:
+    """Writes records of one schema, each after a header that is the same for all.
+
+    `schema` is as fastavro's `parse_schema` returns it. Raises UnknownSchema for a union of more than a
+    type and null, for a type inside itself, and for logical types.
+    """
+
+    def __init__(self, schema: Any, header: bytes) -> None:
+        self._root: Final = _node(schema, {})
+        self._header: Final = header
+
+    def encode(self, datum: object) -> bytes:
+        """Header and record. Raises ValueError or OverflowError for what is not exactly of the types.
+
+        Fields that the schema lacks are left out; those that the datum lacks have their default.
+        """
+        out = BytesWriter()
+        out.write(self._header)
+        self._root.write(out, datum)
+        return out.getvalue()
+
+
+def _write_long(out: BytesWriter, value: i64) -> None:
+    """Zigzag, then seven bits a byte, the lowest first."""
+    sign: i64 = value >> 63
+    if sign != 0 and sign != -1:  # a plain integer of more than 64 bits; a compiled one cannot be
+        raise ValueError
+    rest: i64 = (value << 1) ^ sign
+    while rest & ~0x7F:
+        low: int = (rest & 0x7F) | 0x80
+        byte: u8 = low  # by way of int: `append` is a machine instruction for a u8, a call for an i64
+        out.append(byte)
+        rest = (rest >> 7) & 0x01FF_FFFF_FFFF_FFFF  # an i64 has a sign, which must not be shifted in
+    last: int = rest
+    byte = last
+    out.append(byte)
+
+
+class _Node:
+    """Writes values of one type."""
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        """Appends the value. Raises ValueError or OverflowError when it is not of the type."""
+        raise NotImplementedError
+
+
+class _Null(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if value is not None:
+            raise ValueError
+
+
+class _Boolean(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if value is True:
+            out.append(1)
+        elif value is False:
+            out.append(0)
+        else:
+            raise ValueError
+
+
+class _Int(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or not _INT_MIN <= value <= _INT_MAX:
+            raise ValueError
+        _write_long(out, value)
+
+
+class _Long(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError
+        _write_long(out, value)
+
+
+class _Float(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if isinstance(value, float):
+            write_f32_le(out, value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            write_f32_le(out, float(value))
+        else:
+            raise ValueError
+
+
+class _Double(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if isinstance(value, float):
+            write_f64_le(out, value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            write_f64_le(out, float(value))
+        else:
+            raise ValueError
+
+
+class _Bytes(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, bytes):
+            raise ValueError
+        _write_long(out, len(value))
+        out.write(value)
+
+
+class _String(_Node):
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, str):
+            raise ValueError
+        data = value.encode("utf-8")
+        _write_long(out, len(data))
+        out.write(data)
+
+
+class _Fixed(_Node):
+    def __init__(self, size: int) -> None:
+        self._size: Final = size
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, bytes) or len(value) != self._size:
+            raise ValueError
+        out.write(value)
+
+
+class _Enum(_Node):
+    def __init__(self, symbols: list[str]) -> None:
+        long = _Long()
+        self._written: Final = {symbol: _bytes(long, index) for index, symbol in enumerate(symbols)}
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, str):
+            raise ValueError
+        written = self._written.get(value)
+        if written is None:
+            raise ValueError
+        out.write(written)
+
+
+class _Nullable(_Node):
+    """A union of null, before or after, and one other type."""
+
+    def __init__(self, other: _Node, null_is_first: bool) -> None:
+        self._other: Final = other
+        self._index_of_null: Final[u8] = 0 if null_is_first else 2  # zigzag: 0, 1 → 0, 2
+        self._index_of_other: Final[u8] = 2 if null_is_first else 0
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        if value is None:
+            out.append(self._index_of_null)
+        else:
+            out.append(self._index_of_other)
+            self._other.write(out, value)
+
+
+class _Array(_Node):
+    """One block with all items, then the empty block that ends an array."""
+
+    def __init__(self, items: _Node) -> None:
+        self._items: Final = items
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, list):
+            raise ValueError
+        if value:
+            _write_long(out, len(value))
+            items = self._items
+            for item in value:
+                items.write(out, item)
+        out.append(0)
+
+
+class _Map(_Node):
+    """Blocks as in an array, each item after its key, in the order of the dict."""
+
+    def __init__(self, values: _Node) -> None:
+        self._keys: Final = _String()
+        self._values: Final = values
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, dict):
+            raise ValueError
+        if value:
+            _write_long(out, len(value))
+            keys, values = self._keys, self._values
+            for key, item in value.items():
+                keys.write(out, key)
+                values.write(out, item)
+        out.append(0)
+
+
+class _Field:
+    def __init__(self, name: str, node: _Node, if_absent: bytes | None) -> None:
+        self.name: Final = name
+        self.node: Final = node
+        self.if_absent: Final = if_absent
+        """What is written where a datum lacks the field; None where it may not."""
+
+
+class _Record(_Node):
+    def __init__(self, fields: list[_Field]) -> None:
+        self._fields: Final = fields
+
+    def write(self, out: BytesWriter, value: object) -> None:
+        if not isinstance(value, dict):
+            raise ValueError
+        for field in self._fields:
+            item = value.get(field.name, _ABSENT)
+            if item is not _ABSENT:
+                field.node.write(out, item)
+            elif field.if_absent is not None:
+                out.write(field.if_absent)
+            else:
+                raise ValueError
+
+
+_PRIMITIVES: Final[dict[str, _Node]] = {
+    "null": _Null(),
+    "boolean": _Boolean(),
+    "int": _Int(),
+    "long": _Long(),
+    "float": _Float(),
+    "double": _Double(),
+    "bytes": _Bytes(),
+    "string": _String(),
+}
+
+
+def _node(schema: Any, named: dict[str, _Node]) -> _Node:
+    """The encoder of a schema. `named` holds, and is given, the named types that are complete."""
+    if isinstance(schema, str):
+        known = _PRIMITIVES.get(schema) or named.get(schema)
+        if known is None:  # mostly a type inside itself: a datum inside itself would crash compiled code
+            raise UnknownSchema(f"the type {schema} at this place")
+        return known
+    if isinstance(schema, list):
+        if len(schema) != 2 or "null" not in schema:
+            raise UnknownSchema("a union of other than a type and null")
+        null_is_first = schema[0] == "null"
+        return _Nullable(_node(schema[1 if null_is_first else 0], named), null_is_first)
+    if "logicalType" in schema:
+        raise UnknownSchema(f"the logical type {schema['logicalType']}")
+    kind = schema["type"]
+    if kind == "array":
+        return _Array(_node(schema["items"], named))
+    if kind == "map":
+        return _Map(_node(schema["values"], named))
+    if kind in ("record", "enum", "fixed"):
+        node = named[schema["name"]] = _named_node(kind, schema, named)
+        return node
+    return _node(kind, named)
+
+
+def _named_node(kind: str, schema: Any, named: dict[str, _Node]) -> _Node:
+    if kind == "enum":
+        return _Enum(schema["symbols"])
+    if kind == "fixed":
+        return _Fixed(schema["size"])
+    return _Record([_field(field, named) for field in schema["fields"]])
+
+
+def _field(field: Any, named: dict[str, _Node]) -> _Field:
+    node = _node(field["type"], named)
+    if_absent: bytes | None = None
+    if "default" in field or "null" in field["type"]:  # fastavro's rule: null needs no default
+        try:
+            if_absent = _bytes(node, field.get("default"))
+        except (ValueError, OverflowError):
+            if_absent = None  # such as the default of bytes, which JSON can only give as a string
+    return _Field(intern(field["name"]), node, if_absent)  # as names in code are: found without comparing
+
+
+def _bytes(node: _Node, value: object) -> bytes:
+    out = BytesWriter()
+    node.write(out, value)
+    return out.getvalue()

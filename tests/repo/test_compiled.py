@@ -1,0 +1,63 @@
+"""What is compiled: no form of it hides a newer source, and either form can be had."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from bridge.avro.encoder import compiled
+from tests.repo.source import PACKAGE, ROOT
+
+PLAIN = ROOT / "tests" / "plain"
+COMPILED = re.findall(r'^    "(bridge/.+\.py)",$', (ROOT / "setup.py").read_text("utf-8"), re.MULTILINE)
+LIBRARIES = sorted(PACKAGE.rglob("*.so"))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_compiled_module_is_not_older_than_its_source(name: str) -> None:
+    """It would run in its place, and edits would have no effect: `make setup` compiles it anew."""
+    source = ROOT / name
+    assert source.exists()
+    stale = [
+        f"{library.name} is older than {name}: run `make setup`"
+        for library in LIBRARIES
+        if library.with_name(f"{library.name.partition('.')[0]}.py") == source
+        and library.stat().st_mtime < source.stat().st_mtime
+    ]
+    assert stale == []
+
+
+def test_nothing_else_is_compiled() -> None:
+    """A library whose module is not in the list any more would still be imported."""
+    sources = {library.with_name(f"{library.name.partition('.')[0]}.py") for library in LIBRARIES}
+    assert sources <= {ROOT / name for name in COMPILED}
+
+
+@pytest.mark.parametrize("path", ["", str(PLAIN)])
+def test_the_plain_form_is_used_where_it_is_asked_for(path: str) -> None:
+    """By one entry in the environment, so that it reaches every process of a run."""
+    ran = subprocess.run(
+        [sys.executable, "-c", "from bridge.avro.encoder import compiled; print(compiled())"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == str(bool(LIBRARIES) and not path)
+
+
+def test_this_run_uses_the_form_it_should() -> None:
+    """The compiled one, where there is one, unless the plain one was asked for."""
+    assert compiled() == (bool(LIBRARIES) and str(PLAIN) not in os.environ.get("PYTHONPATH", ""))
+
+
+def test_what_builds_the_wheel_is_what_is_locked() -> None:
+    """The requirements of an isolated build are those of the group from which the lock is made."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert project["build-system"]["requires"] == project["dependency-groups"]["build"]

@@ -1,0 +1,200 @@
+"""The encoder by itself: the bytes of each type as the Avro specification gives them, and what it refuses."""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from fastavro import parse_schema
+
+from bridge.avro.encoder import Encoder, UnknownSchema
+from bridge.avro.schemas import TOPICS, load
+
+COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
+PAIR = {"type": "fixed", "name": "Pair", "size": 2}
+POINT = {
+    "type": "record",
+    "name": "Point",
+    "fields": [
+        {"name": "x", "type": "int"},
+        {"name": "label", "type": ["null", "string"]},
+        {"name": "tags", "type": {"type": "array", "items": "string"}, "default": ["new"]},
+    ],
+}
+
+
+class Number(IntEnum):
+    """An int of a class of its own."""
+
+    SEVEN = 7
+
+
+class Text(StrEnum):
+    """A str of a class of its own."""
+
+    RED = "RED"
+
+
+def encoded(schema: Any, datum: object, header: bytes = b"") -> bytes:
+    return Encoder(parse_schema(schema), header).encode(datum)
+
+
+@pytest.mark.parametrize(
+    ("schema", "datum", "expected"),
+    [
+        ("null", None, b""),
+        ("boolean", True, b"\x01"),
+        ("boolean", False, b"\x00"),
+        ("int", 0, b"\x00"),
+        ("int", -1, b"\x01"),
+        ("int", 63, b"\x7e"),
+        ("int", -64, b"\x7f"),
+        ("int", 64, b"\x80\x01"),
+        ("int", Number.SEVEN, b"\x0e"),
+        ("int", 2**31 - 1, b"\xfe\xff\xff\xff\x0f"),
+        ("int", -(2**31), b"\xff\xff\xff\xff\x0f"),
+        ("long", 2**62, b"\x80" * 9 + b"\x01"),
+        ("long", 2**63 - 1, b"\xfe" + b"\xff" * 8 + b"\x01"),
+        ("long", -(2**63), b"\xff" * 9 + b"\x01"),
+        ("float", 0.5, struct.pack("<f", 0.5)),
+        ("float", 3, struct.pack("<f", 3)),
+        ("double", -0.0, struct.pack("<d", -0.0)),
+        ("double", 2**60, struct.pack("<d", 2**60)),
+        ("bytes", b"\x00\xff", b"\x04\x00\xff"),
+        ("string", "", b"\x00"),
+        ("string", "é€😀", b"\x12" + "é€😀".encode()),
+        ("string", "x" * 64, b"\x80\x01" + b"x" * 64),
+        (PAIR, b"ab", b"ab"),
+        (COLOUR, "GREEN", b"\x02"),
+        (COLOUR, Text.RED, b"\x00"),
+        (["null", "int"], None, b"\x00"),
+        (["null", "int"], 1, b"\x02\x02"),
+        (["int", "null"], None, b"\x02"),
+        (["int", "null"], 1, b"\x00\x02"),
+        ({"type": "array", "items": "int"}, [], b"\x00"),
+        ({"type": "array", "items": "int"}, [1, 2], b"\x04\x02\x04\x00"),
+        ({"type": "map", "values": "int"}, {}, b"\x00"),
+        ({"type": "map", "values": "int"}, OrderedDict(b=1, a=2), b"\x04\x02b\x02\x02a\x04\x00"),
+        ({"type": "string"}, "a", b"\x02a"),
+    ],
+)
+def test_each_type_is_written_as_the_specification_says(schema: Any, datum: object, expected: bytes) -> None:
+    """At the ends of its range, too, and after the header."""
+    assert encoded(schema, datum, b"head") == b"head" + expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "datum"),
+    [
+        ("null", False),
+        ("boolean", 1),
+        ("boolean", None),
+        ("int", 2**31),
+        ("int", -(2**31) - 1),
+        ("int", 2**64),
+        ("int", True),
+        ("int", "1"),
+        ("long", 2**63),
+        ("long", -(2**63) - 1),
+        ("long", 2**64 + 1),
+        ("long", -(2**80)),
+        ("long", False),
+        ("long", 1.0),
+        ("float", "1"),
+        ("float", True),
+        ("double", "NaN"),
+        ("double", None),
+        ("double", False),
+        ("double", 10**400),
+        ("bytes", "ab"),
+        ("bytes", bytearray(b"ab")),
+        ("string", b"ab"),
+        ("string", "\ud800"),
+        (PAIR, b"abc"),
+        (PAIR, "ab"),
+        (COLOUR, "BLUE"),
+        (COLOUR, 0),
+        (COLOUR, ["RED"]),
+        (["null", "int"], "1"),
+        ({"type": "array", "items": "string"}, "ab"),
+        ({"type": "array", "items": "string"}, ("a",)),
+        ({"type": "array", "items": "string"}, ["a", None]),
+        ({"type": "map", "values": "int"}, [("a", 1)]),
+        ({"type": "map", "values": "int"}, {1: 1}),
+        ({"type": "map", "values": "int"}, MappingProxyType({"a": 1})),
+        (POINT, {}),
+        (POINT, {"x": None}),
+        (POINT, [("x", 1)]),
+        (POINT, None),
+    ],
+)
+def test_what_is_not_exactly_of_the_type_is_refused(schema: Any, datum: object) -> None:
+    """Be it wrong or only unusual; whether it is the one or the other is found out elsewhere."""
+    with pytest.raises((ValueError, OverflowError)):
+        encoded(schema, datum)
+
+
+def test_a_record_is_its_fields_in_the_order_of_the_schema() -> None:
+    """What the schema lacks is left out; what the datum lacks has its default, or null where that may be."""
+    assert encoded(POINT, {"extra": 1, "tags": [], "label": "a", "x": 1}) == b"\x02\x02\x02a\x00"
+    assert encoded(POINT, {"x": 1}) == b"\x02\x00\x02\x06new\x00"
+
+
+def test_a_default_of_another_type_is_none() -> None:
+    """That of bytes is a string in JSON: the datum has to have the field then."""
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": "bytes", "default": "\u00ff"}],
+    }
+    assert encoded(schema, {"a": b"x"}) == b"\x02x"
+    with pytest.raises(ValueError, match=r"^$"):
+        encoded(schema, {})
+
+
+def test_a_named_type_is_known_wherever_it_is_named() -> None:
+    """After the place that defines it, in another record of the same namespace, too."""
+    fields = [{"name": "a", "type": COLOUR}, {"name": "b", "type": ["null", "Colour"]}]
+    inner = {"type": "record", "name": "Inner", "fields": [{"name": "c", "type": "Colour"}]}
+    schema = {
+        "type": "record",
+        "name": "R",
+        "namespace": "paint",
+        "fields": [*fields, {"name": "d", "type": inner}],
+    }
+    assert encoded(schema, {"a": "RED", "b": "GREEN", "d": {"c": "GREEN"}}) == b"\x00\x02\x02\x02"
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (["null", "int", "string"], "union"),
+        (["int"], "union"),
+        (["int", "string"], "union"),
+        (["null", {"type": "array", "items": "R"}], "type R"),
+        ({"type": "long", "logicalType": "timestamp-micros"}, "timestamp-micros"),
+        ({"type": "string", "logicalType": "ours"}, "logical type ours"),
+        ({"type": "error", "name": "E", "fields": []}, "type error"),
+    ],
+)
+def test_a_schema_that_is_not_known_is_refused_at_once(field: Any, said: str) -> None:
+    """Not when the first record comes."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": field}]}
+    with pytest.raises(UnknownSchema, match=said):
+        Encoder(parse_schema(schema), b"")
+
+
+@pytest.mark.parametrize("name", TOPICS)
+def test_our_own_schemas_are_known(name: str) -> None:
+    """All of them, once the logical types are taken out."""
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: plain(value) for key, value in node.items() if key != "logicalType"}
+        return [plain(item) for item in node] if isinstance(node, list) else node
+
+    Encoder(parse_schema(plain(load(name))), b"")
