@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -92,6 +93,7 @@ class _Service:
         if prepared is None:
             return
         declared, codecs, store = prepared
+        gc.freeze()  # what is there by now stays: no collection is to walk through it while bets wait
         leadership = Leadership(
             self._settings,
             group_of(self._settings),
