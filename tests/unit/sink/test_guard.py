@@ -204,3 +204,12 @@ def test_a_correction_of_what_was_known_leaves_it_known_and_a_new_version_does_n
     assert guard.knew(KEY)
     assert offer(guard, A, version=2) == [NEW]
     assert not guard.knew(KEY)
+
+
+def test_several_contents_of_one_connection_are_not_known_before_the_next() -> None:
+    """The first row of the connection, and its corrections, are as new as any other."""
+    guard = restored()
+    assert offer(guard, A, B) == [NEW, CORRECTION]
+    assert not guard.knew(KEY)
+    guard.connected()
+    assert guard.knew(KEY)
