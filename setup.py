@@ -15,6 +15,7 @@ from setuptools.command.build_ext import build_ext
 COMPILED = [
     "bridge/avro/encoder.py",
     "bridge/avro/layout.py",
+    "bridge/avro/transcoder.py",
     "bridge/feed/frames.py",
     "bridge/feed/position.py",
     "bridge/scalars.py",

@@ -52,7 +52,8 @@ class Converter:
                 "required numbers, booleans, results and times, such as data.partialRefund, "
                 "data.selections[].limitsFactor or data.amount.precision. Correct or remove it."
             )
-        self._zeros = {path: zeros[path] for path in may_be_missing}
+        self.zeros: Final = {path: zeros[path] for path in may_be_missing}
+        """Path → the JSON that a field stands for when it is missing."""
 
     def decode(self, data: bytes) -> Message:
         """Convert one message.
@@ -76,8 +77,8 @@ class Converter:
             if found["type"] == "extra_forbidden":
                 _parent(document, found["loc"]).pop(found["loc"][-1], None)
                 extras[path] = None
-            elif found["type"] == "missing" and path in self._zeros:
-                _parent(document, found["loc"])[found["loc"][-1]] = self._zeros[path]
+            elif found["type"] == "missing" and path in self.zeros:
+                _parent(document, found["loc"])[found["loc"][-1]] = self.zeros[path]
             else:
                 wrong.append(found)
         if wrong:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from bridge.avro.codec import Codecs
 from bridge.config import Settings
+from bridge.conversion import Bet, conversion
 from bridge.convert import Converter
 from bridge.errors import ConversionError, SchemaError
 from bridge.feed.events import Oversized, Received
 from bridge.feed.position import Position
-from bridge.model import SettledBet
 from bridge.sink.batch import Batch, Record
 from bridge.sink.checkpoint import MICROS, Counters
 from bridge.sink.deadletter import Kind, dead_letter, identity
@@ -50,6 +50,7 @@ class Pipeline:
         self._settings = settings
         self._topics = topics
         self._converter = Converter(settings.feed.may_be_missing)
+        self._convert = conversion(settings.feed.converter, self._converter, codecs.bets)
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._gaps = codecs.gaps
@@ -134,12 +135,12 @@ class Pipeline:
             )
             return None
         try:
-            ping_id, bet, extras = self._converter.decode(body)
+            ping_id, bet, extras = self._convert(body)
         except ConversionError as error:
             self._bury(message, Kind.ERROR, error.reason)
             return error.ping_id
         if bet is not None:
-            self._settle(message, bet, extras)
+            self._settle(message, body, bet, extras)
         elif ping_id is not None:
             self.counters.pings += 1
             self.position.ping(message.at)
@@ -147,20 +148,15 @@ class Pipeline:
             self.counters.empty += 1
         return ping_id
 
-    def _settle(self, message: Received, bet: SettledBet, extras: tuple[str, ...]) -> None:
-        key, version = bet["betId"].encode(), bet["settlementVersion"]
-        try:
-            value = self._bets.encode(bet)
-        except SchemaError as error:  # model and schema disagree: our mistake, but the bet must not be lost
-            self._bury(message, Kind.ERROR, str(error))
-            return
-        settled_at = bet["settlementTime"] / MICROS
+    def _settle(self, message: Received, body: bytes, bet: Bet, extras: tuple[str, ...]) -> None:
+        key, version, micros, value = bet
+        settled_at = micros / MICROS
         content = fingerprint(value)
         verdict = self._guard.judge(
             key,
             version,
             content,
-            lambda schema: self._rewrite(bet, schema),
+            lambda schema: self._rewrite(body, schema),
             replaying=self.position.replaying(message.at),
         )
         if verdict is not Verdict.NEW and self._guard.knew(key):
@@ -180,11 +176,13 @@ class Pipeline:
                 self._sample(message, extras)
         self.position.data(message.at, settled_at)
 
-    def _rewrite(self, bet: SettledBet, schema: bytes) -> bytes | None:
-        """The fingerprint of a bet as an earlier schema has it."""
+    def _rewrite(self, body: bytes, schema: bytes) -> bytes | None:
+        """The fingerprint of a bet as an earlier schema has it. Reading it anew is slow, but rarely asked."""
         schema_id = int.from_bytes(schema, "big")
         if schema_id not in self._bets_before:  # known since the guard was restored: nobody is asked
             self._bets_before[schema_id] = self._bets.in_schema(schema_id)
+        bet = self._converter.decode(body).bet
+        assert bet is not None
         try:
             return fingerprint(self._bets_before[schema_id].encode(bet))
         except SchemaError:

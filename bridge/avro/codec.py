@@ -39,16 +39,19 @@ class Codec:
     ) -> None:
         self.schema_id: Final = schema_id
         self._name = schema["name"]
-        self._named: dict[str, Any] = {}
-        self._schema = parse_schema(_without_logical_types(schema), self._named)
-        self._header = _HEADER.pack(_MAGIC, schema_id)
+        self.named: Final[dict[str, Any]] = {}
+        """Its named types, by their full names."""
+        self.schema: Final = parse_schema(_without_logical_types(schema), self.named)
+        """As fastavro parses it, without logical types."""
+        self.header: Final = _HEADER.pack(_MAGIC, schema_id)
+        """What each record begins with."""
         self._encode: Callable[[object], bytes]
         try:
-            self._encode = Encoder(self._schema, self._header).encode
+            self._encode = Encoder(self.schema, self.header).encode
         except UnknownSchema:
             self._encode = self._encode_by_fastavro
         self._schema_by_id = schema_by_id
-        self._writers: dict[int, Any] = {schema_id: self._schema}
+        self._writers: dict[int, Any] = {schema_id: self.schema}
 
     def encode(self, datum: Mapping[str, Any]) -> bytes:
         """The record's bytes. Raises SchemaError, with the field's path, for a datum that does not fit.
@@ -67,12 +70,12 @@ class Codec:
         Stricter than fastavro alone, which would write "no" as True: see `bridge.avro.misfit`. And a tuple
         is an array, never a hint at a branch of a union.
         """
-        out = io.BytesIO(self._header)
+        out = io.BytesIO(self.header)
         out.seek(_HEADER.size)
         try:
-            if why := misfit(self._schema, self._named, datum):
+            if why := misfit(self.schema, self.named, datum):
                 raise SchemaError(f"not a {self._name}: {why}")
-            schemaless_writer(out, self._schema, datum, disable_tuple_notation=True)
+            schemaless_writer(out, self.schema, datum, disable_tuple_notation=True)
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
             raise SchemaError(f"not a {self._name}: {error}") from error
         return out.getvalue()
@@ -91,7 +94,7 @@ class Codec:
         body = io.BytesIO(data)
         body.seek(_HEADER.size)
         try:
-            datum: Any = schemaless_reader(body, writer, self._schema)
+            datum: Any = schemaless_reader(body, writer, self.schema)
         except (
             SchemaResolutionError,
             ValueError,

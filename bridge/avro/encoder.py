@@ -55,8 +55,11 @@ class Encoder:
         return out.getvalue()
 
 
-def _write_long(out: BytesWriter, value: i64) -> None:
-    """Zigzag, then seven bits a byte, the lowest first."""
+def write_long(out: BytesWriter, value: i64) -> None:
+    """Append an int or a long: zigzag, then seven bits a byte, the lowest first.
+
+    Raises ValueError for more than 64 bits; compiled, OverflowError.
+    """
     sign: i64 = value >> 63
     if sign != 0 and sign != -1:  # a plain integer of more than 64 bits; a compiled one cannot be
         raise ValueError
@@ -99,14 +102,14 @@ class _Int(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not _INT_MIN <= value <= _INT_MAX:
             raise ValueError
-        _write_long(out, value)
+        write_long(out, value)
 
 
 class _Long(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError
-        _write_long(out, value)
+        write_long(out, value)
 
 
 class _Float(_Node):
@@ -133,7 +136,7 @@ class _Bytes(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if not isinstance(value, bytes):
             raise ValueError
-        _write_long(out, len(value))
+        write_long(out, len(value))
         out.write(value)
 
 
@@ -142,7 +145,7 @@ class _String(_Node):
         if not isinstance(value, str):
             raise ValueError
         data = value.encode("utf-8")
-        _write_long(out, len(data))
+        write_long(out, len(data))
         out.write(data)
 
 
@@ -196,7 +199,7 @@ class _Array(_Node):
         if not isinstance(value, list):
             raise ValueError
         if value:
-            _write_long(out, len(value))
+            write_long(out, len(value))
             items = self._items
             for item in value:
                 items.write(out, item)
@@ -214,7 +217,7 @@ class _Map(_Node):
         if not isinstance(value, dict):
             raise ValueError
         if value:
-            _write_long(out, len(value))
+            write_long(out, len(value))
             keys, values = self._keys, self._values
             for key, item in value.items():
                 keys.write(out, key)

@@ -73,6 +73,8 @@ class FeedSettings(_Section):
     """WebSocket close codes that mean the same, after the dial was accepted."""
     may_be_missing: frozenset[str] = frozenset()
     """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
+    converter: Literal["pydantic", "compiled"] = "pydantic"
+    """What reads a message: pydantic alone, or first compiled code that leaves to it what is unusual."""
     max_message_bytes: Positive = 64 * 1024 * 1024
     """A larger message is dead-lettered by its size, hash and first 64 KiB."""
     compression: Literal["deflate", "none"] = "deflate"

@@ -58,13 +58,14 @@ async def test_any_avro_consumer_reads_every_record(place: Place) -> None:
                 assert len(records) == tally.sent
 
 
-async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
+@pytest.mark.parametrize("converter", ["pydantic", "compiled"])
+async def test_malformed_messages_are_dead_lettered(place: Place, converter: str) -> None:
     """200 malformed messages among 10,000 good ones: each kept byte for byte, with a reason."""
     kinds = list(MALFORMED)
     spoilt: dict[bytes, str] = {}
     async with provider(history_seconds=5, rate=2_000) as feed:
         samples = [json.loads(message.body) for message, _ in zip(feed.published(), range(50), strict=False)]
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__CONVERTER=converter)
         number = 0
         while len(spoilt) < 200:
             body, reason = MALFORMED[kinds[number % len(kinds)]](samples[number // len(kinds)], 0)

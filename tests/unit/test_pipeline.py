@@ -36,11 +36,13 @@ SETTINGS = Settings(feed=FeedSettings(name="f", max_message_bytes=1000), batch=B
 class Line:
     """A pipeline, and what came out of it."""
 
-    def __init__(self, bets: Codec = BETS, newest: float | None = None) -> None:
+    def __init__(
+        self, bets: Codec = BETS, newest: float | None = None, settings: Settings = SETTINGS
+    ) -> None:
         self.extras: list[str] = []
         self.pipeline = Pipeline(
-            SETTINGS,
-            declare(SETTINGS),
+            settings,
+            declare(settings),
             Codecs(bets, CHECKPOINTS, GAPS),
             Guard(),
             Position(PositionSettings(30, 60, 120), int(NOW) - 3600),
@@ -157,6 +159,22 @@ def test_of_an_oversized_message_size_hash_and_head_are_kept() -> None:
     assert headers["reason"] == "5000 bytes are more than feed.max_message_bytes = 1000"
     assert line.records[0].key == b"ab" * 32
     assert line.counters == Counters(received=2, dead_lettered=1, duplicates=1)
+
+
+def test_either_converter_makes_the_same_of_a_feed() -> None:
+    """The same records, dead letters, samples, answers to pings, counters and revision."""
+    spoilt = [malform(EXAMPLE, 0)[0] for malform in MALFORMED.values()]
+    bodies = [PING, b"{}", bet(2), bet(), bet(3, ping="p"), bet(bet_id="c", new=1), BROKEN, *spoilt, bet(4)]
+    feed = SETTINGS.feed.model_copy(update={"converter": "compiled"})
+    lines = Line(), Line(settings=SETTINGS.model_copy(update={"feed": feed}))
+    answers, others = ([line.handle(body) for body in bodies] for line in lines)
+    assert answers == others
+    line, other = lines
+    assert line.counters == other.counters
+    assert line.counters.published == 4
+    assert line.records == other.records
+    assert line.pipeline.extras == other.pipeline.extras
+    assert line.pipeline.position.revision == other.pipeline.position.revision
 
 
 def test_a_bet_that_does_not_fit_the_schema_is_not_lost() -> None:
