@@ -331,7 +331,7 @@ class ApiSettings(_Section):
 
 
 class BatchSettings(_Section):
-    """The unit of a transaction: it is committed when it is full, or that old."""
+    """The unit of a transaction: committed when it is full, or that old; older while messages wait."""
 
     max_records: Positive = 5000
     max_bytes: Positive = 8 * 1024 * 1024
