@@ -14,7 +14,7 @@ COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quix-join test test-unit bench bench-check chaos mutants check lock clean
+.PHONY: help setup demo quix-join test test-unit bench bench-check flame chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,10 +56,14 @@ test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest tests/unit tests/property tests/repo tests/virtual $(ARGS)
 
 bench: setup $(PEERS)/.set-up ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
-	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES))
+	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
+		$(if $(SECONDS),--seconds $(SECONDS))
 
 bench-check: setup ## has a ratio fallen by more than a fifth? minutes; BASELINE=write stores what is measured
 	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)
+
+flame: setup $(PEERS)/.set-up ## draw where the time of catching up goes, into docs/performance/flame.svg
+	@$(BIN)/python -m benchmarks.flame
 
 $(PEERS)/.set-up: benchmarks/requirements.txt
 	@echo "setting up $(PEERS), about 140 MB" >&2
@@ -70,7 +74,7 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
 	@$(BIN)/python -m pytest -s tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
-mutants: setup ## break limits, position and guard in some 600 ways that a test must notice; minutes
+mutants: setup ## break limits, position, guard and marks in some 800 ways that a test must notice; minutes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutation.txt
 	@rm -rf mutants
 	@$(PLAIN) nice -n 10 $(BIN)/mutmut run
@@ -98,6 +102,9 @@ lock: setup ## write the requirement files anew, with hashes and without address
 		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
 	@$(BIN)/uv pip compile examples/quix-join/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -o examples/quix-join/requirements.txt $(UPGRADE)
+	@$(BIN)/uv pip compile benchmarks/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -c examples/quix-join/requirements.txt \
+		-o benchmarks/requirements.txt $(UPGRADE)
 
 clean: ## stop the embedded Kafka and remove everything that make has made here
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down

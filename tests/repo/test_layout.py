@@ -15,6 +15,7 @@ from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from tests.repo.source import MODULES, PACKAGE, ROOT
 
+BENCHMARKS = ROOT / "benchmarks"
 LONGEST = 400
 """Lines; above it a module is to be split by concept."""
 
@@ -34,7 +35,7 @@ def own_files() -> list[Path]:
 
 def test_no_module_is_too_long() -> None:
     """In the package as in its tests."""
-    files = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    files = [f for place in (PACKAGE, BENCHMARKS, ROOT / "tests") for f in place.rglob("*.py")]
     lengths = {str(f.relative_to(ROOT)): len(f.read_text("utf-8").splitlines()) for f in files}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
@@ -82,8 +83,13 @@ def test_unit_tests_mirror_the_package() -> None:
     for file in unit.rglob("test_*.py"):
         place = file.relative_to(unit).parent
         name = file.stem.removeprefix("test_").removeprefix(f"{place.name}_")
-        known = {module.stem for module in (PACKAGE / place).iterdir()}
+        known = {module.stem for module in (home(place) / place).iterdir()}
         assert any(name == module or name.startswith(f"{module}_") for module in known), file
+
+
+def home(place: Path) -> Path:
+    """Where what is tested at a place is: beside the package, or in it."""
+    return ROOT if place.parts[:1] == (BENCHMARKS.name,) else PACKAGE
 
 
 def test_no_file_names_a_registry() -> None:

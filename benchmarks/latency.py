@@ -1,0 +1,154 @@
+"""Latency: from the moment a message is due to when a consumer sees its record, at several rates.
+
+Beside the bridge a bare transactional producer sends the same records at the same rate. Each has the
+best interval between commits out of a few, found in the same run.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from math import prod
+from typing import Any, NamedTuple
+
+from benchmarks.arena import Arena, Lane
+from benchmarks.contenders import BRIDGE
+from benchmarks.figures import in_turn, percentile, ratio, summary
+from benchmarks.process import Program, python, running
+
+RATES = (100, 500, 1000, 5000)
+INTERVALS = {"bridge": (5, 10, 20, 40), "bare": (10, 20, 40, 60)}
+"""Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, and the bare producer's own."""
+ISOLATIONS = ("read_committed", "read_uncommitted")
+SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
+SECONDS = 15.0
+_SWEEP_SHARE = 0.4
+_WARM_UP_SECONDS = 2.0
+"""At the beginning of each run, in which nothing counts."""
+
+Delays = dict[str, float]
+"""`read_committed_p50_ms` and so on."""
+
+
+class Way(NamedTuple):
+    """A contender with its interval."""
+
+    name: str
+    interval: int
+
+
+def run(arena: Arena, rounds: int, seconds: float, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """A line for each rate and contender; each run lasts so many seconds, less where it finds an interval."""
+    for rate in RATES:
+        tried = {
+            Way(name, interval): measure(arena, Way(name, interval), rate, seconds * _SWEEP_SHARE)
+            for interval_number in range(len(INTERVALS["bridge"]))
+            for name, intervals in INTERVALS.items()
+            for interval in (intervals[interval_number],)
+        }
+        best = {
+            name: min((w for w in tried if w.name == name), key=lambda w: _badness(tried[w]))
+            for name in INTERVALS
+        }
+        found: dict[str, list[Delays]] = {name: [] for name in best}
+        for number in range(rounds):
+            for name in in_turn(list(best), number):
+                found[name].append(measure(arena, best[name], rate, seconds))
+            say(f"latency, {rate}/s, round {number + 1} of {rounds}")
+        for name, measured in found.items():
+            yield {
+                "bench": "latency",
+                "contender": name,
+                "rate": rate,
+                "rounds": rounds,
+                "interval_ms": best[name].interval,
+                **summary(measured),
+                **(_ratios(measured, found["bare"]) if name != "bare" else {}),
+                "tried": {str(way.interval): _short(tried[way]) for way in tried if way.name == name},
+            }
+
+
+def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
+    """Send for so long, and read with both kinds of consumers."""
+    messages = int(rate * (seconds + _WARM_UP_SECONDS))
+    with arena.lane() as lane, ExitStack() as stack:
+        outputs = {isolation: lane.directory / f"{isolation}.bin" for isolation in ISOLATIONS}
+        readers = [
+            stack.enter_context(
+                running(
+                    isolation,
+                    python(
+                        "benchmarks.reader",
+                        "--isolation",
+                        isolation,
+                        "--records",
+                        messages,
+                        "--output",
+                        output,
+                    ),
+                    lane.environment(),
+                    lane.directory,
+                )
+            )
+            for isolation, output in outputs.items()
+        ]
+        for reader in readers:
+            reader.told("ready")
+        sender = _sender(stack, lane, way, messages, rate)
+        for reader in readers:
+            reader.told("done", seconds + 60)
+        return {
+            "sender_latest_ms": sender.told("latest_ms"),
+            **{
+                f"{isolation}_{name}_ms": percentile(delays, share)
+                for isolation, output in outputs.items()
+                for delays in (_delays(output.read_bytes()),)
+                for name, share in SHARES.items()
+            },
+        }
+
+
+def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) -> Program:
+    """Start a contender; returns what paces it: the server of the bridge, the bare producer itself."""
+    if way.name == "bridge":
+        server, url = stack.enter_context(lane.feed("--messages", messages, "--rate", rate))
+        settings = lane.environment(FEED__BASE_URL=url, FEED__START="10m", BATCH__MAX_AGE_MS=way.interval)
+        stack.enter_context(running(way.name, BRIDGE.command(messages), settings, lane.directory))
+        return server
+    command = python(
+        "benchmarks.paced", "--messages", messages, "--rate", rate, "--interval-ms", way.interval
+    )
+    return stack.enter_context(running(way.name, command, lane.environment(), lane.directory))
+
+
+def _delays(output: bytes) -> list[float]:
+    """Milliseconds, without those of the warm-up."""
+    pairs = array("q")
+    pairs.frombytes(output)
+    dues, delays = pairs[::2], pairs[1::2]
+    begin = min(dues) + _WARM_UP_SECONDS * 1e9
+    return [delay / 1e6 for due, delay in zip(dues, delays, strict=True) if due >= begin]
+
+
+def _badness(delays: Delays) -> float:
+    """What the best interval has the least of: the median and the 99th percentile count alike."""
+    return prod(delays[f"{isolation}_{name}_ms"] for isolation in ISOLATIONS for name in ("p50", "p99"))
+
+
+def _short(delays: Delays) -> Delays:
+    return {
+        name: round(delay, 1)
+        for name, delay in delays.items()
+        if name.startswith("read_") and "p99_9" not in name
+    }
+
+
+def _ratios(measured: list[Delays], bare: list[Delays]) -> dict[str, dict[str, float]]:
+    return {
+        f"ratio_bare_{name.removesuffix('_ms')}": ratio(
+            [delays[name] for delays in measured], [delays[name] for delays in bare]
+        ).as_json()
+        for name in measured[0]
+        if name.startswith("read_")
+    }

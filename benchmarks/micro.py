@@ -1,0 +1,207 @@
+"""Each step of the path alone, so that a regression names its step; beside each what it is held against.
+
+CPU of this process, in microseconds a message: a step that waits for nobody costs what it computes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+from fastavro import parse_schema, schemaless_writer
+from websockets.asyncio.client import connect
+
+from benchmarks import sink
+from benchmarks.arena import Arena, Lane
+from benchmarks.figures import figure, in_turn, ratio
+from benchmarks.messages import Block
+from benchmarks.models import Message
+from bridge import kafka
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.schemas import load
+from bridge.config import FeedSettings, KafkaSettings
+from bridge.conversion import conversion
+from bridge.convert import Converter
+from bridge.feed import session
+from bridge.feed.client import dial
+from bridge.model import SettledBet
+from bridge.sink.guard import Guard, fingerprint
+
+MESSAGES = 50_000
+PASSES = 20
+"""Times that a step without IO is applied to 1,000 messages."""
+
+Known = dict[bytes, tuple[int, bytes]]
+Step = Callable[[], float]
+"""Does something once and returns the CPU that it took a message, in microseconds."""
+Ways = dict[str, Step]
+"""The bridge's way of a step, and what that is held against."""
+
+
+class Record(NamedTuple):
+    """What a message becomes."""
+
+    key: bytes
+    version: int
+    value: bytes
+
+
+def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """A line for each step."""
+    with arena.lane() as lane, lane.feed("--messages", MESSAGES) as (_, url):
+        converter, codec = Converter(), Codec(load("settled-bet"), READ_ONLY)
+        bodies = Block().bodies()
+        bets = [bet for body in bodies if (bet := converter.decode(body).bet) is not None]
+        records = [Record(bet["betId"].encode(), bet["settlementVersion"], codec.encode(bet)) for bet in bets]
+        steps: dict[str, Ways] = {
+            **_converting(bodies, bets, converter, codec),
+            "guard": {
+                "bridge": partial(_passes, partial(_guarded, Guard(), records)),
+                "dict": partial(_passes, partial(_remembered, {}, records)),
+            },
+            "receive": _receiving(url),
+            "produce": _producing(lane, [record.value for record in records]),
+        }
+        found: dict[str, dict[str, list[float]]] = {s: {name: [] for name in steps[s]} for s in steps}
+        for number in range(rounds):
+            for step, ways in steps.items():
+                for name in in_turn(list(ways), number):
+                    found[step][name].append(ways[name]())
+            say(f"micro, round {number + 1} of {rounds}")
+    for step, costs in found.items():
+        yield {
+            "bench": "micro",
+            "step": step,
+            "rounds": rounds,
+            **{f"{name}_us": figure(values).as_json() for name, values in costs.items()},
+            **{
+                f"ratio_{name}": ratio(costs[name], costs["bridge"]).as_json()
+                for name in costs
+                if name != "bridge"
+            },
+        }
+
+
+def _converting(
+    bodies: list[bytes], bets: list[SettledBet], converter: Converter, codec: Codec
+) -> dict[str, Ways]:
+    """From bytes to bytes: both halves, and the whole."""
+    schema = parse_schema(sink.schema())
+    dumps = [model.data.model_dump() for model in map(Message.model_validate_json, bodies) if model.data]
+    return {
+        "validate": {
+            "bridge": _each(bodies, converter.decode),
+            "pydantic": _each(bodies, lambda body: Message.model_validate_json(body).model_dump()),
+        },
+        "encode": {
+            "bridge": _each(bets, codec.encode),
+            "fastavro": _each(dumps, lambda datum: schemaless_writer(io.BytesIO(), schema, datum)),
+        },
+        "convert": {
+            "bridge": _each(bodies, conversion("pydantic", converter, codec)),
+            "floor": _each(bodies, lambda body: _floor(body, schema)),
+            "compiled": _each(bodies, conversion("compiled", converter, codec)),
+        },
+    }
+
+
+def _each(inputs: list[Any], call: Callable[[Any], object]) -> Step:
+    def once(_: int) -> int:
+        for value in inputs:
+            call(value)
+        return len(inputs)
+
+    return partial(_passes, once)
+
+
+def _passes(once: Callable[[int], int]) -> float:
+    began, done = time.process_time(), 0
+    for number in range(PASSES):
+        done += once(number)
+    return (time.process_time() - began) * 1e6 / done
+
+
+def _floor(body: bytes, schema: Any) -> bytes:
+    """What `benchmarks.floor` does."""
+    bet, out = Message.model_validate_json(body).data, io.BytesIO()
+    assert bet is not None
+    schemaless_writer(out, schema, bet.model_dump())
+    return out.getvalue()
+
+
+def _guarded(guard: Guard, records: list[Record], number: int) -> int:
+    """Bets that the guard does not know: with another betId in each pass, as in a replay."""
+    prefix, now = b"%d-%d-" % (time.monotonic_ns(), number), time.time()
+    for key, version, value in records:
+        content = fingerprint(value)
+        guard.judge(prefix + key, version, content, lambda _: None, replaying=True)
+        guard.publish(prefix + key, version, content, now)
+    return len(records)
+
+
+def _remembered(known: Known, records: list[Record], number: int) -> int:
+    """The least that could be done: a dict with version and hash."""
+    prefix = b"%d-%d-" % (time.monotonic_ns(), number)
+    for key, version, value in records:
+        content = blake2b(value, digest_size=16).digest()
+        if prefix + key not in known:
+            known[prefix + key] = version, content
+    return len(records)
+
+
+def _receiving(url: str) -> Ways:
+    """On a real socket, from a server in a process of its own."""
+    settings = FeedSettings(base_url=url, proxy="none")
+    return {"bridge": lambda: asyncio.run(_receive(settings)), "recv": lambda: asyncio.run(_recv(url))}
+
+
+def _producing(lane: Lane, values: list[bytes]) -> Ways:
+    """To a real broker, the commits included."""
+    servers = lane.arena.cluster.bootstrap_servers
+    settings = KafkaSettings.model_validate({"bootstrap_servers": servers})
+    producers = {
+        "bridge": kafka.producer(settings, transactional_id=f"{lane.prefix}.ours", max_record_bytes=1 << 20),
+        "bare": Producer(sink.properties(servers, f"{lane.prefix}.bare")),
+    }
+    for producer in producers.values():
+        producer.init_transactions(sink.CALL_SECONDS)
+    return {name: partial(_produced, producer, lane.bets, values) for name, producer in producers.items()}
+
+
+async def _receive(settings: FeedSettings) -> float:
+    awake = asyncio.Event()
+    connection = await dial(settings, session.request(settings, 1), awake.set)
+    began, left = time.process_time(), MESSAGES
+    while left > 0:
+        await awake.wait()
+        awake.clear()
+        while left > 0 and (taken := connection.take(1000)):
+            left -= len(taken)
+    used = time.process_time() - began
+    await connection.hang_up()
+    return used * 1e6 / MESSAGES
+
+
+async def _recv(url: str) -> float:
+    async with connect(f"{url}/", compression=None, max_size=None, proxy=None) as connection:
+        began = time.process_time()
+        for _ in range(MESSAGES):
+            await connection.recv()
+        used = time.process_time() - began
+    return used * 1e6 / MESSAGES
+
+
+def _produced(producer: Producer, topic: str, values: list[bytes]) -> float:
+    began = time.process_time()
+    for begin in range(0, MESSAGES, sink.BATCH):
+        producer.begin_transaction()
+        for number in range(begin, begin + sink.BATCH):
+            sink.produce(producer, topic, b"%036d" % number, values[number % len(values)])
+        producer.commit_transaction(sink.CALL_SECONDS)
+    return (time.process_time() - began) * 1e6 / MESSAGES

@@ -1,0 +1,183 @@
+"""What `make bench` has measured as tables and plots, in docs/performance.md and beside it.
+
+Each benchmark has its place there, between two comments; what else the page says is written by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import plot
+from benchmarks.process import ROOT, BenchmarkFailed
+
+PAGE = ROOT / "docs" / "performance.md"
+PLOTS = ROOT / "docs" / "performance"
+Line = Mapping[str, Any]
+
+
+def write(bench: str, lines: Sequence[Line], machine: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
+    """Renew the place of a benchmark, and its plots. `machine` says where and when it was measured."""
+    table, drawn = _PAGES[bench](lines)
+    plots.mkdir(exist_ok=True)
+    for name, svg in drawn.items():
+        (plots / f"{name}.svg").write_text(svg, "utf-8")
+    pictures = "".join(f"\n![{name}]({plots.name}/{name}.svg)\n" for name in drawn)
+    page.write_text(replaced(page.read_text("utf-8"), bench, f"{table}{pictures}\n{machine}\n"), "utf-8")
+
+
+def replaced(page: str, place: str, content: str) -> str:
+    """The page with this content between the comments of a place. Raises BenchmarkFailed without them."""
+    begin, end = f"<!-- {place} -->\n", f"<!-- /{place} -->"
+    if begin not in page or end not in page:
+        raise BenchmarkFailed(f"the page has no place for {place}: put {begin.strip()} and {end} into it")
+    return f"{page[: page.index(begin)]}{begin}{content}{page[page.index(end) :]}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the first column holds names."""
+    bars = ["---", *["---:"] * (len(head) - 1)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, bars, *rows))
+
+
+def spread(found: Mapping[str, float], digits: int = 0) -> str:
+    """A median with what it is the median of: `5,043 (4,911–5,102)`."""
+    return "{:,.{d}f} ({:,.{d}f}–{:,.{d}f})".format(found["median"], found["min"], found["max"], d=digits)
+
+
+def _median(line: Line, name: str, digits: int) -> str:
+    return f"{line[name]['median']:,.{digits}f}" if name in line else "–"
+
+
+def _catchup(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [
+        [
+            line["contender"],
+            spread(line["messages_per_second"]),
+            _median(line, "cpu_us", 1),
+            _median(line, "peak_mb", 0),
+            _median(line, "ratio_floor", 2),
+            _median(line, "ratio_ceiling", 3),
+        ]
+        for line in lines
+    ]
+    head = ["contender", "messages/s", "CPU µs a message", "peak MB", "× floor", "× ceiling"]
+    bars = [
+        plot.Bar(line["contender"], *(line["messages_per_second"][n] for n in ("median", "min", "max")))
+        for line in lines
+        if line["contender"] != "ceiling"
+    ]
+    return table(head, rows), {"catchup": plot.bars("Catching up, messages a second", bars)}
+
+
+def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    names = [
+        f"read_{level}_{p}_ms" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99_9")
+    ]
+    rows = [
+        [
+            f"{line['rate']:,}/s {line['contender']}",
+            str(line["interval_ms"]),
+            *(_median(line, n, 1) for n in names),
+        ]
+        for line in lines
+    ]
+    ratios = [
+        [
+            f"{line['rate']:,}/s",
+            *(_median(line, f"ratio_bare_{n.removesuffix('_ms')}", 2) for n in names if "p99_9" not in n),
+        ]
+        for line in lines
+        if line["contender"] != "bare"
+    ]
+    head = [
+        "ms",
+        "interval",
+        *(f"{level} {p}" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99.9")),
+    ]
+    ratio_head = ["bridge / bare", "committed p50", "committed p99", "uncommitted p50", "uncommitted p99"]
+    series: dict[str, list[tuple[float, float]]] = {}
+    for line in lines:
+        for p in ("p50", "p99"):
+            point = line["rate"], line[f"read_committed_{p}_ms"]["median"]
+            series.setdefault(f"{line['contender']} {p}", []).append(point)
+    drawn = plot.lines("Latency, read_committed", ("messages a second", "ms"), series, logarithmic=True)
+    return f"{table(head, rows)}\n{table(ratio_head, ratios)}", {"latency": drawn}
+
+
+def _start(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [
+        [
+            f"{line['guard']:,} bets",
+            spread(line["seconds"], 2),
+            _median(line, "cpu_seconds", 2),
+            _median(line, "peak_mb", 0),
+        ]
+        for line in lines
+    ]
+    return table(["guard", "seconds to the first commit", "CPU seconds", "peak MB"], rows), {}
+
+
+def _growth(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    sizes = [line for line in lines if line["by"] != "time"]
+    rows = [
+        [
+            f"{line[line['by']]:,} {_WHAT[line['by']]}",
+            spread(line["us" if line["by"] == "known" else "cpu_us"], 1),
+            _median(line, "rss_mb" if line["by"] == "known" else "peak_mb", 0),
+            _median(line, "ratio_smallest", 2),
+        ]
+        for line in sizes
+    ]
+    head = ["", "CPU µs a message", "MB", "CPU × the first"]
+    drawn = {}
+    for line in lines:
+        if line["by"] == "time":
+            points = [(s["committed"] / 1000, s["rss_mb"]) for s in line["samples"]]
+            title = f"Memory while catching up on {line['messages']:,} messages"
+            drawn["memory"] = plot.lines(title, ("thousand messages committed", "MB"), {"RSS": points})
+    return table(head, rows), drawn
+
+
+_WHAT = {"selections": "selections", "partitions": "partitions", "known": "bets known (guard alone)"}
+
+
+def _snapshots(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [
+        [
+            f"{line['records']:,}",
+            spread(line["records_per_second"]),
+            _median(line, "cpu_us", 1),
+            _median(line, "peak_mb", 0),
+            _median(line, "provider_cpu_us", 1),
+        ]
+        for line in lines
+    ]
+    return table(["records", "records/s", "CPU µs a record", "peak MB", "provider's CPU µs"], rows), {}
+
+
+def _micro(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = []
+    for line in lines:
+        others = [name.removeprefix("ratio_") for name in line if name.startswith("ratio_")]
+        rows += [
+            [
+                line["step"],
+                spread(line["bridge_us"], 1),
+                f"{other} {spread(line[f'{other}_us'], 1)}",
+                _median(line, f"ratio_{other}", 2),
+            ]
+            for other in others
+        ]
+    return table(["step", "bridge, CPU µs", "held against", "ratio"], rows), {}
+
+
+_PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
+    "catchup": _catchup,
+    "latency": _latency,
+    "start": _start,
+    "growth": _growth,
+    "snapshots": _snapshots,
+    "micro": _micro,
+}

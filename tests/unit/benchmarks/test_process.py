@@ -1,0 +1,30 @@
+"""What a process has used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.process import BenchmarkFailed, usage
+
+
+def test_a_process_is_counted_with_those_that_it_has_started() -> None:
+    """A contender may do its work in a process of its own."""
+    alone = usage(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        both, own = usage(os.getpid()), usage(child.pid)
+    assert own.rss > 0
+    assert both.rss >= alone.rss + own.rss / 2
+    assert both.peak >= both.rss
+    assert both.cpu >= alone.cpu > 0
+
+
+def test_a_process_that_has_ended_has_no_usage() -> None:
+    """It ended too soon, or the figure would be that of another."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        pass
+    with pytest.raises(BenchmarkFailed, match="has ended"):
+        usage(child.pid)
