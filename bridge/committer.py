@@ -14,6 +14,9 @@ from bridge.sink.batch import Batch, Record
 
 T = TypeVar("T")
 
+REST_SECONDS = 0.003
+"""Between a commit and the first record of the next transaction: one that begins while the coordinator still
+writes the markers of the last is refused, and tried again only after 20 ms."""
 LOOK_SECONDS = 1.0
 TROUBLE_SECONDS = 2.0
 """A job that takes longer is told: the bridge is waiting for Kafka."""
@@ -47,6 +50,8 @@ class Committer:
         """Since when the job that is awaited has been under way, monotonic."""
         self._last_moment: float | None = None
         """When the end of the process waits no longer, monotonic."""
+        self.rested_at = 0.0
+        """When the next transaction may begin, monotonic."""
         self.transactions = 0
         """Committed so far."""
         self.seconds = 0.0
@@ -90,6 +95,7 @@ class Committer:
         committed.result()
         self.transactions += 1
         self.seconds += self._clock().steady - (began or 0.0)
+        self.rested_at = self._clock().steady + REST_SECONDS
         return True
 
     async def finish(self) -> None:

@@ -53,6 +53,8 @@ class Journal:
             return None
         if self._told is not self._status.state:
             return 0.0
+        if self._pipeline.batch.records and self._ports.clock().steady < self._committer.rested_at:
+            return self._committer.rested_at  # first the broker is to have its records
         return self._pipeline.batch.due_at(self._settings.batch, backlog)
 
     def go_on(self, backlog: int) -> None:
@@ -61,7 +63,8 @@ class Journal:
         Raises what ended the last commit.
         """
         if self._collect():
-            self._committer.hand_over(self._pipeline.batch)
+            if self._ports.clock().steady >= self._committer.rested_at:
+                self._committer.hand_over(self._pipeline.batch)
             due = self.due_at(backlog)
             if self._pipeline.full or (due is not None and self._ports.clock().steady >= due):
                 self._start()

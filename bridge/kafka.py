@@ -146,6 +146,8 @@ def producer(
                 # As short as can be: a transaction that a dead owner left open hides later records.
                 "transaction.timeout.ms": transaction_ms,
                 "linger.ms": 2,
+                # For a transaction that is begun too soon after the last; 100 ms by librdkafka's default.
+                "retry.backoff.ms": 5,
                 "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
                 "message.max.bytes": max_record_bytes,
             },

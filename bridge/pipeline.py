@@ -87,7 +87,7 @@ class Pipeline:
         """A connection that replays from this revision begins; `skew` is what its handshake says."""
         self.position.connected(skew)
         self._connected_at = now
-        self._guard.connected()
+        self._guard.connected(revision)
         # What was settled after the revision was published after it, so a replay has to bring it back.
         known = revision is not None and self.newest is not None and self.newest > revision
         self._awaiting = revision if known else None
@@ -152,6 +152,7 @@ class Pipeline:
         key, version, micros, value = bet
         settled_at = micros / MICROS
         content = fingerprint(value)
+        self._guard.came(settled_at)
         verdict = self._guard.judge(
             key,
             version,

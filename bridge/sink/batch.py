@@ -15,8 +15,8 @@ OVERHEAD_BYTES = 100
 
 PATIENT_BACKLOG = 50
 """Messages that make a batch wait twice as long as live; it is what a millisecond or two brings."""
-MOST_PATIENT = 50.0
-"""How many times as long as live a batch waits at most: a second, with the default of 20 ms."""
+MOST_PATIENT_SECONDS = 1.0
+"""However many wait: what a transaction holds back, other readers of the topic do not see either."""
 
 
 class Record(NamedTuple):
@@ -45,7 +45,8 @@ def patience(limits: BatchSettings, backlog: int) -> float:
     Live, hardly any wait, and each is to be seen soon. The more are waiting, the more a transaction's
     own cost matters and the less its age does: catching up, a batch is committed when it is full.
     """
-    return limits.max_age_ms / 1000 * min(1 + backlog / PATIENT_BACKLOG, MOST_PATIENT)
+    live = limits.max_age_ms / 1000
+    return max(live, min(live * (1 + backlog / PATIENT_BACKLOG), MOST_PATIENT_SECONDS))
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ with another schema than today's is compared in that one.
 Memory: 44 bytes a publication and 12 to 24 a bet, in a `Table`; `tests/unit/sink/test_guard_memory.py`
 measures it. Only a bet that has had several contents at its last version, which is rare, takes some hundred
 more. A bet is known by a hash of its id, of 128 bits: two bets that share one would be taken for one. What
-was published at `keep_from` or later is never evicted, the rest is: `Marks` says what that is.
+was published at `keep_from` or later is not evicted, the rest is: `Marks` says what that is.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ _ROW = struct.Struct(f"<{_ID_BYTES + _HASH_BYTES}sq")
 _DEAD_ROW = struct.Struct("<d20x")
 """And of a dead letter: when it was received."""
 _NONE: tuple[bytes | None, bytes, int] = (None, b"", 0)
+CROWDED = 500_000
+"""Rows beyond which settlementTimes are relied on to forget some: 30 MB."""
 DROPPED_AT_ONCE = 2_000
 """Rows that one eviction drops at most."""
 DROPPED_WITH_ONE = 4
@@ -104,10 +106,15 @@ class Guard:
     def __len__(self) -> int:
         return len(self._table)
 
-    def connected(self) -> None:
-        """A new connection begins: what is known up to now may come again."""
+    def connected(self, revision: float | None = None) -> None:
+        """A new connection begins, from this revision: what is known up to now may come again."""
         self._connection += 1
         self._connected = self._table.end
+        self._marks.connected(revision)
+
+    def came(self, settled_at: float) -> None:
+        """The feed has brought a bet that was settled then, Unix seconds, be it new or not."""
+        self._marks.came(settled_at)
 
     def judge(
         self, key: bytes, version: int, content: bytes, rewrite: Rewrite, *, replaying: bool
@@ -175,7 +182,8 @@ class Guard:
         No replay may reach that far any more. Takes milliseconds: where there is much to forget, the
         rest of it goes with the next publications and evictions.
         """
-        self._passed = self._marks.passed(keep_from, self._table.end) or self._passed
+        crowded = len(self._table) > CROWDED
+        self._passed = self._marks.passed(keep_from, self._table.end, crowded=crowded) or self._passed
         self._drop(DROPPED_AT_ONCE)
 
     def _find(self, key: bytes) -> tuple[bytes | None, bytes, int]:

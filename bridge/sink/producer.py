@@ -150,11 +150,11 @@ class TransactionalWriter:
             while self._written < len(records):
                 give(producer, records[self._written])
                 self._written += 1
+            producer.poll(0)  # the reports of what was delivered, of which nobody wants to know
         except BufferError:
-            pass
+            producer.poll(0)
         except KafkaException as exception:
             get().debug("the transaction is in trouble", error=str(exception.args[0]))
-        producer.poll(0)  # the reports of what was delivered, of which nobody wants to know
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         """Commit the batch with the checkpoint that covers it. A job for `run`.

@@ -12,17 +12,13 @@ from bridge.avro.projection import Projection
 from bridge.avro.schemas import Schema
 from bridge.config import Settings
 from bridge.errors import SchemaError
-from bridge.sink.checkpoint import MICROS
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.marks import Reach
 from bridge.sink.reading import foreign, persist, starts_since
 from bridge.topics import Topic, Topics
 
 LOOKBACK = 1_000
 """Records from the end of the checkpoint topic at which the search for a feed's own begins."""
-MANY = 1_000_000
-"""Bets to read back, 60 MB of them, from which on it is worth reading twice to know fewer."""
 SAMPLE = Kind.SAMPLE.value.encode()
 
 
@@ -36,7 +32,6 @@ class Store:
     def __init__(self, settings: Settings, topics: Topics, schema_by_id: Callable[[int], Schema]) -> None:
         self._settings = settings
         self._versions = Projection("settlementVersion", schema_by_id)
-        self._settled = Projection("settlementTime", schema_by_id)
         self._topics = topics
 
     def checkpoint(self, give_up: Callable[[], bool]) -> bytes | None:
@@ -65,10 +60,7 @@ class Store:
         return found
 
     def guard(self, since: float, give_up: Callable[[], bool]) -> Guard:
-        """A guard that knows all bets and dead letters published since then, Unix seconds.
-
-        Those that were received since then, but published before, are left out where they are many.
-        """
+        """A guard that knows all bets and dead letters received since then, Unix seconds."""
         guard = Guard()
 
         def take_bet(message: Message) -> None:
@@ -87,34 +79,12 @@ class Store:
             nonlocal guard
             guard = Guard()  # a second try begins anew: the order of what it learns matters
             starts, ends = _span(admin, consumer, self._topics.bets, since)
-            if sum(max(0, ends[start.partition] - start.offset) for start in starts) > MANY:
-                starts = self._within_reach(consumer, starts, ends, since, give_up)
             kafka.read_to(consumer, starts, ends, take_bet, give_up)
             starts, ends = _span(admin, consumer, self._topics.deadletters, since)
             kafka.read_to(consumer, starts, ends, take_dead, give_up)
 
         persist(self._settings, read, give_up)
         return guard
-
-    def _within_reach(
-        self,
-        consumer: Consumer,
-        starts: list[TopicPartition],
-        ends: list[int],
-        since: float,
-        give_up: Callable[[], bool],
-    ) -> list[TopicPartition]:
-        """Where to begin instead of at `starts`, behind what no replay can bring back any more."""
-        reach = Reach(since)
-
-        def look(message: Message) -> None:
-            value = message.value()
-            if value is not None:
-                settled_at = _read(self._settled, message, value) / MICROS
-                reach.read(message.partition() or 0, message.offset() or 0, _received(message), settled_at)
-
-        kafka.read_to(consumer, starts, ends, look, give_up)
-        return [TopicPartition(s.topic, s.partition, reach.starts.get(s.partition, s.offset)) for s in starts]
 
 
 def _span(

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from bridge.committer import REST_SECONDS
 from bridge.feed.events import Received
 from bridge.sink.checkpoint import State
 from tests.virtual.desk import Desk, at_desk
@@ -80,10 +81,29 @@ def test_a_commit_is_due_when_the_batch_is_old_enough() -> None:
         desk.status.become(State.LIVE)
         await desk.journal.commit()
         assert desk.journal.due_at(0) is None
+        await asyncio.sleep(REST_SECONDS)
         receive(desk, 1)
-        assert desk.journal.due_at(0) == 0.02
+        assert desk.journal.due_at(0) == REST_SECONDS + 0.02
         desk.journal.go_on(0)
         assert desk.kafka.transactions == 1
+
+    at_desk(story)
+
+
+def test_a_transaction_begins_a_moment_after_the_last() -> None:
+    """The coordinator is still busy with that one: it would refuse, and be asked again much later."""
+
+    async def story(desk: Desk) -> None:
+        desk.status.become(State.LIVE)
+        await desk.journal.commit()
+        receive(desk, 1)
+        desk.journal.go_on(0)
+        assert desk.kafka.handed_over == []
+        assert desk.journal.due_at(0) == REST_SECONDS
+        await asyncio.sleep(REST_SECONDS)
+        desk.journal.go_on(0)
+        assert len(desk.kafka.handed_over) == 1
+        assert desk.journal.due_at(0) == 0.02
 
     at_desk(story)
 

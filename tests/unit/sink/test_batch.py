@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bridge.config import BatchSettings
-from bridge.sink.batch import MOST_PATIENT, OVERHEAD_BYTES, PATIENT_BACKLOG, Batch, Record, patience
+from bridge.sink.batch import MOST_PATIENT_SECONDS, OVERHEAD_BYTES, PATIENT_BACKLOG, Batch, Record, patience
 
 LIMITS = BatchSettings(max_records=3, max_bytes=1000, max_age_ms=20)
 
@@ -60,7 +60,7 @@ def test_patience_grows_with_what_waits() -> None:
     """From the setting, while nothing does, to a bound, in proportion."""
     assert patience(LIMITS, 0) == 0.02
     assert patience(LIMITS, PATIENT_BACKLOG) == 0.04
-    assert patience(LIMITS, 10_000_000) == 0.02 * MOST_PATIENT
+    assert patience(LIMITS, 10_000_000) == MOST_PATIENT_SECONDS
     grows = [patience(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
     assert grows == sorted(grows)
 
@@ -71,3 +71,9 @@ def test_a_batch_that_waited_for_others_is_due_when_there_are_none_left() -> Non
     batch.touch(now=100.0)
     assert batch.due_at(LIMITS, 1_000) == 100.0 + patience(LIMITS, 1_000)
     assert batch.due_at(LIMITS, 0) == 100.02
+
+
+def test_a_setting_above_the_bound_is_as_it_is_set() -> None:
+    """What waits makes it no longer."""
+    slow = BatchSettings(max_age_ms=3_000)
+    assert [patience(slow, backlog) for backlog in (0, 10_000)] == [3.0, 3.0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from bridge.sink.guard import DROPPED_AT_ONCE, Guard, Verdict, fingerprint
 
 NOW = 1_700_000_000.0
@@ -14,6 +16,15 @@ A, B = fingerprint(b"\0\0\0\0\1a"), fingerprint(b"\0\0\0\0\1b")
 def bet(n: int) -> bytes:
     """A key as long as those of the feed."""
     return b"01234567-89ab-cdef-0123-%012d" % n
+
+
+def shown(revision: float) -> Guard:
+    """A guard on a connection from there, whose beginning has shown that the provider is not late."""
+    guard = Guard()
+    guard.connected(revision)
+    for _ in range(1_000):
+        guard.came(revision)
+    return guard
 
 
 def knows(guard: Guard, key: bytes, version: int = 1, content: bytes = A) -> bool:
@@ -107,9 +118,10 @@ def test_much_is_forgotten_little_by_little() -> None:
     assert knows(guard, bet(count))
 
 
-def test_catching_up_takes_no_more_memory_than_an_hour_of_the_feed() -> None:
+def test_catching_up_takes_no_more_memory_than_an_hour_of_the_feed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of a bet a second for three days: all are received now, and an hour of them is kept."""
-    guard = Guard()
+    monkeypatch.setattr("bridge.sink.guard.CROWDED", 0)
+    guard = shown(NOW - 3 * DAY)
     sizes = []
     for n in range(64_800):
         settled_at = NOW - 3 * DAY + 4 * n
@@ -123,9 +135,19 @@ def test_catching_up_takes_no_more_memory_than_an_hour_of_the_feed() -> None:
     assert knows(guard, bet(n - 900))
 
 
-def test_what_is_read_back_says_nothing_of_when_it_was_published() -> None:
+def test_where_there_are_few_all_that_was_received_since_is_kept() -> None:
+    """Nothing is assumed of the provider before memory asks for it."""
+    guard = shown(NOW - 3 * DAY)
+    for n in range(5_000):
+        guard.publish(bet(n), 1, A, NOW, NOW - 3 * DAY + 40 * n)
+    guard.evict(keep_from=NOW - 60)
+    assert len(guard) == 5_000
+
+
+def test_what_is_read_back_says_nothing_of_when_it_was_published(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only its receipt counts, until the feed shows how far it is."""
-    guard = Guard()
+    monkeypatch.setattr("bridge.sink.guard.CROWDED", 0)
+    guard = shown(NOW - DAY)
     for n in range(5_000):
         guard.publish(bet(n), 1, A, NOW - 60)
     guard.evict(keep_from=NOW - DAY)

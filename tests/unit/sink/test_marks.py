@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bridge.sink.marks import Marks, Reach
+from bridge.sink.marks import Marks
 
 BLOCK, RANK = 1000, 900
 LATE_SECONDS = 3600
@@ -17,14 +17,19 @@ THEN = NOW - 2 * DAY
 
 
 class Feed:
-    """Publications, one row each, received now unless it is said otherwise; the first was read back."""
+    """Publications, one row each, received now unless it is said otherwise, where rows are crowded.
 
-    def __init__(self, keep_from: float = THEN - HOUR, *, read_back: bool = True) -> None:
+    The connection has shown that the provider is so `late`, seconds; None where it has not.
+    """
+
+    def __init__(self, keep_from: float = THEN - HOUR, *, late: float | None = 0.0) -> None:
         self.marks = Marks()
         self.row = 0
-        if read_back:
-            self.marks.published(0, NOW - 10 * DAY, None)
-        self.marks.passed(keep_from, 0)
+        if late is not None:
+            self.marks.connected(THEN)
+            for _ in range(BLOCK):
+                self.marks.came(THEN - late)
+        self.passed(keep_from)
 
     def block(self, times: float | Iterable[float], at: float = NOW) -> Feed:
         """A block of bets settled at these times."""
@@ -33,9 +38,9 @@ class Feed:
             self.marks.published(self.row, at, settled_at)
         return self
 
-    def passed(self, keep_from: float) -> int | None:
+    def passed(self, keep_from: float, *, crowded: bool = True) -> int | None:
         """The row before which nothing comes again, at that revision."""
-        return self.marks.passed(keep_from, self.row + 1)
+        return self.marks.passed(keep_from, self.row + 1, crowded=crowded)
 
 
 def mixed(others: float, count: int, settled_at: float) -> list[float]:
@@ -47,13 +52,13 @@ def test_what_was_received_long_ago_was_published_long_ago() -> None:
     """At the latest then: as of the eviction before which it came, and nothing younger than asked."""
     marks = Marks()
     marks.received(NOW)
-    assert marks.passed(NOW - 90, 2) is None
+    assert marks.passed(NOW - 90, 2, crowded=False) is None
     marks.received(NOW + 60)
-    assert marks.passed(NOW - 30, 3) is None
-    assert marks.passed(NOW, 3) is None
-    assert marks.passed(NOW + 0.001, 3) == 2
-    assert marks.passed(NOW + 60, 3) is None
-    assert marks.passed(NOW + 60.001, 3) == 3
+    assert marks.passed(NOW - 30, 3, crowded=False) is None
+    assert marks.passed(NOW, 3, crowded=False) is None
+    assert marks.passed(NOW + 0.001, 3, crowded=False) == 2
+    assert marks.passed(NOW + 60, 3, crowded=False) is None
+    assert marks.passed(NOW + 60.001, 3, crowded=False) == 3
 
 
 def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
@@ -61,8 +66,8 @@ def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
     marks = Marks()
     marks.received(NOW + 60)
     marks.received(NOW)
-    assert marks.passed(NOW + 59, 3) is None
-    assert marks.passed(NOW + 61, 3) == 3
+    assert marks.passed(NOW + 59, 3, crowded=False) is None
+    assert marks.passed(NOW + 61, 3, crowded=False) == 3
 
 
 def test_while_catching_up_a_block_says_when_what_came_before_it_was_published() -> None:
@@ -129,11 +134,45 @@ def test_times_in_the_future_or_before_the_revision_do_not_count(wrong: float) -
     assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
-def test_a_first_start_may_catch_up_from_before_its_revision() -> None:
-    """Nothing was read back that a burst of late resettlements could make old too early."""
-    for read_back, expected in ((True, None), (False, BLOCK + 1)):
-        feed = Feed(NOW, read_back=read_back).block(THEN).block(THEN + HOUR)
-        assert feed.passed(NOW) == expected
+def test_settlement_times_only_count_where_rows_are_crowded() -> None:
+    """Where they are few nothing is risked: what was received since is kept."""
+    feed = Feed().block(THEN).block(THEN + HOUR)
+    assert feed.passed(NOW - HOUR, crowded=False) is None
+    assert feed.passed(NOW - HOUR) == BLOCK + 1
+
+
+def test_they_do_not_count_before_the_connection_has_shown_how_late_the_provider_is() -> None:
+    """Which takes a block of what comes first on it, known or not, and a revision to compare it with."""
+    feed = Feed(late=None).block(THEN).block(THEN + HOUR)
+    assert feed.passed(NOW - HOUR) is None
+    for revision, came, expected in ((None, BLOCK, None), (THEN, BLOCK - 1, None), (THEN, BLOCK, BLOCK + 1)):
+        feed.marks.connected(revision)
+        for _ in range(came):
+            feed.marks.came(THEN)
+        assert feed.passed(NOW - HOUR) == expected
+
+
+@pytest.mark.parametrize("late", [0.0, 100.0, 5 * HOUR])
+def test_a_provider_that_is_always_late_is_believed_to_be(late: float) -> None:
+    """Its bets are settled so long before it publishes them, as the beginning of the connection shows."""
+    feed = Feed(THEN - DAY, late=late).block(THEN - late).block(THEN + HOUR - late)
+    assert feed.passed(THEN + HOUR + LATE_SECONDS) is None
+    assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
+
+
+def test_a_tenth_of_what_comes_first_may_say_what_it_likes() -> None:
+    """Late resettlements, and times that mean none, make nobody wait for ever."""
+    feed = Feed(late=None).block(THEN).block(THEN + HOUR)
+    feed.marks.connected(THEN)
+    for settled_at in mixed(-62_135_596_800.0, BLOCK - RANK, THEN):
+        feed.marks.came(settled_at)
+    assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
+
+
+def test_a_provider_that_is_early_is_not_believed() -> None:
+    """A replay that begins later than it was asked to is no reason to forget sooner."""
+    feed = Feed(late=-5 * HOUR).block(THEN).block(THEN + HOUR)
+    assert feed.passed(THEN + HOUR + LATE_SECONDS) is None
 
 
 def test_a_block_that_was_wrong_is_put_right_by_receipt() -> None:
@@ -160,21 +199,3 @@ def test_marks_do_not_pile_up() -> None:
         feed.passed(THEN)
     assert feed.passed(THEN + 19 + LATE_SECONDS + 1) == 19 * BLOCK + 1
     assert feed.passed(NOW + 1) == 20 * BLOCK + 1
-
-
-def test_what_is_read_back_begins_where_a_replay_can_reach() -> None:
-    """Per partition: at the block before the one that shows the feed an hour and the margins further."""
-    reach = Reach(THEN + 4 * HOUR)
-    for offset in range(10 * BLOCK):
-        reach.read(1, 1 + offset, NOW, THEN + HOUR * (offset // BLOCK))
-        reach.read(2, 5_000 + offset, NOW, THEN + DAY)
-    # Blocks of the hours 0 to 9: by that of hour 2, what came before it was published by hour 3.
-    assert reach.starts == {1: 1 + 2 * BLOCK}
-
-
-def test_nothing_of_what_was_received_since_is_left_out_while_live() -> None:
-    """However much it is: it was published about when it was received."""
-    reach = Reach(NOW - 90)
-    for offset in range(5 * BLOCK):
-        reach.read(0, offset, NOW + offset / 1000, NOW + offset / 1000 - 1)
-    assert reach.starts == {}
