@@ -29,7 +29,8 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@echo "setting up $(VENV), about 350 MB, a minute or less"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--no-build-isolation -e .
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
 		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower")'
 	@touch $@

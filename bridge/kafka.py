@@ -179,6 +179,8 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consu
                 # What is read ahead is memory: a snapshot of 200,000 records is to fit beside it.
                 "fetch.message.max.bytes": 1024 * 1024,
                 "queued.max.messages.kbytes": 4 * 1024,
+                # Where that is full: how long until it is looked at again. A second by librdkafka's default.
+                "fetch.queue.backoff.ms": 10,
             },
             ours={
                 "auto.offset.reset": "earliest",

@@ -6,8 +6,9 @@ Nothing of it connects to the feed, so nothing of it counts against the provider
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from pathlib import Path
 
 from bridge import instant, kafka, topics
 from bridge.avro.encoder import compiled
@@ -21,6 +22,7 @@ from bridge.readers import read_checkpoint
 from bridge.sink.checkpoint import Checkpoint, State
 from bridge.text import duration, utc
 
+PACKAGE = Path(__file__).parents[1]
 ASK_SECONDS = 5.0
 NEEDED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
 """What `bridge run` cannot do without."""
@@ -39,11 +41,29 @@ def settings_told(settings: Settings) -> Finding:
 
 def hot_path_compiled(settings: Settings) -> Finding:
     """Whether the modules that run for every message are compiled."""
-    return judged_form(compiled())
+    return judged_form(compiled(), outdated(PACKAGE))
 
 
-def judged_form(is_compiled: bool) -> Finding:
-    """What is to be said of the form in which the hot modules run."""
+def outdated(package: Path) -> list[str]:
+    """The sources in a checkout's package that are newer than their compiled form, which runs in their place.
+
+    What is installed from a wheel is as old as the moment it was unpacked, in any order: it has none.
+    """
+    if not (package.parent / "setup.py").exists():
+        return []
+    forms = [(form, form.with_name(f"{form.name.partition('.')[0]}.py")) for form in package.rglob("*.so")]
+    return sorted(
+        str(source.relative_to(package.parent))
+        for form, source in forms
+        if source.exists() and form.stat().st_mtime < source.stat().st_mtime
+    )
+
+
+def judged_form(is_compiled: bool, outdated: Collection[str] = ()) -> Finding:
+    """What is to be said of the form in which the hot modules run, and of sources newer than it."""
+    if is_compiled and outdated:
+        seen = f"the hot path is, but from an older source than {', '.join(outdated)}"
+        return Finding(Outcome.WARN, seen, "Run `make setup`: it compiles what was pulled or edited.")
     if is_compiled:
         return Finding(Outcome.OK, "the hot path is")
     advice = "Install it where there are a C compiler and Python's headers, or a wheel that was built there."

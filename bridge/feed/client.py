@@ -59,6 +59,7 @@ class Connection(ClientConnection):
         self._reader = Reader()
         self._ended = False
         """Whether the library has seen the end of the messages."""
+        self._hung_up = False
         self._assembler = assembler
         self._wake = wake
         self._without_secret = without_secret
@@ -102,7 +103,9 @@ class Connection(ClientConnection):
             super().process_event(event)
 
     def _add(self, data: bytes, fin: bool) -> None:
-        """Queue the message that this fragment completes, if it does."""
+        """Queue the message that this fragment completes, if it does; drop it once we have hung up."""
+        if self._hung_up:
+            return
         body = self._assembler.add(data, fin)
         if body is not None:
             self._queue.append(Received(body, self._read_at_wall, self._stalled))
@@ -155,7 +158,14 @@ class Connection(ClientConnection):
         return FeedLost(f"the connection ended: {detail}")
 
     async def hang_up(self) -> None:
-        """Close politely, but not for longer than a moment."""
+        """Close politely, but not for longer than a moment. What is queued, and what still comes, is dropped.
+
+        It is read all the same: the provider's answer comes after whatever it had sent.
+        """
+        self._hung_up = True
+        self._queue.clear()
+        self._queued_bytes = 0
+        self._hold()
         try:
             async with asyncio.timeout(HANG_UP_SECONDS):
                 await self.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from pathlib import Path
@@ -70,16 +71,33 @@ def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path) -> None:
-    """With nothing compiled in the wheel, though it fails only for what the compiled modules share."""
+    """Though it fails only for what the compiled modules share, and an earlier build has left just that."""
+    earlier = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    earlier.mkdir(parents=True)
+    (earlier / f"bridge__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}").touch()
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\ncase "$*" in *__native*) exit 1;; esac\nexec cc "$@"\n')
     compiler.chmod(0o755)
     wheel, names = built(source, CC=str(compiler))
+    _assert_plain(wheel, names)
+
+
+def test_what_mypy_refuses_is_plain_python(source: Path) -> None:
+    """A newer one may find errors in what worked; those who ask for the compiled form get the error."""
+    with (source / "bridge" / "scalars.py").open("a", encoding="utf-8") as module:
+        module.write("\nWRONG: int = str()\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        built(source, BRIDGE_MUST_COMPILE="1")
+    _assert_plain(*built(source))
+
+
+def _assert_plain(wheel: Path, names: list[str]) -> None:
+    """The wheel holds nothing that is compiled, and works."""
     assert "bridge/avro/encoder.py" in names
     assert not [name for name in names if name.endswith(".so")]
     ran = subprocess.run(
         [sys.executable, "-c", FORM],
-        cwd=tmp_path,
+        cwd=wheel.parent,
         env=os.environ | {"PYTHONPATH": str(wheel)},
         capture_output=True,
         text=True,

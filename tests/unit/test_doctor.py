@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -175,7 +176,23 @@ def test_plain_python_is_worth_a_warning() -> None:
     assert feed.judged_form(True).outcome is Outcome.OK
     plain = feed.judged_form(False)
     assert (plain.outcome, "plain Python" in plain.seen) == (Outcome.WARN, True)
-    assert feed.hot_path_compiled(SETTINGS) == feed.judged_form(compiled())
+    assert feed.hot_path_compiled(SETTINGS) == feed.judged_form(compiled(), feed.outdated(feed.PACKAGE))
+
+
+def test_a_source_newer_than_its_compiled_form_is_worth_a_warning(tmp_path: Path) -> None:
+    """Where somebody pulls and does not compile; what is unpacked from a wheel has any age."""
+    package = tmp_path / "bridge"
+    package.mkdir()
+    for at, name in enumerate(("old.so", "old.py", "plain.py", "new.py", "new.so", "orphan.so")):
+        file = package / name.replace(".so", ".cpython-313-x86_64-linux-gnu.so")
+        file.touch()
+        os.utime(file, (NOW + at, NOW + at))
+    assert feed.outdated(package) == []
+    (tmp_path / "setup.py").touch()
+    assert feed.outdated(package) == ["bridge/old.py"]
+    found = feed.judged_form(True, ["bridge/old.py"])
+    assert (found.outcome, "an older source than bridge/old.py" in found.seen) == (Outcome.WARN, True)
+    assert feed.judged_form(False, ["bridge/old.py"]) == feed.judged_form(False)
 
 
 @pytest.mark.parametrize(

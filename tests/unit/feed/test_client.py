@@ -8,9 +8,10 @@ import time
 
 import pytest
 from websockets.asyncio.server import ServerConnection
-from websockets.frames import Opcode
+from websockets.frames import CloseCode, Opcode
 
 from bridge.errors import FeedLost
+from bridge.feed import client
 from bridge.feed.client import QUEUE_BYTES, QUEUE_MESSAGES
 from bridge.feed.events import Oversized
 from bridge.feed.frames import HEAD_BYTES
@@ -237,14 +238,34 @@ async def test_a_broken_line_is_an_end_too() -> None:
         assert isinstance(reader.connection.why_over(), FeedLost)
 
 
-async def test_hanging_up_does_not_depend_on_the_provider() -> None:
-    """One that goes on sending into a full queue is left after a moment."""
+async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that goes on sending and reads nothing is left after a moment."""
+    monkeypatch.setattr(client, "HANG_UP_SECONDS", 0.1)
 
     async def handler(server: ServerConnection) -> None:
+        server.transport.pause_reading()
         while True:
             await server.send(bytes(50_000))
 
     async with provider(handler, compression=None) as url:
         async with reading(url) as reader:
-            await reader.until(lambda: not reader.connection.transport.is_reading())
+            await reader.until(lambda: reader.connection.held)
         assert reader.connection.over or reader.connection.transport.is_closing()
+        assert reader.connection.protocol.close_rcvd is None
+
+
+@pytest.mark.parametrize("size", [50_000, 100_000])
+async def test_hanging_up_amid_a_flood_is_polite(size: int) -> None:
+    """What was sent before the provider's answer is read and dropped, in small frames and in large."""
+
+    async def handler(server: ServerConnection) -> None:
+        server.transport.write(frame(Opcode.BINARY, bytes(size)) * (2 * QUEUE_BYTES // size))
+        await server.wait_closed()
+
+    async with provider(handler, compression=None) as url, reading(url) as reader:
+        connection = reader.connection
+        await reader.until(lambda: connection.held)
+        await connection.hang_up()
+        assert connection.close_code == CloseCode.NORMAL_CLOSURE
+        assert not connection.held
+        assert connection.take(1) == []
