@@ -38,7 +38,7 @@ from bridge.snapshots.lock import Job
 from bridge.snapshots.report import Report
 from bridge.snapshots.show import plan_as_json
 from bridge.snapshots.wants import Scope
-from tests.harness import PATIENCE, Bridge, Place
+from tests.harness import PATIENCE, Bridge, Place, until
 
 LANGUAGES = ("en", "sv", "de")
 SMALL = Sizes(sports=3, regions=4, leagues=6, competitors=40, events=15)
@@ -128,7 +128,15 @@ class Jobs:
         assert report is not None
         assert {what: told[what] for what in told if told[what][0] != told[what][1]} == {}
         self.must_not_tell(repr(report) + json.dumps(report.as_json()))
+        await until(lambda: self._visible(name) and self._visible("snapshots"), "all of it to be visible")
         return report
+
+    def _visible(self, topic: str) -> bool:
+        """Whether the markers of all transactions are written: a commit does not wait for them."""
+        admin, topic = kafka.admin(self.settings().kafka), f"{self.place.prefix}.{topic}"
+        count = kafka.partition_count(admin, topic)
+        ends, visible = (kafka.end_offsets(admin, topic, count, visible=v) for v in (False, True))
+        return ends == visible
 
     async def plan(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Datum:
         """What such a run would ask."""
