@@ -51,7 +51,7 @@ test: setup ## all tests, on a real Kafka and a real registry, the cheap ones al
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 	@echo "again with what is compiled as plain Python"
 	@$(PLAIN) $(BIN)/python -m pytest -n $(JOBS) tests/unit tests/property tests/virtual \
-		--ignore=tests/unit/simulator --ignore=tests/unit/dev $(ARGS)
+		$(foreach part,benchmarks demo dev simulator snapshots web,--ignore=tests/unit/$(part)) $(ARGS)
 
 test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest tests/unit tests/property tests/repo tests/virtual $(ARGS)

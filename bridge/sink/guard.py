@@ -65,9 +65,8 @@ class _Chain:
         return False
 
 
-SCHEMA = slice(1, HEADER_BYTES)
-"""Where a value in wire format has the id of its schema."""
-_ID_BYTES = SCHEMA.stop - SCHEMA.start
+_ID_BYTES = HEADER_BYTES - 1
+"""A value in wire format has the id of its schema behind its first byte."""
 _HASH_BYTES = 16
 _ROW = struct.Struct(f"<{_ID_BYTES + _HASH_BYTES}sq")
 """What a row says of a bet: the fingerprint of its content, its version."""
@@ -84,7 +83,7 @@ DROPPED_WITH_ONE = 4
 
 def fingerprint(value: bytes) -> bytes:
     """The 20 bytes by which a value in wire format is known: schema and hash. Maps must be sorted."""
-    return value[SCHEMA] + blake2b(value[HEADER_BYTES:], digest_size=_HASH_BYTES).digest()
+    return value[1:HEADER_BYTES] + blake2b(value[HEADER_BYTES:], digest_size=_HASH_BYTES).digest()
 
 
 class Guard:
