@@ -1,7 +1,7 @@
 # The vocabulary of this project; CI uses the same verbs. `make` prints it.
 
 PYTHON ?= python3
-JOBS   ?= 3
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up

@@ -87,6 +87,7 @@ _PASSING = {
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._NOENT,  # no leader is found
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
 }

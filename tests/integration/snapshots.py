@@ -134,8 +134,11 @@ class Jobs:
     def _visible(self, topic: str) -> bool:
         """Whether the markers of all transactions are written: a commit does not wait for them."""
         admin, topic = kafka.admin(self.settings().kafka), f"{self.place.prefix}.{topic}"
-        count = kafka.partition_count(admin, topic)
-        ends, visible = (kafka.end_offsets(admin, topic, count, visible=v) for v in (False, True))
+        try:
+            count = kafka.partition_count(admin, topic)
+            ends, visible = (kafka.end_offsets(admin, topic, count, visible=v) for v in (False, True))
+        except kafka.KafkaUnavailable:
+            return False
         return ends == visible
 
     async def plan(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Datum:

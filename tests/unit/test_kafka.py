@@ -118,7 +118,7 @@ def test_nothing_is_retried_that_will_never_be_accepted() -> None:
 # Errors of administrative calls.
 
 
-@pytest.mark.parametrize("name", ["_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT"])
+@pytest.mark.parametrize("name", ["_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_NOENT"])
 def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
     """It says what was attempted."""
     with (
