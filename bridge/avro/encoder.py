@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, write_f32_le, write_f64_le
 
+from bridge.scalars import COMPILED
+
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8  # machine integers once compiled, plain ones until then
 
@@ -29,8 +31,8 @@ class UnknownSchema(Exception):
 
 
 def compiled() -> bool:
-    """Whether this module runs as compiled by mypyc rather than as plain Python."""
-    return not __file__.endswith(".py")
+    """Whether the hot modules run as compiled by mypyc rather than as plain Python: all of them or none."""
+    return COMPILED
 
 
 class Encoder:
@@ -72,6 +74,13 @@ def write_long(out: BytesWriter, value: i64) -> None:
     last: int = rest
     byte = last
     out.append(byte)
+
+
+def write_string(out: BytesWriter, value: str) -> None:
+    """Append a string: the length of its UTF-8 bytes, and these."""
+    data = value.encode("utf-8")
+    write_long(out, len(data))
+    out.write(data)
 
 
 class _Node:
@@ -144,9 +153,7 @@ class _String(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if not isinstance(value, str):
             raise ValueError
-        data = value.encode("utf-8")
-        write_long(out, len(data))
-        out.write(data)
+        write_string(out, value)
 
 
 class _Fixed(_Node):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, write_f64_le
 
-from bridge.avro.encoder import write_long
+from bridge.avro.encoder import write_long, write_string
 from bridge.scalars import DateTimes
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class String(Type):
         size: i64 = len(value)
         if size < self._least or size > self._most:
             raise ValueError
-        _write_string(out, value)
+        write_string(out, value)
         return 1
 
 
@@ -160,8 +160,8 @@ class StringMap(Type):
                 item = value[key]
                 if not isinstance(key, str) or not isinstance(item, str):
                     raise ValueError
-                _write_string(out, key)
-                _write_string(out, item)
+                write_string(out, key)
+                write_string(out, item)
         out.append(0)
         return 2 * size
 
@@ -231,12 +231,6 @@ class Record(Type):
             else:
                 raise ValueError
         return strings + known
-
-
-def _write_string(out: BytesWriter, value: str) -> None:
-    data = value.encode("utf-8")
-    write_long(out, len(data))
-    out.write(data)
 
 
 def _long(value: i64) -> bytes:
