@@ -41,15 +41,8 @@ class Bet(NamedTuple):
     """The record in the registry's wire format."""
 
 
-class Conversion(NamedTuple):
-    """A message of the feed. A ping, a bet, both, or neither: then it is empty."""
-
-    ping_id: str | None
-    bet: Bet | None
-    extras: tuple[str, ...]
-    """As in `bridge.convert.Message`."""
-
-
+Conversion = tuple[str | None, Bet | None, tuple[str, ...]]
+"""A message of the feed: its ping id, its bet, and the extras of `bridge.convert.Message`."""
 Convert = Callable[[bytes], Conversion]
 """Converts one message. Raises ConversionError, also where the model and the codec's schema disagree."""
 
@@ -79,13 +72,13 @@ class ByPydantic:
         """Convert one message. Raises ConversionError."""
         ping_id, datum, extras = self._decode(data)
         if datum is None:
-            return Conversion(ping_id, None, extras)
+            return ping_id, None, extras
         try:
             value = self._encode(datum)
         except SchemaError as error:  # model and schema disagree: our mistake, but the bet must not be lost
             raise ConversionError(str(error), ping_id=ping_id) from None
         bet = Bet(datum["betId"].encode(), datum["settlementVersion"], datum["settlementTime"], value)
-        return Conversion(ping_id, bet, extras)
+        return ping_id, bet, extras
 
 
 class ByTranscoder:
@@ -118,7 +111,7 @@ class ByTranscoder:
             raise ValueError
         value = self._transcode(bet, strings)
         key, settled_at = bet["betId"].encode(), self._date_time(bet["settlementTime"])
-        return Conversion(ping_id, Bet(key, bet["settlementVersion"], settled_at, value), ())
+        return ping_id, Bet(key, bet["settlementVersion"], settled_at, value), ()
 
 
 def _strings(data: bytes) -> int:

@@ -1,6 +1,6 @@
 """Bytes of the feed → the Avro datum of a settled bet, or the reason why not.
 
-Most messages pass `FEED_MESSAGE` as they are, in one go. Where all that is wrong with a message is
+Most messages pass `read_feed_message` as they are, in one go. Where all that is wrong with a message is
 tolerable (fields the interface does not know, and missing ones that the operator has allowed), those
 places are mended in the JSON document and it goes through the very same validation again, so that
 both ways read every number alike.
@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails, from_json, to_json
 from typing_extensions import is_typeddict
 
 from bridge.errors import ConversionError, SettingsError
-from bridge.model import FEED_MESSAGE, FeedMessage, SettledBet, Zero
+from bridge.model import FeedMessage, SettledBet, Zero, read_feed_message
 
 _REASON_LENGTH: Final = 500
 _ERRORS_SHOWN: Final = 5
@@ -61,9 +61,10 @@ class Converter:
         Raises ConversionError, whose reason lists the paths of the fields and what is wrong with them.
         """
         try:
-            return _message(FEED_MESSAGE.validate_json(data), ())
+            message = read_feed_message(data)
         except ValidationError as error:
             return self._mend(data, error)
+        return Message(message["pingId"], message["data"], ())
 
     def _mend(self, data: bytes, error: ValidationError) -> Message:
         errors = error.errors(include_url=False, include_context=False)
@@ -83,11 +84,8 @@ class Converter:
                 wrong.append(found)
         if wrong:
             raise ConversionError(_reason(wrong), ping_id=_ping_id(document)) from None
-        return _message(FEED_MESSAGE.validate_json(to_json(document)), tuple(extras))
-
-
-def _message(value: FeedMessage, extras: tuple[str, ...]) -> Message:
-    return Message(value["pingId"], value["data"], extras)
+        message = read_feed_message(to_json(document))
+        return Message(message["pingId"], message["data"], tuple(extras))
 
 
 def _zeros(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,6 @@
 """The messages of the settlement feed, as types that pydantic reads straight from JSON bytes.
 
-The value that comes out of `FEED_MESSAGE.validate_json` is already what Avro takes: dicts with the
+The value that comes out of `read_feed_message` is already what Avro takes: dicts with the
 interface's field names, date-times as microseconds, enums as their Avro symbols, maps in order of
 their keys. Nothing is copied or renamed after that.
 
@@ -15,6 +15,7 @@ Field names, types and nullability: interface, "Resources and their fields".
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final, NotRequired, TypeVar
@@ -224,4 +225,5 @@ class FeedMessage(TypedDict):
     data: NotRequired[Nullable[SettledBet]]
 
 
-FEED_MESSAGE: Final[TypeAdapter[FeedMessage]] = TypeAdapter(FeedMessage)
+read_feed_message: Final[Callable[[bytes], FeedMessage]] = TypeAdapter(FeedMessage).validator.validate_json
+"""Raises pydantic's ValidationError. The adapter's own method would take 0.7 µs to call this one."""

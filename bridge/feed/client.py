@@ -27,7 +27,7 @@ from bridge import tls
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
 from bridge.feed.clock import Skew, from_date
-from bridge.feed.events import Oversized, Received
+from bridge.feed.events import Received
 from bridge.feed.frames import Assembler, Reader
 from bridge.feed.session import Request
 
@@ -110,7 +110,7 @@ class Connection(ClientConnection):
         if body is not None:
             self._queue.append(Received(body, self._read_at_wall, self._stalled))
             self._stalled = False
-            self._queued_bytes += _size(body)
+            self._queued_bytes += len(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the event loop when the socket is closed, by whomever."""
@@ -132,7 +132,7 @@ class Connection(ClientConnection):
     def take(self, most: int) -> list[Received]:
         """Up to `most` messages, in order."""
         taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
-        self._queued_bytes -= sum(_size(message.body) for message in taken)
+        self._queued_bytes -= sum([len(message.body) for message in taken])
         self._hold()
         return taken
 
@@ -248,7 +248,3 @@ class _Once(connect):
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
-
-
-def _size(body: bytes | Oversized) -> int:
-    return len(body) if isinstance(body, bytes) else len(body.head)

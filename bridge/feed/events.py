@@ -17,6 +17,10 @@ class Oversized:
     head: bytes
     """Its first 64 KiB."""
 
+    def __len__(self) -> int:
+        """Bytes that it takes up."""
+        return len(self.head)
+
 
 class Received(NamedTuple):
     """A whole message and the time at which its last byte was read, Unix seconds."""

@@ -28,7 +28,7 @@ from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
 from bridge.demo.verify import WriterSchema
 from bridge.errors import BridgeError
-from bridge.model import FEED_MESSAGE
+from bridge.model import read_feed_message
 from bridge.simulator.rest_policy import RestPolicy
 from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
@@ -195,7 +195,7 @@ def _produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> 
     producer.init_transactions(30)
     producer.begin_transaction()
     for at, body in bodies:
-        bet = FEED_MESSAGE.validate_json(body)["data"]
+        bet = read_feed_message(body)["data"]
         assert bet is not None
         key = (bet["betId"] or "").encode()
         producer.produce(declared.bets.name, codec.encode(bet), key, timestamp=round(at * 1000))
