@@ -11,7 +11,7 @@ from benchmarks.contenders import BRIDGE
 from benchmarks.figures import in_turn, ratio, significant, summary
 from benchmarks.process import python, running
 
-MESSAGES = 1_000_000
+MESSAGES = 10_000_000
 """Of the run that shows memory over time."""
 SELECTIONS = {1: 40_000, 10: 20_000, 50: 8_000}
 """Selections of each bet, and messages for them."""

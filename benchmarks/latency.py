@@ -18,7 +18,7 @@ from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
-INTERVALS = {"bridge": (5, 10, 20, 40), "bare": (10, 20, 40, 60)}
+INTERVALS = {"bridge": (5, 10, 20, 40), "bare": (5, 10, 20, 40)}
 """Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, and the bare producer's own."""
 ISOLATIONS = ("read_committed", "read_uncommitted")
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}

@@ -16,7 +16,10 @@ Keys must be evenly distributed: digests. Plain Python that mypyc compiles.
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 KEY_BYTES: Final = 16
 BLOCK_ROWS: Final = 4096
@@ -34,7 +37,7 @@ class Table:
     """Payloads of `width` bytes by keys of `KEY_BYTES`. Rows are numbered from 1, in order."""
 
     def __init__(self, width: int) -> None:
-        self._row_bytes = KEY_BYTES + width
+        self._row_bytes: Final[i64] = KEY_BYTES + width
         self._blocks: dict[int, bytearray] = {}
         self._index: list[array[int]] = [array("q", bytes(8 * SMALLEST)) for _ in range(SEGMENTS)]
         self._used = [0] * SEGMENTS
@@ -49,25 +52,27 @@ class Table:
 
     def find(self, key: bytes) -> int:
         """The number of the key's row, 0 where there is none."""
-        bits = int.from_bytes(key[:5], "big")
+        bits = _bits(key)
         segment = self._index[bits & (SEGMENTS - 1)]
-        return segment[self._place(segment, bits >> 16, key)] >> _TAG_BITS
+        slot: i64 = segment[self._place(segment, bits >> 16, key)]
+        return slot >> _TAG_BITS
 
     def payload(self, row: int) -> bytes:
         """The payload of a row that `find` has named."""
-        begin = row % BLOCK_ROWS * self._row_bytes
-        return bytes(self._blocks[row // BLOCK_ROWS][begin + KEY_BYTES : begin + self._row_bytes])
+        number: i64 = row
+        begin = number % BLOCK_ROWS * self._row_bytes
+        return bytes(self._blocks[number // BLOCK_ROWS][begin + KEY_BYTES : begin + self._row_bytes])
 
     def put(self, key: bytes, payload: bytes) -> None:
         """Add a row at the young end. It takes the place of the key's former one."""
-        row = self.end
+        row: i64 = self.end
         number, at = row // BLOCK_ROWS, row % BLOCK_ROWS * self._row_bytes
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = bytearray(BLOCK_ROWS * self._row_bytes)
         block[at : at + self._row_bytes] = key + payload
         self.end = row + 1
-        bits = int.from_bytes(key[:5], "big")
+        bits = _bits(key)
         which, tag = bits & (SEGMENTS - 1), bits >> 16
         segment = self._index[which]
         place = self._place(segment, tag, key)
@@ -84,7 +89,7 @@ class Table:
         row = self.first
         number, begin = row // BLOCK_ROWS, row % BLOCK_ROWS * self._row_bytes
         key = bytes(self._blocks[number][begin : begin + KEY_BYTES])
-        bits = int.from_bytes(key[:5], "big")
+        bits = _bits(key)
         which = bits & (SEGMENTS - 1)
         segment = self._index[which]
         place = self._place(segment, bits >> 16, key)
@@ -100,12 +105,12 @@ class Table:
             del self._blocks[number]
         return key if is_last else None
 
-    def _place(self, segment: array[int], tag: int, key: bytes) -> int:
+    def _place(self, segment: array[int], tag: i64, key: bytes) -> i64:
         """Where the key is in its array, or would be: an empty slot."""
-        mask = len(segment) - 1
+        mask: i64 = len(segment) - 1
         place = tag & mask
         while True:
-            slot = segment[place]
+            slot: i64 = segment[place]
             if slot == _EMPTY:
                 return place
             if slot & _TAG == tag:
@@ -125,6 +130,14 @@ class Table:
                     place = (place + 1) & mask
                 resized[place] = slot
         self._index[which] = resized
+
+
+def _bits(key: bytes) -> i64:
+    """The bits of a key that the index looks at: 40 of them."""
+    high: i64 = key[0]
+    for at in range(1, 5):
+        high = high << 8 | key[at]
+    return high
 
 
 def _close(segment: array[int], hole: int) -> None:
