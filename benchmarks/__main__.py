@@ -21,7 +21,7 @@ from bridge.errors import BridgeError
 
 Line = dict[str, Any]
 ROUNDS = 5
-"""With fewer the page in docs/ is not renewed; the baseline is made of as many."""
+"""With fewer, or only some contenders, the page in docs/ is not renewed; the baseline is made of as many."""
 
 
 def say(line: str) -> None:
@@ -33,7 +33,7 @@ def benches(opened: arena.Arena, options: argparse.Namespace) -> dict[str, Calla
     """Each benchmark by its name, in the order of a whole run."""
     rounds, messages = options.rounds, options.messages
     return {
-        "catchup": lambda: catchup.run(opened, rounds, messages or catchup.MESSAGES, say),
+        "catchup": lambda: catchup.run(opened, options.contenders, rounds, messages or catchup.MESSAGES, say),
         "latency": lambda: latency.run(opened, rounds, options.seconds, say),
         "start": lambda: start.run(opened, rounds, messages or start.ENTRIES, say),
         "growth": lambda: growth.run(opened, rounds, messages or growth.MESSAGES, say),
@@ -53,7 +53,7 @@ def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
         for line in known[name]():
             print(json.dumps(line), flush=True)
             lines.append(line)
-        if options.rounds >= ROUNDS:
+        if options.rounds >= ROUNDS and not options.contenders:
             report.write(name, lines, machine())
 
 
@@ -76,6 +76,10 @@ def machine() -> str:
     return f"Measured {datetime.now(UTC):%Y-%m-%d} with version {__version__}, {python}, on {where}."
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
 def form() -> str:
     """Of what can be compiled."""
     return "compiled" if compiled() else "as plain Python"
@@ -84,7 +88,12 @@ def form() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(NAMES)}; all without one")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"every figure is a median of so many, {ROUNDS} without it"
+    )
+    parser.add_argument(
+        "--contenders", type=_names, default=[], help="of a catch-up, such as bridge,floor; all without it"
+    )
     parser.add_argument("--messages", type=int, help="in a catch-up, to fill the guard, and over time")
     parser.add_argument("--seconds", type=float, default=latency.SECONDS, help="of each run of latency")
     parser.add_argument("--check", action="store_true", help="hold ratios against the baseline")

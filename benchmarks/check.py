@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import catchup, micro
 from benchmarks.arena import Arena
-from benchmarks.contenders import BRIDGE, CEILING, FLOOR
+from benchmarks.contenders import BRIDGE, CEILING, COMPILED, FLOOR
 
 BASELINE = Path(__file__).with_name("baseline.json")
 TOLERATED = 0.2
@@ -45,6 +45,8 @@ def ratios(lines: Iterable[Mapping[str, Any]]) -> Ratios:
         if line["bench"] == "catchup" and line["contender"] == BRIDGE.name:
             for other in (FLOOR.name, CEILING.name):
                 found[f"catchup.{other}"] = line[f"ratio_{other}"]["median"]
+        elif line["bench"] == "catchup" and line["contender"] == COMPILED.name:
+            found["catchup.compiled"] = line[f"ratio_{FLOOR.name}"]["median"]
         elif line["bench"] == "micro":
             found[f"micro.{line['step']}"] = next(
                 v["median"] for k, v in line.items() if k.startswith("ratio_")
@@ -65,7 +67,7 @@ def measure(arena: Arena, benches: Iterable[str], rounds: int, say: Callable[[st
     """The ratios of `catchup`, of `micro`, or of both."""
     lines: list[dict[str, Any]] = []
     if "catchup" in benches:
-        lines += catchup.compare(arena, (BRIDGE, FLOOR, CEILING), rounds, MESSAGES, say)
+        lines += catchup.compare(arena, (BRIDGE, COMPILED, FLOOR, CEILING), rounds, MESSAGES, say)
     if "micro" in benches:
         lines += micro.run(arena, rounds, say)
     return ratios(lines)

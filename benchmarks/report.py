@@ -24,7 +24,8 @@ def write(bench: str, lines: Sequence[Line], machine: str, page: Path = PAGE, pl
     for name, svg in drawn.items():
         (plots / f"{name}.svg").write_text(svg, "utf-8")
     pictures = "".join(f"\n![{name}]({plots.name}/{name}.svg)\n" for name in drawn)
-    page.write_text(replaced(page.read_text("utf-8"), bench, f"{table}{pictures}\n{machine}\n"), "utf-8")
+    content = f"{table}{pictures}\n{_extent(lines[0])} {machine}\n"
+    page.write_text(replaced(page.read_text("utf-8"), bench, content), "utf-8")
 
 
 def replaced(page: str, place: str, content: str) -> str:
@@ -44,6 +45,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def spread(found: Mapping[str, float], digits: int = 0) -> str:
     """A median with what it is the median of: `5,043 (4,911–5,102)`."""
     return "{:,.{d}f} ({:,.{d}f}–{:,.{d}f})".format(found["median"], found["min"], found["max"], d=digits)
+
+
+def _extent(line: Line) -> str:
+    """How much was measured: `5 rounds of 200,000 messages.`"""
+    messages = f" of {line['messages']:,} messages" if "messages" in line else ""
+    return f"{line['rounds']} rounds{messages}."
 
 
 def _median(line: Line, name: str, digits: int) -> str:

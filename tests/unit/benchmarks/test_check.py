@@ -19,10 +19,16 @@ def test_the_baseline_is_made_of_ratios_only() -> None:
     """Those of the bridge, and of each step."""
     lines = [
         measured("catchup", messages_per_second=9000, ratio_floor=6.1, ratio_ceiling=0.2),
+        measured("catchup", "bridge compiled", ratio_floor=8.0, ratio_ceiling=0.3),
         measured("catchup", "floor", messages_per_second=1500, ratio_floor=1.0, ratio_ceiling=0.03),
         {**measured("micro", bridge_us=11, fastavro_us=77, ratio_fastavro=7.0), "step": "encode"},
     ]
-    assert ratios(lines) == {"catchup.floor": 6.1, "catchup.ceiling": 0.2, "micro.encode": 7.0}
+    assert ratios(lines) == {
+        "catchup.floor": 6.1,
+        "catchup.ceiling": 0.2,
+        "catchup.compiled": 8.0,
+        "micro.encode": 7.0,
+    }
 
 
 @pytest.mark.parametrize(("now", "falls"), [(10.0, 0), (8.0, 0), (7.99, 1), (20.0, 0)])

@@ -44,12 +44,13 @@ def test_a_run_becomes_a_table_and_a_plot(tmp_path: Path) -> None:
     rates = {
         name: {"median": n, "min": n, "max": n} for name, n in (("messages_per_second", 5.0), ("cpu_us", 7.0))
     }
-    line = {"bench": "catchup", "contender": "bridge", **rates, "peak_mb": rates["cpu_us"]}
+    extent = {"rounds": 5, "messages": 2000}
+    line = {"bench": "catchup", "contender": "bridge", **extent, **rates, "peak_mb": rates["cpu_us"]}
     write("catchup", [line], "Measured here.", page, plots)
     text = page.read_text()
     assert "| bridge | 5 (5–5) | 7.0 | 7 | – | – |" in text
     assert "![catchup](plots/catchup.svg)" in text
-    assert "\nMeasured here.\n<!-- /catchup -->\nafter\n" in text
+    assert "\n5 rounds of 2,000 messages. Measured here.\n<!-- /catchup -->\nafter\n" in text
     assert (plots / "catchup.svg").read_text().startswith("<svg")
 
 
@@ -57,7 +58,7 @@ def rendered(tmp_path: Path, bench: str, lines: list[dict[str, Any]]) -> tuple[s
     """What the page shows of these lines, and the names of the plots."""
     page = tmp_path / "page.md"
     page.write_text(TEXT.replace("micro", bench))
-    write(bench, lines, "", page, tmp_path / "plots")
+    write(bench, [{"rounds": 5, **line} for line in lines], "", page, tmp_path / "plots")
     return page.read_text(), {plot.name for plot in (tmp_path / "plots").iterdir()}
 
 
