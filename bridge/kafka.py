@@ -49,6 +49,10 @@ class KafkaUnavailable(BridgeError):
     """No broker answers. Whoever catches it waits and tries again."""
 
 
+class Stalled(KafkaUnavailable):
+    """A reader has not reached its end, and nothing comes to it any more. The text says what may keep it."""
+
+
 class Answer(enum.Enum):
     """What an error asks for."""
 
@@ -322,43 +326,53 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
             request_timeout=3,
         )
-        return [
+        found = [
             future.result().offset
             for _, future in sorted(futures.items(), key=lambda item: item[0].partition)
         ]
+    # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
+    if min(found) < 0:
+        raise KafkaUnavailable(f"reading the end offsets of {topic}: no broker answered")
+    return found
 
 
 def read_to(
     consumer: Consumer,
-    starts: list[TopicPartition],
+    places: list[TopicPartition],
     ends: list[int],
     take: Callable[[Message], None],
     give_up: Callable[[], bool],
 ) -> bool:
-    """Read partitions from the offsets in `starts` until each has passed its end in `ends`.
+    """Read partitions from their `places` up to their `ends`; `places[i].partition` is `i`.
 
-    What is written meanwhile may be read too: where that never ceases, no end of the partition is told.
-    Waits for as long as an open transaction of somebody hides records below an end. Returns False
-    when `give_up` said so first. `starts[i].partition` is `i`.
+    Each place moves on behind what was taken, so that whoever is interrupted can go on from there. Waits
+    for as long as an open transaction of somebody hides records below an end. Returns False when `give_up`
+    said so first, which it is asked at least every 0.2 s. Raises TopologyError, and what `take` and
+    `give_up` raise.
     """
-    open_ = {s.partition for s in starts if s.offset < ends[s.partition]}
-    if not open_:
+
+    def left() -> list[TopicPartition]:
+        return [place for place in places if place.offset < ends[place.partition]]
+
+    if not left():
         return True
-    consumer.assign([s for s in starts if s.partition in open_])
+    consumer.assign(left())
     try:
-        while open_:
+        while left():
             if give_up():
                 return False
             for message in consumer.consume(num_messages=2000, timeout=0.2):
                 error = message.error()
-                partition, offset = message.partition() or 0, message.offset() or 0
+                place, offset = places[message.partition() or 0], message.offset() or 0
+                end = ends[place.partition]
                 if error is None:
-                    take(message)
-                    if offset >= ends[partition] - 1:
-                        open_.discard(partition)
+                    if offset < end:
+                        take(message)
+                        place.offset = offset + 1
+                    else:  # written meanwhile: where that never ceases, no end of the partition is told
+                        place.offset = end
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    if offset >= ends[partition]:
-                        open_.discard(partition)
+                    place.offset = min(offset, end)
                 elif error.fatal() or lacks_right(error):
                     raise TopologyError(f"reading {message.topic()}: {error.str()}")
         return True

@@ -36,15 +36,19 @@ class Bet(NamedTuple):
 def read_checkpoint(settings: Settings) -> Checkpoint | None:
     """The last committed checkpoint of the feed, None before the first.
 
-    Raises KafkaUnavailable when no broker answers within `ANSWER_SECONDS`, TopologyError otherwise.
+    Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     registry = Registry(settings.registry)
-    store = Store(settings, topics.declare(settings), registry.schema_by_id)
+    declared = topics.declare(settings)
+    store = Store(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     value = store.checkpoint(lambda: time.monotonic() > deadline)
     if time.monotonic() > deadline:
-        raise kafka.KafkaUnavailable(f"no broker of {settings.kafka.bootstrap_servers} answered in time")
+        raise kafka.KafkaUnavailable(
+            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: no broker of "
+            f"{settings.kafka.bootstrap_servers} answers, or an open transaction hides its end"
+        )
     if value is None:
         return None
     codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
@@ -55,7 +59,7 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     """Bets from the topic, `read_committed`; None whenever nothing came for a moment.
 
     Goes on for ever, or `until_end` of every partition as it is met. Raises TopologyError when the topic
-    is not there, KafkaUnavailable when no broker answers.
+    is not there, KafkaUnavailable when no broker answers; `until_end` also when none does later on.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).bets.name
@@ -68,6 +72,7 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     starts = [0] * count if from_beginning else ends
     consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
     open_ = set(range(count))
+    came_at = time.monotonic()
     try:
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in enumerate(starts)])
         while open_ or not until_end:
@@ -82,7 +87,13 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
                     open_.discard(message.partition() or 0)
                 elif error.fatal() or kafka.lacks_right(error):
                     raise TopologyError(f"reading {topic}: {error.str()}")
-            if not messages:
+            if messages:
+                came_at = time.monotonic()
+            elif until_end and time.monotonic() - came_at > ANSWER_SECONDS:
+                raise kafka.KafkaUnavailable(
+                    f"{topic} could not be read to its end: no broker answers any more"
+                )
+            else:
                 yield None
     finally:
         consumer.close()
@@ -188,7 +199,7 @@ def bet_as_line(bet: Bet) -> str:
             key,
             f"v{datum['settlementVersion']}",
             f"{datum['betSettlement']:<9}",
-            f"payout {datum['payout']:g}",
+            f"payout {datum['payout']:,}",  # as exact as the record: no digit of it is rounded away
             f"stake {amount_in_words(datum['amount'])}",
             f"{items} selection{'' if items == 1 else 's'}",
         )

@@ -1,6 +1,7 @@
 """Reading topics back, `read_committed`, with clients of its own for each try.
 
-A client remembers the leader of a partition from before an outage, and does not always unlearn it.
+A client remembers the leader of a partition from before an outage, and does not always unlearn it. Where
+nothing comes any more although the end is not reached, a new one takes over.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from bridge.avro.codec import Codec
 from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
+from bridge.instant import Clock
 from bridge.log import get
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0
-TOLD_EVERY = 500
-"""Records between two reports of progress."""
+"""Without anything new, until a client is no longer trusted to bring the rest."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many offsets have been passed, of how many."""
@@ -38,6 +39,8 @@ def persist(
     """
     trouble: Exception | None = None
     while not give_up():
+        if isinstance(trouble, kafka.Stalled):
+            get().warning("nothing comes: reading on with new clients", reason=str(trouble))
         admin, consumer = (
             kafka.admin(settings.kafka),
             kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True),
@@ -97,11 +100,19 @@ def read_topic(
     A topic that is not there has no records, and `{}` is returned. Raises KafkaUnavailable when nothing
     has come for `patience` seconds, TopologyError when a right is missing, and what `take` raises.
     """
-    passage = _Passage(topic, take, start, ends, visible, progress, patience)
-    trouble = persist(settings, passage.go_on, passage.is_stuck)
+    passage = Passage(
+        topic, take, start=start, ends=ends, visible=visible, progress=progress, patience=patience
+    )
+
+    def read(admin: AdminClient, consumer: Consumer) -> None:
+        if passage.ends or kafka.exists(admin, topic, LOOK_SECONDS):
+            passage.go_on(admin, consumer, lambda: False)
+        else:
+            passage.done = True
+
+    trouble = persist(settings, read, lambda: instant.now().steady - passage.moved_at > patience)
     if not passage.done:
-        reason = trouble or "an open transaction may hide what is there"
-        raise kafka.KafkaUnavailable(f"{topic}: nothing came for {patience:g} s: {reason}")
+        raise kafka.KafkaUnavailable(f"{topic}: nothing came for {patience:g} s: {trouble}")
     return dict(enumerate(passage.ends))
 
 
@@ -119,49 +130,58 @@ def foreign(message: Message, error: SchemaError) -> TopologyError:
     return TopologyError(f"{place} was not written by a bridge: {error}")
 
 
-class _Passage:
-    """A topic on its way to its end: a second try goes on where the first was interrupted."""
+class Passage:
+    """A reader's way through a topic: another try goes on where the last one was interrupted.
+
+    The arguments are those of `read_topic`.
+    """
 
     def __init__(
         self,
         topic: str,
         take: Callable[[Message], None],
-        start: Mapping[int, int] | float | None,
-        ends: Mapping[int, int] | None,
-        visible: bool,
-        progress: Progress | None,
-        patience: float,
+        *,
+        start: Mapping[int, int] | float | None = None,
+        ends: Mapping[int, int] | None = None,
+        visible: bool = False,
+        progress: Progress | None = None,
+        patience: float = PATIENCE_SECONDS,
+        clock: Clock = instant.now,
     ) -> None:
         self.ends: list[int] = []
+        """Empty until they are known."""
         self.done = False
+        self.moved_at = clock().steady
+        """When something came, or else when it began; monotonic."""
         self._topic = topic
         self._take = take
         self._start = start
         self._wanted = ends
         self._visible = visible
         self._progress = progress
-        self._patience = patience
-        self._moved_at = instant.now().steady
-        self._next: list[int] = []
-        self._begun_at = 0
-        self._taken = 0
+        self._patience = self._least_patience = patience
+        self._clock = clock
+        self._places: list[TopicPartition] = []
+        self._begun_at = self._reached = 0
+        """Sums of offsets."""
 
-    def is_stuck(self) -> bool:
-        """Whether nothing has come for too long."""
-        return instant.now().steady - self._moved_at > self._patience
+    def go_on(self, admin: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
+        """Read on to the end, unless `give_up` says so first.
 
-    def go_on(self, admin: AdminClient, consumer: Consumer) -> None:
-        """Read on, to the end unless it is stuck."""
+        Raises kafka.Stalled when nothing comes for `patience` seconds, KafkaUnavailable, TopologyError, and
+        what `take` raises.
+        """
         if not self.ends:
-            if not kafka.exists(admin, self._topic, LOOK_SECONDS):
-                self.done = True
-                return
             self._set_out(admin, consumer)
-        starts = [TopicPartition(self._topic, p, offset) for p, offset in enumerate(self._next)]
-        self.done = kafka.read_to(consumer, starts, self.ends, self._keep, self.is_stuck)
-        if self.done and self._progress is not None:
-            whole = sum(self.ends) - self._begun_at
-            self._progress(whole, whole)
+        begun = self._clock().steady
+
+        def is_over() -> bool:
+            self._look(admin, begun)
+            return give_up()
+
+        self.done = kafka.read_to(consumer, self._places, self.ends, self._take, is_over)
+        if self.done:
+            self._tell(sum(self.ends))
 
     def _set_out(self, admin: AdminClient, consumer: Consumer) -> None:
         count = kafka.partition_count(admin, self._topic)
@@ -171,21 +191,38 @@ class _Passage:
             ends = kafka.end_offsets(admin, self._topic, count, visible=self._visible)
         if isinstance(self._start, int | float):
             found = starts_since(consumer, self._topic, self._start, ends)
-            self._next = [min(start.offset, ends[start.partition]) for start in found]
+            starts = [min(start.offset, ends[start.partition]) for start in found]
         else:
             given = self._start or {}
             # An offset beyond the end is one of a topic that has been made anew since.
-            self._next = [o if (o := given.get(p, 0)) <= ends[p] else 0 for p in range(count)]
+            starts = [o if (o := given.get(p, 0)) <= ends[p] else 0 for p in range(count)]
+        self._places = [TopicPartition(self._topic, p, offset) for p, offset in enumerate(starts)]
         self.ends = ends
-        self._begun_at = sum(self._next)
+        self._begun_at = self._reached = sum(starts)
 
-    def _keep(self, message: Message) -> None:
-        partition, offset = message.partition() or 0, message.offset() or 0
-        if offset >= self.ends[partition]:
-            return
-        self._take(message)
-        self._next[partition] = offset + 1
-        self._moved_at = instant.now().steady
-        self._taken += 1
-        if self._progress is not None and self._taken % TOLD_EVERY == 0:
-            self._progress(sum(self._next) - self._begun_at, sum(self.ends) - self._begun_at)
+    def _look(self, admin: AdminClient, begun: float) -> None:
+        """Whether anything has come since the last look; this try has begun at that moment, monotonic."""
+        now, reached = self._clock().steady, sum(place.offset for place in self._places)
+        if reached != self._reached:
+            self._reached, self.moved_at, self._patience = reached, now, self._least_patience
+            self._tell(reached)
+        elif now - max(self.moved_at, begun) > self._patience:
+            raise kafka.Stalled(self._obstacle(admin))
+
+    def _obstacle(self, admin: AdminClient) -> str:
+        """Why nothing comes, as far as the broker can tell."""
+        try:
+            stable = kafka.end_offsets(admin, self._topic, len(self.ends), visible=True)
+        except kafka.KafkaUnavailable as error:
+            return str(error)
+        left = [place for place in self._places if place.offset < self.ends[place.partition]]
+        if any(place.offset < stable[place.partition] for place in left):
+            # Or it skips what was aborted, and that takes so long: the next one gets more time for it.
+            self._patience += self._least_patience
+            return f"the broker has more of {self._topic} than its client gets"
+        hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in left)
+        return f"an open transaction hides what is in {self._topic}: {hidden}"
+
+    def _tell(self, reached: int) -> None:
+        if self._progress is not None:
+            self._progress(reached - self._begun_at, sum(self.ends) - self._begun_at)

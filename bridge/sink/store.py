@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
-from bridge import kafka
+from bridge import instant, kafka
 from bridge.avro.projection import Projection
 from bridge.avro.schemas import Schema
 from bridge.config import Settings
 from bridge.errors import SchemaError
+from bridge.instant import Clock
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.reading import foreign, persist, starts_since
-from bridge.topics import Topic, Topics
+from bridge.sink.reading import Passage, foreign, persist
+from bridge.topics import Topics
 
 LOOKBACK = 1_000
 """Records from the end of the checkpoint topic at which the search for a feed's own begins."""
@@ -29,8 +30,15 @@ class Store:
     Each method waits while Kafka is away, and returns early only when `give_up` says so.
     """
 
-    def __init__(self, settings: Settings, topics: Topics, schema_by_id: Callable[[int], Schema]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        schema_by_id: Callable[[int], Schema],
+        clock: Clock = instant.now,
+    ) -> None:
         self._settings = settings
+        self._clock = clock
         self._versions = Projection("settlementVersion", schema_by_id)
         self._topics = topics
 
@@ -51,8 +59,9 @@ class Store:
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)
-                done = kafka.read_to(consumer, [TopicPartition(topic.name, 0, start)], [end], take, give_up)
-                if found is not None or start == 0 or not done:
+                passage = Passage(topic.name, take, start={0: start}, ends={0: end}, clock=self._clock)
+                passage.go_on(admin, consumer, give_up)
+                if found is not None or start == 0 or not passage.done:
                     return
                 lookback *= 10
 
@@ -75,24 +84,18 @@ class Store:
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
                 guard.bury(key, _received(message))
 
+        # Another try goes on where the last was interrupted: the order of what the guard learns matters.
+        passages = [
+            Passage(self._topics.bets.name, take_bet, start=since, clock=self._clock),
+            Passage(self._topics.deadletters.name, take_dead, start=since, clock=self._clock),
+        ]
+
         def read(admin: AdminClient, consumer: Consumer) -> None:
-            nonlocal guard
-            guard = Guard()  # a second try begins anew: the order of what it learns matters
-            starts, ends = _span(admin, consumer, self._topics.bets, since)
-            kafka.read_to(consumer, starts, ends, take_bet, give_up)
-            starts, ends = _span(admin, consumer, self._topics.deadletters, since)
-            kafka.read_to(consumer, starts, ends, take_dead, give_up)
+            for passage in passages:
+                passage.go_on(admin, consumer, give_up)
 
         persist(self._settings, read, give_up)
         return guard
-
-
-def _span(
-    admin: AdminClient, consumer: Consumer, topic: Topic, since: float
-) -> tuple[list[TopicPartition], list[int]]:
-    """Where what was received since then begins, and where the topic ends."""
-    ends = kafka.end_offsets(admin, topic.name, kafka.partition_count(admin, topic.name))
-    return starts_since(consumer, topic.name, since, ends), ends
 
 
 def _read(projection: Projection, message: Message, value: bytes) -> int:

@@ -6,15 +6,17 @@ import time
 
 import pytest
 from confluent_kafka import Producer
+from structlog.testing import capture_logs
 
-from bridge import kafka, topics
+from bridge import instant, kafka, topics
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
+from bridge.instant import Instant
 from bridge.sink import store
 from bridge.sink.checkpoint import MICROS
 from bridge.sink.guard import Verdict, fingerprint
 from tests.harness import Place
-from tests.integration.publishing import settings_of
+from tests.integration.publishing import prepared, settings_of
 
 HOUR = 3600
 COUNT = 12_000
@@ -70,3 +72,43 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
     assert [n for n in range(COUNT) if not knows(n)] == []
     assert guard.buried_at(b"letter") == pytest.approx(now, abs=0.01)
     assert len(guard) == COUNT + 1
+
+
+def hurried() -> Instant:
+    """A clock on which half a minute is a second."""
+    now = instant.now()
+    return Instant(now.wall, 30 * now.steady)
+
+
+def test_an_open_transaction_keeps_a_guard_waiting(place: Place) -> None:
+    """Which is told, with the place, whatever client waits; once it is over the rest is read."""
+    settings = prepared(place)
+    declared = topics.declare(settings)
+    name = declared.deadletters.name
+    common = {"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0}
+    letters = Producer(common)
+    other = Producer(
+        {**common, "transactional.id": f"{place.prefix}.other", "transaction.timeout.ms": 30_000}
+    )
+    other.init_transactions(30)
+    other.begin_transaction()
+    for producer, key in ((letters, b"before"), (other, b"aborted"), (letters, b"behind")):
+        producer.produce(name, b"{", key, 0)
+        assert producer.flush(30) == 0
+    told = f"an open transaction hides what is in {name}: partition 0 from offset 1"
+    over = False
+
+    def end_it_when_told() -> bool:
+        nonlocal over
+        if not over and any(line.get("reason") == told for line in lines):
+            other.abort_transaction(30)
+            over = True
+        return False
+
+    with capture_logs() as lines:
+        guard = store.Store(settings, declared, lambda _: load("settled-bet"), hurried).guard(
+            0.0, end_it_when_told
+        )
+    assert over, "it ended without us"
+    known = {key for key in (b"before", b"aborted", b"behind") if guard.buried_at(key) is not None}
+    assert known == {b"before", b"behind"}

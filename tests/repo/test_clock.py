@@ -43,6 +43,7 @@ DRIVERS = {
     "bridge.reign": "lets others have their turn",
     "bridge.cli.snapshots": "shows how far a run is",
     "bridge.sink.reading": "waits for Kafka",
+    "bridge.sink.store": "the same",
     "bridge.snapshots.client": "waits for its turn and between tries",
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",

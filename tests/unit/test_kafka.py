@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from bridge import kafka
 from bridge.config import KafkaSettings
@@ -151,6 +153,31 @@ def test_any_other_error_of_a_call_is_a_wrong_topology(raised: Exception) -> Non
     """Whether the broker or the client refuses it."""
     with pytest.raises(TopologyError, match=r"^altering t: what went wrong$"), explained("altering t"):
         raise raised
+
+
+class Broker:
+    """Answers each question for end offsets with these, one for each partition."""
+
+    def __init__(self, *ends: int) -> None:
+        self._ends = ends
+
+    def list_offsets(self, asked: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
+        answers = {place: Future[Any]() for place in reversed(asked)}
+        for place, future in answers.items():
+            future.set_result(SimpleNamespace(offset=self._ends[place.partition]))
+        return answers
+
+
+def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
+    """Whatever order the client has them in."""
+    assert kafka.end_offsets(Broker(0, 7, 5), "t", 3) == [0, 7, 5]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])
+def test_an_end_that_nobody_told_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
+    """A broker that falls silent is no error to the client: it makes up an offset."""
+    with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker answered$"):
+        kafka.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
 
 
 # Properties.

@@ -8,11 +8,22 @@ from typing import Any
 import orjson
 import pytest
 
+from bridge import kafka, readers
+from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.feed.limits import Attempt
 from bridge.feed.progress import CatchUp
-from bridge.readers import Bet, bet_as_json, bet_as_line, checkpoint_as_json, checkpoint_as_lines
+from bridge.readers import (
+    Bet,
+    bet_as_json,
+    bet_as_line,
+    checkpoint_as_json,
+    checkpoint_as_lines,
+    follow_bets,
+    read_checkpoint,
+)
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import Checkpoint, Counters, State
+from tests.unit.sink.log import NEVER, Log
 
 CHECKPOINT = Checkpoint(
     feed="settlement-v4",
@@ -37,6 +48,35 @@ DATUM: dict[str, Any] = {
     "selections": [{}, {}],
 }
 RECORD = Record("settlement.bets", b"b", b"value", 1_790_000_001_000, partition=3)
+NOWHERE = Settings(
+    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
+)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    monkeypatch.setattr(readers, "ANSWER_SECONDS", 0.05)
+    return Log().installed(monkeypatch)
+
+
+def test_bets_are_read_until_the_end(log: Log) -> None:
+    """Of each partition."""
+    bets = [bet for bet in follow_bets(NOWHERE, from_beginning=True, until_end=True) if bet]
+    assert {(bet.record.partition, bet.offset) for bet in bets} == {
+        (p, o) for p in range(2) for o in range(5)
+    }
+
+
+def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
+    """Whoever asked for it does not wait for ever, and is told what stands in the way."""
+    log.waits = [(0, 0, NEVER), (NEVER,)]
+    with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
+        list(follow_bets(NOWHERE, from_beginning=True, until_end=True))
+    log.written, log.stable = [5], [5]
+    with pytest.raises(
+        kafka.KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* or an open transaction"
+    ):
+        read_checkpoint(NOWHERE)
 
 
 def test_a_checkpoint_as_json_has_its_times_in_words() -> None:
@@ -109,6 +149,10 @@ def test_a_bet_as_json_is_the_whole_record() -> None:
     ("changes", "line"),
     [
         ({}, "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 10.50 EUR  2 selections"),
+        (
+            {"payout": 149262000.17},
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 149,262,000.17  stake 10.50 EUR  2 selections",
+        ),
         (
             {"amount": None, "selections": None},
             "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake —  0 selections",

@@ -2,90 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from structlog.testing import capture_logs
 
 from bridge import kafka
 from bridge.config import Settings
-from bridge.sink import reading
-from bridge.sink.reading import read_topic
+from bridge.sink.reading import Passage, persist, read_topic
+from tests.unit.sink.log import NEVER, Log, Message
 
 SETTINGS = Settings()
 
 
-class Message(NamedTuple):
-    """A record at its place."""
-
-    at: tuple[int, int]
-
-    def partition(self) -> int:
-        return self.at[0]
-
-    def offset(self) -> int:
-        return self.at[1]
-
-
-class Closed:
-    """A consumer with nothing to do but to be closed."""
-
-    def close(self) -> None:
-        pass
-
-    def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-        """One record a second in each partition, from 1970 on; none is younger than 4 s."""
-        found = (seconds if (seconds := -(-start.offset // 1000)) < 5 else -1 for start in asked)
-        return [TopicPartition("t", start.partition, at) for start, at in zip(asked, found, strict=True)]
-
-
-class Log:
-    """A topic of two partitions with five records each, which breaks down where it is told to."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.there = True
-        self.ends = [5, 5]
-        self.breaks = 0
-        self.stuck = False
-        self.tries = 0
-        monkeypatch.setattr(kafka, "admin", lambda _: None)
-        self.prompt: list[bool] = []
-        monkeypatch.setattr(kafka, "reader", self.reader)
-        monkeypatch.setattr(kafka, "exists", lambda *_: self.there)
-        monkeypatch.setattr(kafka, "partition_count", lambda *_: len(self.ends))
-        monkeypatch.setattr(kafka, "end_offsets", lambda *_, visible: [3, 3] if visible else self.ends)
-        monkeypatch.setattr(kafka, "read_to", self.read_to)
-        monkeypatch.setattr(reading, "RETRY_SECONDS", 0)
-
-    def reader(self, *_: Any, name: str, prompt: bool = False) -> Closed:
-        self.prompt.append(prompt)
-        return Closed()
-
-    def read_to(
-        self,
-        _: Any,
-        starts: list[TopicPartition],
-        ends: list[int],
-        take: Callable[[Any], None],
-        give_up: Callable[[], bool],
-    ) -> bool:
-        """Like the real one it may give more than was asked for."""
-        self.tries += 1
-        for start in starts:
-            for offset in range(start.offset, 5):
-                if self.breaks and offset == 2:
-                    self.breaks -= 1
-                    raise kafka.KafkaUnavailable("on purpose")
-                take(Message((start.partition, offset)))
-        while self.stuck and not give_up():
-            pass
-        return not self.stuck
-
-
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    return Log(monkeypatch)
+    return Log().installed(monkeypatch)
 
 
 def places(*partitions: range) -> list[tuple[int, int]]:
@@ -111,9 +44,11 @@ def test_what_is_read_and_how_far(
     log: Log, asked: dict[str, Any], expected: list[tuple[int, int]], position: dict[int, int]
 ) -> None:
     """By offsets, by time, to given ends; a position beyond the end is one in another topic of that name."""
+    if "visible" in asked:
+        log.stable = [3, 3]
     taken: list[tuple[int, int]] = []
     assert read_topic(SETTINGS, "t", lambda m: taken.append(m.at), **asked) == position  # type: ignore[attr-defined]
-    assert taken == expected
+    assert sorted(taken, key=itemgetter(0)) == expected
 
 
 def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
@@ -121,8 +56,20 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     log.breaks = 3
     taken: list[tuple[int, int]] = []
     read_topic(SETTINGS, "t", lambda m: taken.append(m.at))  # type: ignore[attr-defined]
-    assert sorted(taken) == places(range(5), range(5))
-    assert log.tries == 4
+    assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
+    assert len(log.prompt) == 4
+
+
+def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
+    """A broker that has just come back may not know it yet."""
+
+    def connected(number: int) -> None:
+        log.there = number == 1
+
+    log.connected, log.breaks = connected, 1
+    taken: list[Any] = []
+    read_topic(SETTINGS, "t", taken.append)
+    assert len(taken) == 10
 
 
 def test_the_end_of_a_topic_is_told_at_once(log: Log) -> None:
@@ -137,23 +84,30 @@ def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:
     assert read_topic(SETTINGS, "t", lambda _: pytest.fail("there is none")) == {}
 
 
-def test_an_end_that_is_not_reached_is_told(log: Log) -> None:
-    """With what may be the cause."""
-    log.stuck = True
-    with pytest.raises(kafka.KafkaUnavailable, match=r"^t: nothing came for 0\.05 s: an open transaction"):
-        read_topic(SETTINGS, "t", lambda _: None, patience=0.05)
-    log.breaks = 1_000_000_000
-    with pytest.raises(kafka.KafkaUnavailable, match=r"^t: nothing came for 0\.05 s: on purpose"):
+@pytest.mark.parametrize(
+    ("waits", "stable", "breaks", "reason"),
+    [
+        ([(NEVER,)], [5, 5], 0, "the broker has more of t than its client gets"),
+        ([], [5, 3], 0, "an open transaction hides what is in t: partition 1 from offset 3"),
+        ([], [5, 5], 10**9, ".*on purpose"),
+    ],
+)
+def test_an_end_that_is_not_reached_is_told(
+    log: Log, waits: list[tuple[float]], stable: list[int], breaks: int, reason: str
+) -> None:
+    """With the cause."""
+    log.waits, log.stable, log.breaks = [*waits], stable, breaks
+    with pytest.raises(kafka.KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
         read_topic(SETTINGS, "t", lambda _: None, patience=0.05)
 
 
-def test_progress_is_told_in_offsets(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_told_in_offsets(log: Log) -> None:
     """Of what was to be read, and at the end all of it."""
-    monkeypatch.setattr(reading, "TOLD_EVERY", 3)
     told: list[tuple[int, int]] = []
     read_topic(SETTINGS, "t", lambda _: None, start={0: 1}, progress=lambda done, of: told.append((done, of)))
-    assert told == [(3, 9), (6, 9), (9, 9), (9, 9)]
+    assert told == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
     told.clear()
+    log.stable = [3, 3]
     read_topic(
         SETTINGS,
         "t",
@@ -163,3 +117,71 @@ def test_progress_is_told_in_offsets(log: Log, monkeypatch: pytest.MonkeyPatch) 
         progress=lambda done, of: told.append((done, of)),
     )
     assert told == [(0, 0)]
+
+
+# Clients that bring nothing, in virtual time.
+
+
+def read_on(log: Log) -> list[str]:
+    """Read everything, whatever it takes, each record once; returns why new clients were called for."""
+    taken: list[tuple[int, int]] = []
+
+    def take(message: Message) -> None:
+        taken.append(message.at)
+
+    passage = Passage("t", take, clock=log.clock)  # type: ignore[arg-type]
+    with capture_logs() as lines:
+        persist(
+            SETTINGS, lambda admin, consumer: passage.go_on(admin, consumer, lambda: False), lambda: False
+        )
+    assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
+    return [line["reason"] for line in lines if line["log_level"] == "warning"]
+
+
+@pytest.mark.parametrize("waits", [(NEVER,), (0, 0, NEVER)])
+def test_a_client_that_brings_nothing_is_replaced(log: Log, waits: tuple[float, ...]) -> None:
+    """After half a minute, whether or not something has come before."""
+    log.waits = [waits]
+    assert read_on(log) == ["the broker has more of t than its client gets"]
+    assert log.now == pytest.approx(30, abs=1)
+
+
+def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
+    """Of which there is nothing to tell."""
+    log.breaks = 3
+    assert read_on(log) == []
+    assert log.now < 1
+
+
+def test_a_client_that_is_slow_is_kept(log: Log) -> None:
+    """As long as something comes, it may take its time."""
+    log.waits = [(29,) * 6]
+    assert read_on(log) == []
+    assert log.now > 5 * 29
+
+
+def test_what_is_skipped_for_long_is_passed_in_the_end(log: Log) -> None:
+    """Aborted records do not show, and come again with each client, which gets more time for them."""
+    log.waits = [(100,), (100,), (100,), (100, NEVER)]
+    assert len(read_on(log)) == 4
+    assert log.now == pytest.approx(30 + 60 + 90 + 100 + 30, abs=3)
+
+
+def test_an_open_transaction_is_waited_for(log: Log) -> None:
+    """With new clients now and then, and what hides the rest is told."""
+    log.written, log.stable, log.unseen = [8, 5], [7, 5], range(5, 8)
+
+    def connected(number: int) -> None:
+        if number == 4:
+            log.stable = log.written  # it was aborted
+
+    log.connected = connected
+    assert read_on(log) == ["an open transaction hides what is in t: partition 0 from offset 7"] * 3
+    assert log.now == pytest.approx(90, abs=2)
+
+
+def test_a_broker_that_does_not_answer_is_waited_for(log: Log) -> None:
+    """Which is told where nothing comes."""
+    log.waits, log.away = [(0, NEVER), (NEVER,)], range(1, 90)
+    assert read_on(log) == ["no broker answered"] * 2
+    assert log.now == pytest.approx(60, abs=2)

@@ -1,0 +1,77 @@
+"""What a new owner learns of the topics, whatever its clients do."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge import topics
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import FeedSettings, Settings
+from bridge.sink import store
+from bridge.sink.guard import Verdict, fingerprint
+from bridge.sink.store import Store
+from tests.unit.sink.log import NEVER, Log
+
+VALUE = Codec(load("settled-bet"), 7).encode(
+    {
+        "betId": "b",
+        "betSettlement": "Win",
+        "settlementTime": 0,
+        "settlementVersion": 3,
+        "payoutMultiplier": 1.0,
+        "isCancelled": False,
+        "selections": None,
+        "isRejected": False,
+        "payout": 1.0,
+        "partialRefund": 0.0,
+        "amount": None,
+    }
+)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    return Log(content=VALUE).installed(monkeypatch)
+
+
+def store_of(log: Log, feed: str = "f") -> Store:
+    settings = Settings(feed=FeedSettings(name=feed))
+    return Store(settings, topics.declare(settings), lambda _: load("settled-bet"), log.clock)
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
+    """All that was received since, each record once: a second client goes on where the first fell silent."""
+    log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
+    guard = store_of(log).guard(1.0, never)
+    assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
+    guard.connected()
+    for place in log.given:
+        key = b"%d-%d" % place
+        content = fingerprint(VALUE)
+        assert guard.judge(key, 3, content, lambda _: None, replaying=True) is Verdict.DUPLICATE
+        assert guard.buried_at(key) == place[1]
+    assert len(log.prompt) == 3
+
+
+def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far from the end, by whatever client brings it, and nobody else's."""
+    monkeypatch.setattr(store, "LOOKBACK", 2)
+    log.written, log.stable = [5], [5]
+    log.waits = [(0, NEVER)]
+    assert store_of(log, "0-0").checkpoint(never) == VALUE
+    assert len(log.prompt) == 2
+    assert store_of(log, "somebody-else").checkpoint(never) is None
+
+
+def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
+    """However long nothing comes: it is asked all the time."""
+    log.waits = [(NEVER,)] * 9
+    gone = 45.0
+    assert len(store_of(log).guard(0.0, lambda: log.now >= gone)) == 0
+    assert store_of(log, "0-0").checkpoint(lambda: log.now >= gone) is None
+    assert log.now == pytest.approx(gone, abs=1)
