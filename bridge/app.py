@@ -14,13 +14,13 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from bridge import __version__, kafka, topics
+from bridge import __version__, kafka, tls, topics
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
-from bridge.config import Settings
+from bridge.config import FeedSettings, Settings
 from bridge.errors import NotCommitted, NotOwner
-from bridge.feed import client, clock
+from bridge.feed import client, clock, session
 from bridge.instant import now
 from bridge.log import get
 from bridge.ports import Ports
@@ -58,8 +58,15 @@ def run(settings: Settings) -> None:
     Raises the errors of `bridge.errors` whose exit code says what a person has to do.
     """
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
+    _must_be_fit_to_dial(settings.feed)
     sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(_Service(settings).serve())
+
+
+def _must_be_fit_to_dial(feed: FeedSettings) -> None:
+    """Raises SettingsError for what would only show at the dial: a standby that passes for ready must be."""
+    if session.request(feed, None).url.startswith("wss:"):
+        tls.context("feed", feed.ca_file)
 
 
 class _Service:

@@ -40,8 +40,8 @@ def settings_told(settings: Settings) -> Finding:
 
 
 def hot_path_compiled(settings: Settings) -> Finding:
-    """Whether the modules that run for every message are compiled."""
-    return judged_form(compiled(), outdated(PACKAGE))
+    """Whether the modules that run for every message are compiled, and what reads the messages."""
+    return judged_form(compiled(), outdated(PACKAGE), settings.feed.converter)
 
 
 def outdated(package: Path) -> list[str]:
@@ -59,15 +59,21 @@ def outdated(package: Path) -> list[str]:
     )
 
 
-def judged_form(is_compiled: bool, outdated: Collection[str] = ()) -> Finding:
+def judged_form(is_compiled: bool, outdated: Collection[str], converter: str) -> Finding:
     """What is to be said of the form in which the hot modules run, and of sources newer than it."""
     if is_compiled and outdated:
         seen = f"the hot path is, but from an older source than {', '.join(outdated)}"
         return Finding(Outcome.WARN, seen, "Run `make setup`: it compiles what was pulled or edited.")
     if is_compiled:
-        return Finding(Outcome.OK, "the hot path is")
-    advice = "Install it where there are a C compiler and Python's headers, or a wheel that was built there."
-    return Finding(Outcome.WARN, "the hot path runs as plain Python: the same, more slowly", advice)
+        return Finding(Outcome.OK, f"the hot path is compiled; feed.converter is {converter}")
+    advice = (
+        "Install a C compiler and Python's headers (on Debian: build-essential, python3-dev), then `make -B "
+        "setup` in a checkout; or install a wheel that was built where they are."
+    )
+    seen = "the hot path runs as plain Python: the same, more slowly"
+    if converter != "pydantic":
+        seen += f"; feed.converter is pydantic, not {converter} as was asked"
+    return Finding(Outcome.WARN, seen, advice)
 
 
 def secrets_readable(settings: Settings) -> Finding:

@@ -44,6 +44,8 @@ def _announce(simulator: Simulator, *, say: Callable[[str], None], token_file: P
         # First of all, so that it is there for whoever waits for the address.
         _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
     say(f"provider at {simulator.url}")
+    if simulator.settings.port not in (0, simulator.port):
+        say(f"port {simulator.settings.port} is taken, using {simulator.port}")
     if simulator.control_url:
         say(f"control at {simulator.control_url}")
 

@@ -87,9 +87,19 @@ class Simulator:
     @property
     def url(self) -> str:
         """The base address that clients are given."""
-        host, port, *_ = next(iter(self._server.sockets)).getsockname()
+        host, port, *_ = self._address
         scheme = "https" if self.settings.certificate else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, another than in the settings where that was 0 or taken."""
+        return int(self._address[1])
+
+    @property
+    def _address(self) -> tuple[Any, ...]:
+        address: tuple[Any, ...] = next(iter(self._server.sockets)).getsockname()
+        return address
 
     @property
     def control_url(self) -> str | None:

@@ -216,7 +216,9 @@ async def test_when_the_feed_cannot_start_the_control_endpoint_does_not_stay(tmp
 
 def test_the_command_says_where_both_are(tmp_path: Path) -> None:
     """Both addresses come first, the token's file is there by then, and SIGTERM ends it with 0."""
-    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--control-port", "0"]
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = str(taken.getsockname()[1])
+    command = [sys.executable, "-m", "bridge", "simulate", "--port", port, "--control-port", "0"]
     secret, token = tmp_path / "secret", tmp_path / "token"
     secret.write_text("a key of many characters\n")
     command += ["--api-secret-file", str(secret), "--api-token-file", str(token)]
@@ -225,10 +227,11 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
-        feed, control = process.stderr.readline(), process.stderr.readline().split()
+        feed, note, control = (process.stderr.readline() for _ in range(3))
         assert feed.startswith("provider at http://127.0.0.1:")
-        assert control[:2] == ["control", "at"]
-        state = json.loads(request(control[2], "GET", "/state")[1])
+        assert note == f"port {port} is taken, using {feed.strip().rsplit(':', 1)[1]}\n"
+        assert control.startswith("control at http://127.0.0.1:")
+        state = json.loads(request(control.split()[2], "GET", "/state")[1])
         assert (state["rate"], state["seed"]) == (200, 1)
         assert [
             (file.name, file.stat().st_mode & 0o777) for file in tmp_path.iterdir() if file != secret
@@ -243,6 +246,7 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
         assert process.wait(10) == 0
     finally:
         process.kill()
+        taken.close()
         process.communicate()
 
 

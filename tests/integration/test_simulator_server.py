@@ -315,7 +315,8 @@ async def test_a_taken_port_is_replaced_by_a_free_one() -> None:
     async with Simulator(settings()) as first:
         port = int(first.url.rsplit(":", 1)[1])
         async with Simulator(settings(port=port)) as second, dial(second) as socket:
-            assert second.url != first.url
+            assert (first.port, second.url.rsplit(":", 1)[1]) == (port, str(second.port))
+            assert second.port != port
             assert len(await read(socket, 1)) == 1
 
 

@@ -172,11 +172,14 @@ def test_no_secret_is_needed_by_default() -> None:
 
 
 def test_plain_python_is_worth_a_warning() -> None:
-    """It works all the same."""
-    assert feed.judged_form(True).outcome is Outcome.OK
-    plain = feed.judged_form(False)
+    """It works all the same, but for the converter that there is only in the compiled form."""
+    assert feed.judged_form(True, [], "compiled").outcome is Outcome.OK
+    plain = feed.judged_form(False, [], "pydantic")
     assert (plain.outcome, "plain Python" in plain.seen) == (Outcome.WARN, True)
-    assert feed.hot_path_compiled(SETTINGS) == feed.judged_form(compiled(), feed.outdated(feed.PACKAGE))
+    asked = feed.judged_form(False, [], "compiled")
+    assert asked.seen == f"{plain.seen}; feed.converter is pydantic, not compiled as was asked"
+    found = feed.judged_form(compiled(), feed.outdated(feed.PACKAGE), "pydantic")
+    assert feed.hot_path_compiled(SETTINGS) == found
 
 
 def test_a_source_newer_than_its_compiled_form_is_worth_a_warning(tmp_path: Path) -> None:
@@ -190,9 +193,10 @@ def test_a_source_newer_than_its_compiled_form_is_worth_a_warning(tmp_path: Path
     assert feed.outdated(package) == []
     (tmp_path / "setup.py").touch()
     assert feed.outdated(package) == ["bridge/old.py"]
-    found = feed.judged_form(True, ["bridge/old.py"])
+    found = feed.judged_form(True, ["bridge/old.py"], "pydantic")
     assert (found.outcome, "an older source than bridge/old.py" in found.seen) == (Outcome.WARN, True)
-    assert feed.judged_form(False, ["bridge/old.py"]) == feed.judged_form(False)
+    plain = feed.judged_form(False, ["bridge/old.py"], "pydantic")
+    assert plain == feed.judged_form(False, [], "pydantic")
 
 
 @pytest.mark.parametrize(
