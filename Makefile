@@ -17,7 +17,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 .PHONY: help setup demo quix-join test test-unit bench bench-check flame chaos mutants check lock clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
 
@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation -e .
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
-		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower")'
+		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower; with them: make -B setup")'
 	@touch $@
 
 demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
@@ -48,17 +48,17 @@ $(QUIX)/.set-up: examples/quix-join/requirements.txt
 	@touch $@
 
 test: setup ## all tests, on a real Kafka and a real registry, the cheap ones also uncompiled; JOBS=1 runs one at a time
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 $(ARGS)
 	@echo "again with what is compiled as plain Python"
-	@$(PLAIN) $(BIN)/python -m pytest -n $(JOBS) tests/unit tests/property tests/virtual \
+	@$(PLAIN) $(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 tests/virtual tests/property tests/unit \
 		$(foreach part,benchmarks demo dev simulator snapshots web,--ignore=tests/unit/$(part)) $(ARGS)
 
 test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest tests/unit tests/property tests/repo tests/virtual $(ARGS)
 
-bench: setup $(PEERS)/.set-up ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
+bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(PEERS)/.set-up) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
-		$(if $(SECONDS),--seconds $(SECONDS))
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)")
 
 bench-check: setup ## has a ratio fallen by more than a fifth? minutes; BASELINE=write stores what is measured
 	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ from bridge import dev
 from bridge.demo.tally import Tally
 from bridge.demo.verify import WriterSchema
 from bridge.simulator.server import Simulator
+from bridge.simulator.stream import Published
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
 _PR_SET_PDEATHSIG = 1
 
@@ -120,7 +121,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -128,8 +129,13 @@ class Place:
         """An administration client of the cluster."""
         return AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
 
-    def read(self, topic: str, *, isolation: str = "read_committed") -> list[Message]:
-        """All records of a topic, partition by partition; none when it is not there."""
+    def read(
+        self, topic: str, *, isolation: str = "read_committed", start: Mapping[int, int] | None = None
+    ) -> list[Message]:
+        """All records of a topic, partition by partition; none when it is not there.
+
+        From the offsets in `start` on, by partition, where they are given.
+        """
         name = f"{self.prefix}.{topic}"
         consumer = Consumer(
             {
@@ -138,6 +144,7 @@ class Place:
                 "isolation.level": isolation,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,  # for so long the broker keeps the end of a partition to itself
                 "log_level": 0,
             }
         )
@@ -146,10 +153,11 @@ class Place:
             if name not in topics:
                 return []
             open_ = set(topics[name].partitions)
-            consumer.assign([TopicPartition(name, p, 0) for p in open_])
+            consumer.assign([TopicPartition(name, p, (start or {}).get(p, 0)) for p in open_])
             found = []
             while open_:
-                for message in consumer.consume(1000, timeout=1):
+                # It waits for as many as it is asked for, also where the last ones are here already.
+                for message in consumer.consume(1000, timeout=0.05):
                     error = message.error()
                     if error is None:
                         found.append(message)
@@ -166,43 +174,58 @@ class Place:
         found: dict[str, Any] = json.loads(shown.stdout)
         return found
 
-    def audit(self, provider: Simulator) -> Tally:
-        """Hold what a reader of the topic sees against what the provider has published, field by field."""
-        truth = provider.truth()
-
-        def fresh() -> Any:
-            while truth.due <= provider.now():
-                message = truth.take()
-                if message.bet_id is not None:
-                    yield message
-
-        tally = Tally(fresh)
-        schemas: dict[int, WriterSchema] = {}
-        with SchemaRegistryClient({"url": self.cluster.registry_url}) as registry:
-            for message in self.read("bets"):
-                value = message.value()
-                assert value is not None
-                schema_id = int.from_bytes(value[1:5], "big")
-                if schema_id not in schemas:
-                    schemas[schema_id] = WriterSchema(registry.get_schema(schema_id).schema_str or "")
-                datum = schemas[schema_id].read(value[5:])
-                assert message.key() == datum["betId"].encode()
-                tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schemas[schema_id])
-        tally.catch_up()
-        return tally
-
     async def settled(self, provider: Simulator, bridge: Bridge) -> Tally:
         """End the stream, wait until all of it is published, then hold it against the truth."""
         provider.stop_publishing()
+        audit = Audit(self, provider)
         deadline = time.monotonic() + PATIENCE
         while True:
-            tally = await asyncio.to_thread(self.audit, provider)
+            tally = await asyncio.to_thread(audit.go_on)
             if not tally.missing or time.monotonic() > deadline:
                 break
             assert bridge.process.poll() is None, bridge.text()
+            await asyncio.sleep(0.1)  # the broker and the bridge need the machine as well
         # What is doubled may still be on its way.
         await asyncio.sleep(0.5)
-        return await asyncio.to_thread(self.audit, provider)
+        return await asyncio.to_thread(audit.go_on)
+
+
+class Audit:
+    """Holds what a reader of a place's bets sees against what the provider has published, field by field."""
+
+    def __init__(self, place: Place, provider: Simulator) -> None:
+        self._place, self._provider = place, provider
+        self._truth = provider.truth()
+        self._tally = Tally(self._fresh)
+        self._reached: dict[int, int] = {}
+        self._schemas: dict[int, WriterSchema] = {}
+
+    def go_on(self) -> Tally:
+        """Take what both have that was not there the last time."""
+        for message in self._place.read("bets", start=self._reached):
+            value, partition, offset = message.value(), message.partition(), message.offset()
+            assert value is not None
+            assert partition is not None
+            assert offset is not None
+            self._reached[partition] = offset + 1
+            schema = self._schema(int.from_bytes(value[1:5], "big"))
+            datum = schema.read(value[5:])
+            assert message.key() == datum["betId"].encode()
+            self._tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schema)
+        self._tally.catch_up()
+        return self._tally
+
+    def _fresh(self) -> Iterator[Published]:
+        while self._truth.due <= self._provider.now():
+            message = self._truth.take()
+            if message.bet_id is not None:
+                yield message
+
+    def _schema(self, schema_id: int) -> WriterSchema:
+        if schema_id not in self._schemas:
+            with SchemaRegistryClient({"url": self._place.cluster.registry_url}) as registry:
+                self._schemas[schema_id] = WriterSchema(registry.get_schema(schema_id).schema_str or "")
+        return self._schemas[schema_id]
 
 
 async def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:

@@ -61,9 +61,12 @@ def server_properties(node: int, listeners: Sequence[Listener]) -> str:
         "min.insync.replicas": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,
-        # A broker that was killed may register again only when its old session has run out.
-        "broker.session.timeout.ms": 3000,
+        # A broker that was killed may register again only when its old session has run out; one that a busy
+        # machine has kept waiting for a few seconds must not lose it.
+        "broker.session.timeout.ms": 6000,
         "broker.heartbeat.interval.ms": 500,
+        # By default what a dead transaction hides stays hidden for up to 10 s after its time-out.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         # 128 MB of heap by default, for topics larger than anything here.
         "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
     }

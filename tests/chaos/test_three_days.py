@@ -15,7 +15,7 @@ from random import Random
 
 from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Audit, Bridge, Place, assert_exact, until
 
 MESSAGES = int(os.environ.get("MESSAGES", "1000000"))
 KILLS = int(os.environ.get("KILLS", "20"))
@@ -65,7 +65,7 @@ async def test_three_days_killed_at_random(place: Place) -> None:
         feed.stop_publishing()
         await asyncio.sleep(10)
         assert await bridge.end() == 0
-        tally = await asyncio.to_thread(place.audit, feed)  # minutes, for a million
+        tally = await asyncio.to_thread(Audit(place, feed).go_on)  # minutes, for a million
         breaches, dials = len(feed.breaches), len(feed.connections)
     counters = place.checkpoint()["counters"]
     figures = {

@@ -60,9 +60,12 @@ def records(settings: Settings, number: int, keys: int = KEYS) -> list[Record]:
     return [Record(topic, name, whole.get(name), now) for name in names]
 
 
-def read_snapshot(settings: Settings) -> tuple[Snapshot, dict[bytes, bytes]] | None:
-    """The last whole snapshot with exactly its records."""
-    snapshot = last_snapshot(settings, JOB, visible=True)
+def read_snapshot(settings: Settings, *, visible: bool = False) -> tuple[Snapshot, dict[bytes, bytes]] | None:
+    """The last whole snapshot with exactly its records.
+
+    Waits until all that was committed can be seen, unless what is `visible` now is enough.
+    """
+    snapshot = last_snapshot(settings, JOB, visible=visible)
     if snapshot is None:
         return None
     return snapshot, read_present(settings, topic_of(settings, JOB), snapshot.ends)

@@ -36,7 +36,7 @@ def unix(text: str) -> float:
 async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Place) -> None:
     """One gap, from the position to the revision that the provider was asked for, and all after it."""
     position, start = four_days_ago()
-    async with Simulator(SimulatorSettings(port=0, rate=300, history_seconds=10)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=50, history_seconds=10)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
         await until(lambda: "Live" in bridge.states(), "live")
         assert_exact(await place.settled(feed, bridge))
@@ -53,7 +53,7 @@ async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Pla
 async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place) -> None:
     """Exit 5 without a dial, again and again, and one gap; then on from where that ends."""
     position, start = four_days_ago()
-    async with Simulator(SimulatorSettings(port=0, rate=300)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         for _ in range(2):
             bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start)
             assert await bridge.wait() == 5
@@ -76,7 +76,7 @@ async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place)
 
 async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> None:
     """Bets are known from after the revision, and none of them comes back: a gap, unwitnessed."""
-    async with Simulator(SimulatorSettings(port=0, rate=300, history_seconds=10)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=50, history_seconds=10)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
         await until(lambda: place.checkpoint()["newestSettlement"] is not None, "a commit")

@@ -63,7 +63,7 @@ async def test_malformed_messages_are_dead_lettered(place: Place, converter: str
     """200 malformed messages among 10,000 good ones: each kept byte for byte, with a reason."""
     kinds = list(MALFORMED)
     spoilt: dict[bytes, str] = {}
-    async with provider(history_seconds=5, rate=2_000) as feed:
+    async with provider(history_seconds=50, rate=200) as feed:
         samples = [json.loads(message.body) for message, _ in zip(feed.published(), range(50), strict=False)]
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__CONVERTER=converter)
         number = 0

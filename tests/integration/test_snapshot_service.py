@@ -84,14 +84,14 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
         assert (await get(bridge, "/readyz"))[0] == 200
 
         provider.rest.catalogue.rename("sport", 1, "Another name")
-        provider.rest.inject(RestFault(endpoint="competitors", times=None, delay=6))
+        provider.rest.inject(RestFault(endpoint="competitors", times=None, delay=20))
         provider.rest.requests.clear()
         await until(lambda: len(provider.rest.requests) > 9, "the competitors are asked for")
         last = topics.snapshots("translations")[-1]["id"]
         began = time.monotonic()
         bridge.signal(signal.SIGTERM)
         assert await bridge.wait() == 0
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 15  # and not for the answer
         assert topics.snapshots("translations")[-1]["id"] == last
         assert "Another name" not in topics.present("translations")["sport:1"]["translations"].values()
         jobs.must_not_tell(bridge.text())

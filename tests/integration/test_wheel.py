@@ -16,6 +16,9 @@ from bridge import __version__
 from bridge.avro.encoder import compiled
 
 ROOT = Path(__file__).parents[2]
+PIP = [sys.executable, "-m", "pip"]
+HOOK = [sys.executable, "-c", "from setuptools.build_meta import build_wheel; build_wheel('..')"]
+"""What pip calls to build; pip asks for the metadata before, and mypy works for each question anew."""
 FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 
@@ -26,31 +29,38 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "source"
 
 
-def built(source: Path, **environment: str) -> tuple[Path, list[str]]:
-    """A wheel of the source, and the names of the files in it."""
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run(
-        [*build, "--wheel-dir", str(source.parent), str(source)], env=os.environ | environment, check=True
-    )
+def built(source: Path, *command: str, **environment: str) -> tuple[Path, list[str]]:
+    """A wheel of the source that the command has built beside it, and the names of the files in it."""
+    subprocess.run(command, cwd=source, env=os.environ | environment, check=True)
     [wheel] = source.parent.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         return wheel, archive.namelist()
 
 
+def compiler(directory: Path, script: str) -> str:
+    """A C compiler that does what the shell script says, with the arguments in `"$@"`."""
+    file = directory / "cc"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return str(file)
+
+
 def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
     """In an empty environment, outside the checkout: it checks its schemas, it is compiled."""
-    wheel, names = built(source)
+    quick = compiler(tmp_path, 'exec cc "$@" -O0')  # nobody measures its speed here
+    build = [*PIP, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", "..", "."]
+    wheel, names = built(source, *build, CC=quick)
     assert "bridge/py.typed" in names
     assert "bridge/schemas/history/settled-bet/v1.avsc" in names
     assert not [name for name in names if name.startswith("tests/")]
 
     environment = tmp_path / "environment"
-    venv.create(environment, with_pip=True)
+    venv.create(environment)
     python = environment / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [*PIP, "--python", str(python), "install", "--quiet", "--disable-pip-version-check"]
     requirements = str(ROOT / "requirements" / "runtime.txt")
-    subprocess.run([*pip, "--require-hashes", "-r", requirements], check=True)
-    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+    subprocess.run([*install, "--no-compile", "--require-hashes", "-r", requirements], check=True)
+    subprocess.run([*install, "--no-deps", str(wheel)], check=True)
     outside = tmp_path / "outside"
     outside.mkdir()
     command = str(environment / "bin" / "bridge")
@@ -75,10 +85,8 @@ def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path)
     earlier = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     earlier.mkdir(parents=True)
     (earlier / f"bridge__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}").touch()
-    compiler = tmp_path / "cc"
-    compiler.write_text('#!/bin/sh\ncase "$*" in *__native*) exit 1;; esac\nexec cc "$@"\n')
-    compiler.chmod(0o755)
-    wheel, names = built(source, CC=str(compiler))
+    broken = compiler(tmp_path, 'case "$*" in *__native*) exit 1;; esac; exec cc "$@"')
+    wheel, names = built(source, *HOOK, CC=broken)
     _assert_plain(wheel, names)
 
 
@@ -87,8 +95,8 @@ def test_what_mypy_refuses_is_plain_python(source: Path) -> None:
     with (source / "bridge" / "scalars.py").open("a", encoding="utf-8") as module:
         module.write("\nWRONG: int = str()\n")
     with pytest.raises(subprocess.CalledProcessError):
-        built(source, BRIDGE_MUST_COMPILE="1")
-    _assert_plain(*built(source))
+        built(source, *HOOK, BRIDGE_MUST_COMPILE="1")
+    _assert_plain(*built(source, *HOOK))
 
 
 def _assert_plain(wheel: Path, names: list[str]) -> None:

@@ -44,6 +44,13 @@ def test_no_topic_is_created_by_accident() -> None:
     assert properties(1, 1)["auto.create.topics.enable"] == "false"
 
 
+def test_what_has_timed_out_is_ended_soon() -> None:
+    """A dead transaction within a second of its time-out, and the place of a killed broker within ten."""
+    found = properties(1, 1)
+    assert int(found["transaction.abort.timed.out.transaction.cleanup.interval.ms"]) <= 1_000
+    assert 10 * int(found["broker.heartbeat.interval.ms"]) < int(found["broker.session.timeout.ms"]) < 10_000
+
+
 def test_paths_in_the_properties_are_relative() -> None:
     """Kafka reads the file as Latin 1 and splits log.dirs at commas."""
     assert properties(1, 1)["log.dirs"] == "data"
