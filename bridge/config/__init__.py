@@ -92,14 +92,16 @@ class Settings(BaseSettings):
         return self
 
     def need(self, *names: str) -> None:
-        """Raise SettingsError when one of the settings named (`feed.base_url`) has no value."""
-        for name in names:
-            section, _, key = name.partition(".")
-            if not getattr(getattr(self, section), key):
-                raise SettingsError(
-                    f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the "
-                    f"file given by --config."
-                )
+        """Raise SettingsError when any of the settings named (`feed.base_url`) has no value."""
+        missing = [
+            f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the file given "
+            "by --config."
+            for name in names
+            for section, _, key in [name.partition(".")]
+            if not getattr(getattr(self, section), key)
+        ]
+        if missing:
+            raise SettingsError("\n".join(missing))
 
 
 def env_name(*path: str) -> str:
@@ -140,7 +142,8 @@ def load(config: Path | None = None) -> Settings:
         lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
         raise SettingsError("\n".join(lines)) from None
     except (ValueError, OSError) as error:  # not TOML, or a list or a table that is not JSON
-        raise SettingsError(f"the settings cannot be read: {error}") from None
+        where = f"the settings file {config}" if config else "the settings"
+        raise SettingsError(f"{where} cannot be read: {error}") from None
 
 
 def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:
@@ -178,9 +181,12 @@ def _names(section: tuple[str, ...]) -> list[str]:
 
 def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
     """pydantic-settings ignores variables whose first level it does not know; a typo must not pass."""
-    known = [env_name(name) for name in Settings.model_fields]
+    sections = [env_name(section) for section in Settings.model_fields]
     for name in environ:
-        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in known:
-            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.5)
-            hint = f" Did you mean {close[0]}__…?" if close else ""
+        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in sections:
+            known = [
+                env_name(section, key) for section in Settings.model_fields for key in _names((section,))
+            ]
+            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
+            hint = f" Did you mean {close[0]}?" if close else ""
             raise SettingsError(f"{name} is not a setting of the bridge.{hint}")

@@ -171,7 +171,12 @@ def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> 
         (
             "BRIDGE_FED__NAME",
             "x",
-            "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean BRIDGE_FEED__…?",
+            "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean BRIDGE_FEED__NAME?",
+        ),
+        (
+            "BRIDGE_FEED_CONVERTER",
+            "x",
+            "BRIDGE_FEED_CONVERTER is not a setting of the bridge. Did you mean BRIDGE_FEED__CONVERTER?",
         ),
         ("BRIDGE_XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
     ],
@@ -197,13 +202,14 @@ def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[feed\n", "the settings cannot be read: "),
+        ("[feed\n", "the settings file {file} cannot be read: "),
         ("[kafka]\nsasl = {a = 1}\n", "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told(text: str, said: str, tmp_path: Path) -> None:
     """Where it is no TOML, or holds a table where a value belongs."""
-    assert complaint(toml(tmp_path, text)).startswith(said)
+    file = toml(tmp_path, text)
+    assert complaint(file).startswith(said.replace("{file}", str(file)))
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -216,13 +222,14 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_what_a_command_needs_is_asked_for() -> None:
-    """By both names of the setting."""
+    """All of it at once, by both names of each setting."""
     settings = load()
     settings.need("feed.name")
-    with pytest.raises(
-        SettingsError, match=r"^feed\.base_url is not set\. Set BRIDGE_FEED__BASE_URL, or base_url"
-    ):
-        settings.need("feed.name", "feed.base_url")
+    with pytest.raises(SettingsError) as caught:
+        settings.need("feed.name", "feed.base_url", "registry.url")
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("feed.base_url is not set. Set BRIDGE_FEED__BASE_URL, or base_url under [feed]")
+    assert second.startswith("registry.url is not set. Set BRIDGE_REGISTRY__URL, or url under [registry]")
 
 
 @pytest.mark.parametrize(
