@@ -48,7 +48,7 @@ def spread(found: Mapping[str, float], digits: int = 0) -> str:
 
 
 def _extent(line: Line) -> str:
-    """How much was measured: `5 rounds of 200,000 messages.`"""
+    """How much was measured for the table: `5 rounds of 200,000 messages.`"""
     messages = f" of {line['messages']:,} messages" if "messages" in line else ""
     return f"{line['rounds']} rounds{messages}."
 

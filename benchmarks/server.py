@@ -3,7 +3,8 @@
     python -m benchmarks.server --messages 200000            as fast as the client reads
     python -m benchmarks.server --messages 5000 --rate 500   on an absolute schedule; betIds say when
 
-Behind the last message the connection stays open, with a ping message each second. What it does it
+While it sends it reads nothing, so a client must not wait for answers to pings of the protocol. Behind the
+last message the connection stays open, with a ping message each second. What it does it
 tells on stdout, a JSON object a line: `listening` (the port), `first` and `last` (moments of
 CLOCK_MONOTONIC in seconds, which all processes of a machine share) and `cpu_us` a message.
 """

@@ -18,8 +18,8 @@ from bridge import __version__, kafka, tls, topics
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
-from bridge.config import FeedSettings, Settings
-from bridge.errors import NotCommitted, NotOwner
+from bridge.config import FeedSettings, Settings, env_name
+from bridge.errors import NotCommitted, NotOwner, SettingsError
 from bridge.feed import client, clock, session
 from bridge.instant import now
 from bridge.log import get
@@ -64,8 +64,15 @@ def run(settings: Settings) -> None:
 
 
 def _must_be_fit_to_dial(feed: FeedSettings) -> None:
-    """Raises SettingsError for what would only show at the dial: a standby that passes for ready must be."""
-    if session.request(feed, None).url.startswith("wss:"):
+    """Raises SettingsError where the credential or the certificate authority cannot be used.
+
+    It would only show at the dial, and until then a standby passed for ready.
+    """
+    request = session.request(feed, None)
+    if feed.auth != "none" and not request.secret:
+        name = env_name("feed", "auth_value")
+        raise SettingsError(f"feed.auth is {feed.auth}, and the credential ({name} or {name}_FILE) is empty")
+    if request.url.startswith("wss:"):
         tls.context("feed", feed.ca_file)
 
 

@@ -56,7 +56,7 @@ class Committer:
         """Committed so far."""
         self.seconds = 0.0
         """Spent on these, in all."""
-        self.writer = make(self._troubled)
+        self.writer = make(self.troubled)
 
     @property
     def busy(self) -> bool:
@@ -136,7 +136,7 @@ class Committer:
         if not job.done():
             raise NotCommitted("Kafka does not answer in time for the end; a replay brings the rest back")
 
-    def _troubled(self, reason: str) -> None:
-        """Called on the worker's thread."""
+    def troubled(self, reason: str) -> None:
+        """What stands in the way of the job under way. Called on the worker's thread."""
         self._trouble = reason
         self._loop.call_soon_threadsafe(self._wake.set)

@@ -366,13 +366,13 @@ def read_to(
                 place, offset = places[message.partition() or 0], message.offset() or 0
                 end = ends[place.partition]
                 if error is None:
-                    if offset < end:
+                    # Not what was taken before, where a log was cut and a client begins anew; and not what
+                    # was written meanwhile: where that never ceases, no end of the partition is told.
+                    if place.offset <= offset < end:
                         take(message)
-                        place.offset = offset + 1
-                    else:  # written meanwhile: where that never ceases, no end of the partition is told
-                        place.offset = end
+                    place.offset = max(place.offset, min(offset + 1, end))
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    place.offset = min(offset, end)
+                    place.offset = max(place.offset, min(offset, end))
                 elif error.fatal() or lacks_right(error):
                     raise TopologyError(f"reading {message.topic()}: {error.str()}")
         return True

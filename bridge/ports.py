@@ -79,8 +79,11 @@ class Writer(Protocol):
 class Store(Protocol):
     """What is already in Kafka, as `bridge.sink.store.Store`."""
 
-    def guard(self, since: float, give_up: GiveUp) -> Guard:
-        """A guard that knows all bets and dead letters received since then, Unix seconds."""
+    def guard(self, since: float, give_up: GiveUp, told: Callable[[str], None]) -> Guard:
+        """A guard that knows all bets and dead letters received since then, Unix seconds.
+
+        `told` hears what keeps it, each time that something does.
+        """
 
 
 class Ownership(Protocol):

@@ -72,11 +72,14 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     starts = [0] * count if from_beginning else ends
     consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
     open_ = set(range(count))
-    came_at = time.monotonic()
+    waited = 0.0
+    """Seconds in which nothing came. Those that whoever reads us takes do not count."""
     try:
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in enumerate(starts)])
         while open_ or not until_end:
+            began = time.monotonic()
             messages = consumer.consume(num_messages=500, timeout=0.2)
+            waited = 0.0 if messages else waited + time.monotonic() - began
             for message in messages:
                 error = message.error()
                 if error is None:
@@ -87,13 +90,12 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
                     open_.discard(message.partition() or 0)
                 elif error.fatal() or kafka.lacks_right(error):
                     raise TopologyError(f"reading {topic}: {error.str()}")
-            if messages:
-                came_at = time.monotonic()
-            elif until_end and time.monotonic() - came_at > ANSWER_SECONDS:
+            if until_end and waited > ANSWER_SECONDS:
                 raise kafka.KafkaUnavailable(
-                    f"{topic} could not be read to its end: no broker answers any more"
+                    f"{topic} could not be read to its end: nothing came for {ANSWER_SECONDS:g} s. No broker "
+                    "answers any more, or there is much to skip that was aborted"
                 )
-            else:
+            if not messages:
                 yield None
     finally:
         consumer.close()

@@ -138,7 +138,9 @@ class Reign:
             feed.max_skew_seconds,
             previous.ledger if previous else (),
         )
-        restoring = partial(self._ports.store.guard, self._guarded_from(revision), self._gone)
+        restoring = partial(
+            self._ports.store.guard, self._guarded_from(revision), self._gone, self._committer.troubled
+        )
         self._guard = await self._committer.run(restoring, "reading back what is published already")
         self._pipeline = Pipeline(
             settings,

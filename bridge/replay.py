@@ -85,7 +85,7 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
 
     consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
     try:
-        starts = starts_since(consumer, topic, window.begin / 1000, ends)
+        starts = starts_since(admin, consumer, topic, window.begin / 1000, ends)
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
         late = inf if window.end is None else window.end + 2000 * settings.feed.max_skew_seconds

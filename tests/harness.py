@@ -187,7 +187,7 @@ class Place:
             await asyncio.sleep(0.1)  # the broker and the bridge need the machine as well
         # What is doubled may still be on its way.
         await asyncio.sleep(0.5)
-        return await asyncio.to_thread(audit.go_on)
+        return await asyncio.to_thread(Audit(self, provider).go_on)  # also what lies behind what was read
 
 
 class Audit:

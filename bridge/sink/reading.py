@@ -31,11 +31,14 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def persist(
-    settings: Settings, read: Callable[[AdminClient, Consumer], None], give_up: Callable[[], bool]
+    settings: Settings,
+    read: Callable[[AdminClient, Consumer], None],
+    give_up: Callable[[], bool],
+    told: Callable[[str], None] = lambda _: None,
 ) -> Exception | None:
     """Read until it succeeds, while Kafka or the registry is away; returns early when `give_up` says so.
 
-    Returns what stood in the way at last, if it did to the end.
+    `told` hears each time what stands in the way. Returns what did at last, if it did to the end.
     """
     trouble: Exception | None = None
     while not give_up():
@@ -50,6 +53,7 @@ def persist(
             return None
         except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
             trouble = error
+            told(str(error))
             get().debug("reading waits for Kafka or the registry", error=str(error))
             time.sleep(RETRY_SECONDS)
         finally:
@@ -57,19 +61,24 @@ def persist(
     return trouble
 
 
-def starts_since(consumer: Consumer, topic: str, moment: float, ends: list[int]) -> list[TopicPartition]:
+def starts_since(
+    admin: AdminClient, consumer: Consumer, topic: str, moment: float, ends: list[int]
+) -> list[TopicPartition]:
     """Where what came at that moment or later begins, Unix seconds; at its end in `ends` where nothing did.
 
-    Raises as `kafka.explained`.
+    A look-up by time goes no further than an open transaction, and what that hides may be as young: then
+    it begins there. Raises as `kafka.explained`, and KafkaUnavailable.
     """
+    stable = kafka.end_offsets(admin, topic, len(ends), visible=True)
     with kafka.explained(f"finding a time in {topic}"):
         asked = [TopicPartition(topic, p, round(moment * 1000)) for p in range(len(ends))]
         starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
     for start in starts:
         if start.error is not None:
             raise kafka.KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")
-        if start.offset < 0:  # nothing as young as that
-            start.offset = ends[start.partition]
+        if start.offset < 0:  # nothing as young as that is to be seen
+            start.offset = stable[start.partition]
+        start.offset = min(start.offset, ends[start.partition])
     return starts
 
 
@@ -98,7 +107,8 @@ def read_topic(
     waited for; before it where only what is `visible` is asked for.
 
     A topic that is not there has no records, and `{}` is returned. Raises KafkaUnavailable when nothing
-    has come for `patience` seconds, TopologyError when a right is missing, and what `take` raises.
+    has come for `patience` seconds, or twice that; TopologyError when a right is missing or the topic ends
+    before `ends`; and what `take` raises.
     """
     passage = Passage(
         topic, take, start=start, ends=ends, visible=visible, progress=progress, patience=patience
@@ -168,8 +178,8 @@ class Passage:
     def go_on(self, admin: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
         """Read on to the end, unless `give_up` says so first.
 
-        Raises kafka.Stalled when nothing comes for `patience` seconds, KafkaUnavailable, TopologyError, and
-        what `take` raises.
+        Raises kafka.Stalled when nothing comes for `patience` seconds, KafkaUnavailable, TopologyError, also
+        where the topic has lost its end meanwhile, and what `take` raises.
         """
         if not self.ends:
             self._set_out(admin, consumer)
@@ -190,8 +200,7 @@ class Passage:
         else:
             ends = kafka.end_offsets(admin, self._topic, count, visible=self._visible)
         if isinstance(self._start, int | float):
-            found = starts_since(consumer, self._topic, self._start, ends)
-            starts = [min(start.offset, ends[start.partition]) for start in found]
+            starts = [s.offset for s in starts_since(admin, consumer, self._topic, self._start, ends)]
         else:
             given = self._start or {}
             # An offset beyond the end is one of a topic that has been made anew since.
@@ -210,11 +219,18 @@ class Passage:
             raise kafka.Stalled(self._obstacle(admin))
 
     def _obstacle(self, admin: AdminClient) -> str:
-        """Why nothing comes, as far as the broker can tell."""
+        """Why nothing comes, as far as the broker can tell. Raises TopologyError where it never will."""
         try:
             stable = kafka.end_offsets(admin, self._topic, len(self.ends), visible=True)
+            written = kafka.end_offsets(admin, self._topic, len(self.ends))
         except kafka.KafkaUnavailable as error:
             return str(error)
+        for partition, (end, before) in enumerate(zip(written, self.ends, strict=True)):
+            if end < before:
+                raise TopologyError(
+                    f"{self._topic}: partition {partition} ends at offset {end}, and was to be read to "
+                    f"{before}: records were lost, or the topic was made anew"
+                )
         left = [place for place in self._places if place.offset < self.ends[place.partition]]
         if any(place.offset < stable[place.partition] for place in left):
             # Or it skips what was aborted, and that takes so long: the next one gets more time for it.

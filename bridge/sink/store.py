@@ -15,7 +15,7 @@ from bridge.errors import SchemaError
 from bridge.instant import Clock
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.reading import Passage, foreign, persist
+from bridge.sink.reading import PATIENCE_SECONDS, Passage, foreign, persist
 from bridge.topics import Topics
 
 LOOKBACK = 1_000
@@ -46,6 +46,7 @@ class Store:
         """The value of the feed's last committed checkpoint, in wire format; None before the first."""
         topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
         found: bytes | None = None
+        patience = PATIENCE_SECONDS
 
         def take(message: Message) -> None:
             nonlocal found
@@ -53,14 +54,20 @@ class Store:
                 found = message.value()
 
         def search(admin: AdminClient, consumer: Consumer) -> None:
-            nonlocal found
+            nonlocal found, patience
             found = None  # what a try that failed has seen may be outdated
             [end] = kafka.end_offsets(admin, topic.name, 1)
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)
-                passage = Passage(topic.name, take, start={0: start}, ends={0: end}, clock=self._clock)
-                passage.go_on(admin, consumer, give_up)
+                passage = Passage(
+                    topic.name, take, start={0: start}, ends={0: end}, patience=patience, clock=self._clock
+                )
+                try:
+                    passage.go_on(admin, consumer, give_up)
+                except kafka.Stalled:
+                    patience += PATIENCE_SECONDS  # the next one begins anew, and may have much to skip
+                    raise
                 if found is not None or start == 0 or not passage.done:
                     return
                 lookback *= 10
@@ -68,8 +75,13 @@ class Store:
         persist(self._settings, search, give_up)
         return found
 
-    def guard(self, since: float, give_up: Callable[[], bool]) -> Guard:
-        """A guard that knows all bets and dead letters received since then, Unix seconds."""
+    def guard(
+        self, since: float, give_up: Callable[[], bool], told: Callable[[str], None] = lambda _: None
+    ) -> Guard:
+        """A guard that knows all bets and dead letters received since then, Unix seconds.
+
+        `told` hears what keeps it, each time that something does.
+        """
         guard = Guard()
 
         def take_bet(message: Message) -> None:
@@ -94,7 +106,7 @@ class Store:
             for passage in passages:
                 passage.go_on(admin, consumer, give_up)
 
-        persist(self._settings, read, give_up)
+        persist(self._settings, read, give_up, told)
         return guard
 
 

@@ -17,20 +17,25 @@ ELSEWHERE = {
     "BRIDGE_WEB__PORT": "0",
 }
 """Nobody is there: a bridge that starts waits for them for ever."""
+BEARER = {"FEED__BASE_URL": "http://127.0.0.1:1", "FEED__AUTH": "bearer"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "variable"),
+    ("settings", "variable", "file", "told"),
     [
-        ({"FEED__BASE_URL": "http://127.0.0.1:1", "FEED__AUTH": "bearer"}, "FEED__AUTH_VALUE_FILE"),
-        ({"FEED__BASE_URL": "https://127.0.0.1:1"}, "FEED__CA_FILE"),
+        (BEARER, "FEED__AUTH_VALUE_FILE", None, "cannot read"),
+        (BEARER, "FEED__AUTH_VALUE_FILE", "", "is empty"),
+        ({"FEED__BASE_URL": "https://127.0.0.1:1"}, "FEED__CA_FILE", None, "cannot use"),
     ],
 )
 def test_what_the_dial_will_need_is_looked_at_before_anything_else(
-    settings: dict[str, str], variable: str, tmp_path: Path
+    settings: dict[str, str], variable: str, file: str | None, told: str, tmp_path: Path
 ) -> None:
     """Otherwise a standby would pass for ready, and fail when it is needed."""
-    given = {**settings, variable: str(tmp_path / "nowhere")}
+    path = tmp_path / "file"
+    if file is not None:
+        path.write_text(file)
+    given = {**settings, variable: str(path)}
     done = subprocess.run(
         [sys.executable, "-m", "bridge", "run"],
         env=os.environ | ELSEWHERE | {f"BRIDGE_{name}": value for name, value in given.items()},
@@ -40,5 +45,5 @@ def test_what_the_dial_will_need_is_looked_at_before_anything_else(
         check=False,
     )
     assert done.returncode == 2
-    assert f"BRIDGE_{variable}" in done.stderr
-    assert "nowhere" in done.stderr
+    assert f"BRIDGE_{variable.removesuffix('_FILE')}" in done.stderr
+    assert told in done.stderr

@@ -88,7 +88,7 @@ class Kafka:
         """All that were declared."""
         return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
 
-    def guard(self, since: float, _give_up: GiveUp) -> Guard:
+    def guard(self, since: float, _give_up: GiveUp, _told: Callable[[str], None]) -> Guard:
         """Restored as `bridge.sink.store` does it, from the first record of a partition that is as young."""
         guard = Guard()
         for record in self._since(self.topics.bets.name, since):

@@ -110,7 +110,10 @@ class Client:
         self._waits = waits
 
     def assign(self, places: list[TopicPartition]) -> None:
-        self._next = {place.partition: place.offset for place in places}
+        # As a consumer does where the log is shorter than its place.
+        self._next = {
+            p.partition: p.offset if p.offset <= self._log.written[p.partition] else 0 for p in places
+        }
         self._told: set[int] = set()
         self._ready_at = self._log.now + next(self._waits)
 
@@ -149,6 +152,9 @@ class Client:
         return []
 
     def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-        """By the record of each second; none is younger than 4 s."""
-        found = (seconds if (seconds := -(-start.offset // 1000)) < 5 else -1 for start in asked)
-        return [TopicPartition("t", start.partition, at) for start, at in zip(asked, found, strict=True)]
+        """By the record of each second; what an open transaction hides is not looked through."""
+        seconds = (-(-place.offset // 1000) for place in asked)
+        return [
+            TopicPartition("t", place.partition, at if at < self._log.stable[place.partition] else -1)
+            for place, at in zip(asked, seconds, strict=True)
+        ]

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from bridge import kafka
 from bridge.config import Settings
+from bridge.errors import TopologyError
 from bridge.sink.reading import Passage, persist, read_topic
 from tests.unit.sink.log import NEVER, Log, Message
 
@@ -122,9 +123,9 @@ def test_progress_is_told_in_offsets(log: Log) -> None:
 # Clients that bring nothing, in virtual time.
 
 
-def read_on(log: Log) -> list[str]:
+def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
     """Read everything, whatever it takes, each record once; returns why new clients were called for."""
-    taken: list[tuple[int, int]] = []
+    taken = [] if taken is None else taken
 
     def take(message: Message) -> None:
         taken.append(message.at)
@@ -178,6 +179,23 @@ def test_an_open_transaction_is_waited_for(log: Log) -> None:
     log.connected = connected
     assert read_on(log) == ["an open transaction hides what is in t: partition 0 from offset 7"] * 3
     assert log.now == pytest.approx(90, abs=2)
+
+
+def test_a_topic_that_has_lost_its_end_is_told(log: Log) -> None:
+    """Cut, or made anew: what comes again from the beginning was taken already, and the rest never comes."""
+    log.written, log.stable = [5], [5]
+    log.waits = [(0, 0, 0, NEVER)]
+
+    def connected(number: int) -> None:
+        if number == 2:
+            log.written, log.stable = [2], [2]
+
+    log.connected = connected
+    taken: list[tuple[int, int]] = []
+    with pytest.raises(TopologyError, match="partition 0 ends at offset 2, and was to be read to 5"):
+        read_on(log, taken)
+    assert log.given == places(range(3)) + places(range(2))
+    assert taken == places(range(3))
 
 
 def test_a_broker_that_does_not_answer_is_waited_for(log: Log) -> None:

@@ -58,6 +58,23 @@ def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
     assert len(log.prompt) == 3
 
 
+def test_what_a_transaction_hides_is_waited_for_though_nothing_before_it_is_as_young(log: Log) -> None:
+    """The look-up by time does not see it: a partition that was quiet for long is not at its end."""
+    log.stable = [2, 2]
+
+    def connected(number: int) -> None:
+        log.stable = [2, 2] if number == 1 else [5, 5]
+
+    log.connected = connected
+    told: list[str] = []
+    guard = store_of(log).guard(3.0, never, told.append)
+    assert [guard.buried_at(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [3, 4, 3, 4]
+    assert told == [
+        "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
+        "offset 2"
+    ]
+
+
 def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """However far from the end, by whatever client brings it, and nobody else's."""
     monkeypatch.setattr(store, "LOOKBACK", 2)
@@ -66,6 +83,14 @@ def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.
     assert store_of(log, "0-0").checkpoint(never) == VALUE
     assert len(log.prompt) == 2
     assert store_of(log, "somebody-else").checkpoint(never) is None
+
+
+def test_a_checkpoint_behind_much_that_is_skipped_is_found(log: Log) -> None:
+    """Each client begins anew, so each has more time than the last."""
+    log.written, log.stable = [5], [5]
+    log.waits = [(100,)] * 9
+    assert store_of(log, "0-0").checkpoint(never) == VALUE
+    assert len(log.prompt) == 4
 
 
 def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
