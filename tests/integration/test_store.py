@@ -84,10 +84,7 @@ def hurried() -> Instant:
     ("age", "expected"), [(2 * HOUR, {b"before", b"behind"}), (HOUR / 2, {b"behind"})], ids=["long", "short"]
 )
 def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, expected: set[bytes]) -> None:
-    """Which is told, with the place, whatever client waits; once it is over the rest is read.
-
-    So it is where nothing that can be seen is as young as what is asked for.
-    """
+    """It is told of, with the place; also where nothing that can be seen is as young as what is asked for."""
     settings = prepared(place)
     declared = topics.declare(settings)
     name = declared.deadletters.name
