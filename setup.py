@@ -19,6 +19,8 @@ COMPILED = [
     "bridge/avro/encoder.py",
     "bridge/avro/layout.py",
     "bridge/avro/transcoder.py",
+    "bridge/conversion.py",
+    "bridge/feed/events.py",
     "bridge/feed/frames.py",
     "bridge/feed/position.py",
     "bridge/pipeline.py",

@@ -9,9 +9,7 @@ docs/decisions/0018-two-converters.md tells what it gains, and why no message ca
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
-
-import orjson
+from typing import Final, Literal
 
 from bridge import log
 from bridge.avro.codec import Codec
@@ -20,7 +18,7 @@ from bridge.avro.transcoder import Transcoder
 from bridge.convert import Converter
 from bridge.errors import ConversionError, SchemaError
 from bridge.scalars import DateTimes
-from bridge.transcoding import transcoder
+from bridge.transcoding import parse, transcoder
 
 _MOST_DIGITS: Final = 4300
 """Pydantic's parser refuses a number with more before the point, orjson does not."""
@@ -29,18 +27,10 @@ NOT_TAKEN: Final = (ValueError, OverflowError, KeyError)
 """What the transcoder raises; it says nothing. KeyError: the version or the time may be missing, and is."""
 
 
-class Bet(NamedTuple):
-    """A settled bet."""
-
-    key: bytes
-    """Its betId, which is the record's key."""
-    version: int
-    settled_at: int
-    """Microseconds since 1970-01-01T00:00:00 UTC."""
-    value: bytes
-    """The record in the registry's wire format."""
-
-
+Bet = tuple[bytes, int, int, bytes]
+"""A settled bet: its betId, which is the record's key; its version; its settlementTime, microseconds since
+1970-01-01T00:00:00 UTC; and the record in the registry's wire format. It is taken apart at once, so that a
+class would be made for nothing."""
 Conversion = tuple[str | None, Bet | None, tuple[str, ...]]
 """A message of the feed: its ping id, its bet, and the extras of `bridge.convert.Message`."""
 Convert = Callable[[bytes], Conversion]
@@ -77,7 +67,7 @@ class ByPydantic:
             value = self._encode(datum)
         except SchemaError as error:  # model and schema disagree: our mistake, but the bet must not be lost
             raise ConversionError(str(error), ping_id=ping_id) from None
-        bet = Bet(datum["betId"].encode(), datum["settlementVersion"], datum["settlementTime"], value)
+        bet = (datum["betId"].encode(), datum["settlementVersion"], datum["settlementTime"], value)
         return ping_id, bet, extras
 
 
@@ -98,7 +88,7 @@ class ByTranscoder:
 
     def transcode(self, data: bytes) -> Conversion:
         """Convert one message with a bet. Raises one of `NOT_TAKEN` for any other."""
-        document = orjson.loads(data)
+        document = parse(data)
         if not isinstance(document, dict) or (len(data) > _MOST_DIGITS and _may_hold_long_number(data)):
             raise ValueError
         strings = _strings(data) - len(document)
@@ -111,7 +101,7 @@ class ByTranscoder:
             raise ValueError
         value = self._transcode(bet, strings)
         key, settled_at = bet["betId"].encode(), self._date_time(bet["settlementTime"])
-        return ping_id, Bet(key, bet["settlementVersion"], settled_at, value), ()
+        return ping_id, (key, bet["settlementVersion"], settled_at, value), ()
 
 
 def _strings(data: bytes) -> int:

@@ -7,7 +7,7 @@ no transcoder: no rule of the model is ever passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
@@ -19,6 +19,9 @@ from bridge import model
 from bridge.avro import transcoder as to
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import UnknownSchema
+
+parse: Final[Callable[[bytes], Any]] = orjson.loads
+"""A JSON document. Raises ValueError."""
 
 _ENUMS: Final = (
     (model.SettlementResult, model.SETTLEMENT_RESULTS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,13 @@ class Oversized:
         return len(self.head)
 
 
-class Received(NamedTuple):
-    """A whole message and the time at which its last byte was read, Unix seconds."""
+class Received:
+    """A whole message and the time at which its last byte was read, Unix seconds.
 
-    body: bytes | Oversized
-    at: float
-    stalled: bool = False
-    """Whether the socket had not been read for long before it: it may have been sent long ago."""
+    `stalled` says that the socket had not been read for long before it: it may have been sent long ago.
+    """
+
+    def __init__(self, body: bytes | Oversized, at: float, stalled: bool = False) -> None:
+        self.body: Final = body
+        self.at: Final = at
+        self.stalled: Final = stalled
