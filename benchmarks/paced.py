@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--interval-ms", type=float, required=True, help="from one commit to the next")
     options = parser.parse_args()
-    values, producer, topic = records(), sink.transactional(), sink.topic("bets")
+    values, producer, topic = records(), sink.transactional(**{"linger.ms": 0}), sink.topic("bets")
     interval = int(options.interval_ms * 1e6)
     start = time.monotonic_ns()
     tell(first=start / 1e9)

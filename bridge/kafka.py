@@ -150,7 +150,8 @@ def producer(
             defaults={
                 # As short as can be: a transaction that a dead owner left open hides later records.
                 "transaction.timeout.ms": transaction_ms,
-                "linger.ms": 2,
+                # What comes in a burst is sent together all the same: it waits while a request is under way.
+                "linger.ms": 0,
                 # For a transaction that is begun too soon after the last; 100 ms by librdkafka's default.
                 "retry.backoff.ms": 5,
                 "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
