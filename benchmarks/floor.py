@@ -33,9 +33,7 @@ class Record(NamedTuple):
 async def convert(records: asyncio.Queue[Record]) -> None:
     """Read the feed to its end."""
     schema, header = parse_schema(sink.schema()), sink.header()
-    async with connect(
-        sink.feed_url(), compression=None, max_size=None, proxy=None, ping_interval=None
-    ) as connection:
+    async with connect(sink.feed_url(), **sink.CONNECTING) as connection:
         async for body in connection:
             bet = Message.model_validate_json(body).data
             if bet is not None:

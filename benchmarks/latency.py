@@ -18,7 +18,8 @@ from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
-INTERVALS = {"bridge": (5, 10, 20, 40), "bare": (5, 10, 20, 40)}
+NAMES = ("bridge", "bare")
+INTERVALS = (5, 10, 20, 40)
 """Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, and the bare producer's own."""
 ISOLATIONS = ("read_committed", "read_uncommitted")
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
@@ -43,13 +44,12 @@ def run(arena: Arena, rounds: int, seconds: float, say: Callable[[str], None]) -
     for rate in RATES:
         tried = {
             Way(name, interval): measure(arena, Way(name, interval), rate, seconds * _SWEEP_SHARE)
-            for interval_number in range(len(INTERVALS["bridge"]))
-            for name, intervals in INTERVALS.items()
-            for interval in (intervals[interval_number],)
+            for interval in INTERVALS
+            for name in NAMES
         }
         best = {
             name: min((w for w in tried if w.name == name), key=lambda w: _badness(tried[w]))
-            for name in INTERVALS
+            for name in NAMES
         }
         found: dict[str, list[Delays]] = {name: [] for name in best}
         for number in range(rounds):

@@ -189,7 +189,7 @@ async def _receive(settings: FeedSettings) -> float:
 
 
 async def _recv(url: str) -> float:
-    async with connect(f"{url}/", compression=None, max_size=None, proxy=None) as connection:
+    async with connect(f"{url}/", **sink.CONNECTING) as connection:
         began = time.process_time()
         for _ in range(MESSAGES):
             await connection.recv()

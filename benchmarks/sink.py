@@ -23,6 +23,10 @@ def feed_url() -> str:
     return f"{os.environ['BRIDGE_FEED__BASE_URL']}/feed/settlement/v4?revision=1"
 
 
+CONNECTING: dict[str, Any] = {"compression": None, "max_size": None, "proxy": None, "ping_interval": None}
+"""How websockets connects to a feed of `benchmarks.server`, which reads nothing while it sends: no pings."""
+
+
 def topic(name: str) -> str:
     """A topic by its name without the prefix."""
     return f"{os.environ['BRIDGE_TOPICS__PREFIX']}.{name}"

@@ -27,9 +27,7 @@ class SettlementFeed(Source):  # type: ignore[misc]  # untyped here: it is insta
         registry = SchemaRegistryClientConfig(url=os.environ["BRIDGE_REGISTRY__URL"])
         avro = AvroSerializer(sink.schema(), schema_registry_client_config=registry)
         context = SerializationContext(self.producer_topic.name, MessageField.VALUE)
-        with connect(
-            sink.feed_url(), compression=None, max_size=None, proxy=None, ping_interval=None
-        ) as connection:
+        with connect(sink.feed_url(), **sink.CONNECTING) as connection:
             for body in connection:
                 bet = Message.model_validate_json(body).data
                 if bet is not None:

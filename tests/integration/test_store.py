@@ -15,22 +15,13 @@ from bridge.instant import Instant
 from bridge.sink import store
 from bridge.sink.checkpoint import MICROS
 from bridge.sink.guard import Verdict, fingerprint
+from tests.bets import BARE_BET
 from tests.harness import Place
 from tests.integration.publishing import prepared, settings_of
 
 HOUR = 3600
 COUNT = 12_000
 """Bets published in a row, one every ten seconds."""
-BET = {
-    "betSettlement": "Win",
-    "payoutMultiplier": 1.0,
-    "isCancelled": False,
-    "selections": None,
-    "isRejected": False,
-    "payout": 1.0,
-    "partialRefund": 0.0,
-    "amount": None,
-}
 
 
 def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
@@ -44,11 +35,11 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
     begin = now - COUNT * 10 - HOUR
     values = [
         codec.encode(
-            {
+            BARE_BET
+            | {
                 "betId": f"b{n}",
                 "settlementTime": int((begin + 10 * n) * MICROS),
                 "settlementVersion": n,
-                **BET,
             }
         )
         for n in range(COUNT)

@@ -11,23 +11,10 @@ from bridge.config import FeedSettings, Settings
 from bridge.sink import store
 from bridge.sink.guard import Verdict, fingerprint
 from bridge.sink.store import Store
+from tests.bets import BARE_BET
 from tests.unit.sink.log import NEVER, Log
 
-VALUE = Codec(load("settled-bet"), 7).encode(
-    {
-        "betId": "b",
-        "betSettlement": "Win",
-        "settlementTime": 0,
-        "settlementVersion": 3,
-        "payoutMultiplier": 1.0,
-        "isCancelled": False,
-        "selections": None,
-        "isRejected": False,
-        "payout": 1.0,
-        "partialRefund": 0.0,
-        "amount": None,
-    }
-)
+VALUE = Codec(load("settled-bet"), 7).encode(BARE_BET | {"settlementVersion": 3})
 
 
 @pytest.fixture
