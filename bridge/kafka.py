@@ -9,6 +9,7 @@ import enum
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -33,6 +34,8 @@ T = TypeVar("T")
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 LOG = logging.getLogger("librdkafka")
+ANSWER_SECONDS = 20.0
+"""Longer than any request is given. What the client has not answered by then it never will."""
 
 # A client warns about each property that is meant for the other kind; the settings are shared by all.
 _CONSUMER_ONLY = re.compile(
@@ -273,7 +276,7 @@ def _properties(
 def explained(what: str) -> Iterator[None]:
     """Turn librdkafka's errors of an administrative call into ours, which say what was attempted.
 
-    Raises KafkaUnavailable when no broker answered, TopologyError for all else.
+    Raises KafkaUnavailable when no broker answered, or not even the client; TopologyError for all else.
     """
     try:
         yield
@@ -287,6 +290,13 @@ def explained(what: str) -> Iterator[None]:
         raise TopologyError(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
+    except TimeoutError:  # not the broker's, which librdkafka tells: of `answer`
+        raise KafkaUnavailable(f"{what}: the client does not answer") from None
+
+
+def answer(future: Future[T]) -> T:
+    """What became of an administrative call. Raises KafkaException, and TimeoutError where nothing did."""
+    return future.result(ANSWER_SECONDS)
 
 
 def look_for_broker(client: AdminClient) -> None:
@@ -328,8 +338,7 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
             request_timeout=3,
         )
         found = [
-            future.result().offset
-            for _, future in sorted(futures.items(), key=lambda item: item[0].partition)
+            answer(future).offset for _, future in sorted(futures.items(), key=lambda item: item[0].partition)
         ]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
     if min(found) < 0:

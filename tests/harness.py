@@ -132,9 +132,20 @@ class Place:
     def read(
         self, topic: str, *, isolation: str = "read_committed", start: Mapping[int, int] | None = None
     ) -> list[Message]:
-        """All records of a topic, partition by partition; none when it is not there.
+        """All records of a topic that can be seen now, as `messages` gives them."""
+        return list(self.messages(topic, isolation=isolation, start=start))
 
-        From the offsets in `start` on, by partition, where they are given.
+    def messages(
+        self,
+        topic: str,
+        *,
+        isolation: str = "read_committed",
+        start: Mapping[int, int] | None = None,
+        ends: Mapping[int, int] | None = None,
+    ) -> Iterator[Message]:
+        """Each record of a topic, partition by partition; none when it is not there.
+
+        From the offsets in `start` on; below those in `ends`, which it waits for, or as far as can be seen.
         """
         name = f"{self.prefix}.{topic}"
         consumer = Consumer(
@@ -148,22 +159,25 @@ class Place:
                 "log_level": 0,
             }
         )
+        deadline, trouble = time.monotonic() + PATIENCE, None
         try:
             topics = consumer.list_topics(timeout=10).topics
-            if name not in topics:
-                return []
-            open_ = set(topics[name].partitions)
+            open_ = set(topics[name].partitions) if name in topics else set()
             consumer.assign([TopicPartition(name, p, (start or {}).get(p, 0)) for p in open_])
-            found = []
             while open_:
+                assert time.monotonic() < deadline, f"{name} {open_} cannot be read to the end: {trouble}"
                 # It waits for as many as it is asked for, also where the last ones are here already.
                 for message in consumer.consume(1000, timeout=0.05):
-                    error = message.error()
-                    if error is None:
-                        found.append(message)
-                    elif error.code() == KafkaError._PARTITION_EOF:
-                        open_.discard(message.partition() or 0)
-            return found
+                    error, partition = message.error(), message.partition() or 0
+                    offset = message.offset() or 0
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                        trouble = error  # it may pass
+                        continue
+                    end = None if ends is None else ends[partition]
+                    if error is None and (end is None or offset < end):
+                        yield message
+                    if error is not None if end is None else offset >= end:
+                        open_.discard(partition)
         finally:
             consumer.close()
 

@@ -60,7 +60,7 @@ def rights_suffice(settings: Settings) -> Finding:
             futures = client.describe_topics(
                 TopicCollection(names), include_authorized_operations=True, request_timeout=ASK_SECONDS
             )
-            allowed = {name: _operations(future.result()) for name, future in futures.items()}
+            allowed = {name: _operations(kafka.answer(future)) for name, future in futures.items()}
     return judged_rights(allowed, _operations(_group(client, group_of(settings))))
 
 
@@ -141,9 +141,10 @@ def _group(client: AdminClient, group: str) -> Any:
     while True:
         try:
             with kafka.explained(f"describing the group {group}"):
-                return client.describe_consumer_groups(
+                asked = client.describe_consumer_groups(
                     [group], include_authorized_operations=True, request_timeout=ASK_SECONDS
-                )[group].result()
+                )
+                return kafka.answer(asked[group])
         except kafka.KafkaUnavailable:
             if instant.now().steady > deadline:
                 raise

@@ -20,6 +20,7 @@ from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
 from bridge.instant import Clock
 from bridge.log import get
+from bridge.sink.watchdog import close
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
@@ -57,7 +58,7 @@ def persist(
             get().debug("reading waits for Kafka or the registry", error=str(error))
             time.sleep(RETRY_SECONDS)
         finally:
-            consumer.close()
+            close(consumer)
     return trouble
 
 

@@ -1,16 +1,18 @@
-"""Calls of the transactional producer that may block, and now and then never return."""
+"""Calls of Kafka's clients that may block, and now and then never return."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from bridge.sink.worker import Worker
 
+CLOSE_SECONDS = 5.0
+
 
 class Watchdog:
-    """Makes such calls on a thread of its own and waits for each, `seconds` at most.
+    """Makes calls of the transactional producer on a thread of its own and waits for each, `seconds` at most.
 
     Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
     """
@@ -37,6 +39,15 @@ class Watchdog:
 
 def discard(producer: Producer) -> None:
     """Leave a producer to its end, which may block too, on a thread that nobody waits for."""
+    _end(producer.purge, 0)
+
+
+def close(consumer: Consumer) -> None:
+    """Close a consumer, or leave it to its end where that blocks."""
+    _end(consumer.close, CLOSE_SECONDS)
+
+
+def _end(call: Callable[[], object], seconds: float) -> None:
     end = Worker("kafka-end")
-    end.submit(producer.purge)
-    end.close(0)
+    end.submit(call)
+    end.close(seconds)

@@ -10,15 +10,14 @@ import asyncio
 import json
 import subprocess
 import threading
-import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Message, Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge import kafka, topics
@@ -38,7 +37,7 @@ from bridge.snapshots.lock import Job
 from bridge.snapshots.report import Report
 from bridge.snapshots.show import plan_as_json
 from bridge.snapshots.wants import Scope
-from tests.harness import PATIENCE, Bridge, Place, until
+from tests.harness import Bridge, Place, until
 
 LANGUAGES = ("en", "sv", "de")
 SMALL = Sizes(sports=3, regions=4, leagues=6, competitors=40, events=15)
@@ -221,7 +220,7 @@ class Topics:
 
     def all(self, topic: str) -> list[Datum]:
         """Every record but the tombstones, also those that a later one has replaced."""
-        values = [message.value() for message in self._read(topic)]
+        values = [message.value() for message in self._place.messages(topic)]
         return [self.decode(value) for value in values if value is not None]
 
     def hidden(self, topic: str) -> int:
@@ -237,15 +236,12 @@ class Topics:
 
     def present(self, name: str) -> dict[str, Datum]:
         """Key → record, of a topic as it is now."""
-        return self._compacted(self._read(name))
+        return self._compacted(self._place.messages(name))
 
     def at_ends(self, name: Job, snapshot: Datum) -> dict[str, Datum]:
         """Key → record, read up to where the snapshot ends."""
         ends = {place["partition"]: place["offset"] for place in snapshot["ends"]}
-        return self._compacted(self._read(name, ends))
-
-    def _read(self, topic: str, ends: Mapping[int, int] | None = None) -> Iterator[Message]:
-        return _read(self._place, f"{self._place.prefix}.{topic}", ends)
+        return self._compacted(self._place.messages(name, ends=ends))
 
     def _compacted(self, messages: Iterable[Message]) -> dict[str, Datum]:
         found: dict[str, Datum] = {}
@@ -257,41 +253,6 @@ class Topics:
             else:
                 found[key.decode()] = self.decode(value)
         return found
-
-
-def _read(place: Place, topic: str, ends: Mapping[int, int] | None = None) -> Iterator[Message]:
-    """Each committed record, partition by partition: below the ends, or as far as can be seen now.
-
-    Where ends are given, it waits until all below them can be seen.
-    """
-    consumer = Consumer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "group.id": "test",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 20,
-            "log_level": 0,
-        }
-    )
-    deadline = time.monotonic() + PATIENCE
-    try:
-        known = consumer.list_topics(timeout=10).topics
-        open_ = set(known[topic].partitions) if topic in known else set()
-        consumer.assign([TopicPartition(topic, p, 0) for p in open_])
-        while open_:
-            assert time.monotonic() < deadline, f"{topic} cannot be read up to {ends}"
-            for message in consumer.consume(1000, timeout=0.05):
-                partition, offset = message.partition() or 0, message.offset() or 0
-                end, error = ends[partition] if ends else None, message.error()
-                assert error is None or error.code() == KafkaError._PARTITION_EOF, error
-                if error is None and (end is None or offset < end):
-                    yield message
-                if (error is not None and end is None) or (end is not None and offset >= end):
-                    open_.discard(partition)
-    finally:
-        consumer.close()
 
 
 @dataclass

@@ -180,6 +180,16 @@ def test_an_end_that_nobody_told_is_not_taken_for_an_empty_topic(ends: tuple[int
         kafka.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
 
 
+def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it look like a broker's refusal: the call can be tried again."""
+    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 0.01)
+    with (
+        pytest.raises(KafkaUnavailable, match=r"^reading: the client does not answer$"),
+        kafka.explained("reading"),
+    ):
+        kafka.answer(Future())
+
+
 # Properties.
 
 
