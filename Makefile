@@ -10,11 +10,17 @@ PEERS  := $(VENV)/bench
 # The modules that setup.py compiles: a compiled form that is older than its source would hide it.
 COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
 
+COMPUTING := tests/virtual tests/property tests/unit
+# Behind a command: of the tests that ARGS choose, this part may have none.
+OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
+# A command whose output comes whole, under a heading, when it has ended.
+TOLD = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
+
 # In front of a command: it, and its children, run what is compiled as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quix-join test test-unit bench bench-check flame chaos mutants check lock clean
+.PHONY: help setup demo quix-join test test-kafka test-compiled-and-plain test-unit bench bench-check flame chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,14 +53,20 @@ $(QUIX)/.set-up: examples/quix-join/requirements.txt
 	@$(QUIX)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
+# Tests on Kafka mostly wait: those that only compute run beside them, at leisure.
 test: setup ## all tests, on a real Kafka and a real registry, the cheap ones also uncompiled; JOBS=1 runs one at a time
-	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 $(ARGS)
-	@echo "again with what is compiled as plain Python"
-	@$(PLAIN) $(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 tests/virtual tests/property tests/unit \
-		$(foreach part,benchmarks demo dev simulator snapshots web,--ignore=tests/unit/$(part)) $(ARGS)
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-compiled-and-plain
+
+test-kafka: setup
+	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 tests/faults tests/integration $(ARGS) $(OR_NONE)
+
+test-compiled-and-plain: setup
+	@$(call TOLD,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
+	@$(call TOLD,$(PLAIN) nice $(BIN)/python -m pytest $(COMPUTING) \
+		$(foreach part,benchmarks demo dev simulator snapshots web,--ignore=tests/unit/$(part)) $(ARGS),the same with what is compiled as plain Python)
 
 test-unit: setup ## only those that need no Kafka
-	@$(BIN)/python -m pytest tests/unit tests/property tests/repo tests/virtual $(ARGS)
+	@$(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS)
 
 bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(PEERS)/.set-up) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \

@@ -102,9 +102,9 @@ async def test_large_and_oversized_messages(place: Place) -> None:
         sample["data"]["betId"] = "x" * 6_000_000
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__MAX_MESSAGE_BYTES="6000000")
         await until(lambda: "Live" in bridge.states(), "live")
+        feed.inject(b"{}")  # in front: it is received when the large ones are
         feed.inject(large)
         feed.inject(json.dumps(sample).encode())
-        feed.inject(b"{}")
         await until(lambda: len(place.read("deadletters")) == 1, "the dead letter")
         await until(lambda: b"a-large-one" in [m.key() for m in place.read("bets")], "the large bet")
         await bridge.end()
