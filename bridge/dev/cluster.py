@@ -105,6 +105,15 @@ class Cluster:
         self._wait([(self._registry, self._registry_answers)])
         self._save()
 
+    def mend(self) -> None:
+        """Start again whatever is stopped or paused."""
+        for node, broker in enumerate(self._brokers, 1):
+            broker.resume()
+            if not broker.is_alive():
+                self.start_broker(node)
+        if not self._registry.is_alive():
+            self.start_registry()
+
     def close(self) -> None:
         """Stop everything and keep the data."""
         stop_all([server.identity for server in self._servers if server.identity])

@@ -16,7 +16,7 @@ def provider(**settings: object) -> Simulator:
 
 async def live(bridge: Bridge, times: int = 1) -> None:
     await until(
-        lambda: bridge.states().count("Live") >= times, f"live for the {times}. time:\n{bridge.text()}"
+        lambda: bridge.states().count("Live") >= times, f"live for the {times}. time", so_far=bridge.text
     )
 
 
