@@ -27,6 +27,8 @@ from bridge.simulator.stream import Published
 
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
+IN_VAIN = "not within "
+"""How the failure of a wait begins."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -261,7 +263,7 @@ async def until(
     """Wait for something to come about; fails the test when it does not, and tells what came `so_far`."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}\n{so_far()}"
+        assert time.monotonic() < deadline, f"{IN_VAIN}{seconds:g} s: {what}\n{so_far()}"
         await asyncio.sleep(0.05)
 
 
