@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -44,4 +45,14 @@ def pytest_runtest_makereport(
     waited = call.when == "call" and call.excinfo is not None and str(call.excinfo.value).startswith(IN_VAIN)
     if waited and isinstance(place, Place) and place.markers_skipped():
         report.outcome, report.wasxfail = "skipped", "a broker that stopped has taken partitions for deleted"
+    elif report.failed and (directory := getattr(item, "funcargs", {}).get("tmp_path")):
+        logs = [*directory.parent.glob("cluster0/*.log"), *directory.glob("*/*.log")]
+        report.sections.extend((str(log), complaints(log)) for log in logs)
     return report
+
+
+def complaints(log: Path) -> str:
+    """A server's last errors and warnings, each with the next line, where an exception names itself."""
+    lines = log.read_text(errors="replace").splitlines()
+    found = [n for n, line in enumerate(lines) if re.search(r"\b(ERROR|WARN)\b", line)]
+    return "\n".join(line for n in found[-20:] for line in lines[n : n + 2])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.dev import State, down, ports, start, status, up
 from bridge.errors import DevError
@@ -59,14 +58,10 @@ def kafka_answers(servers: str, seconds: float) -> bool:
 
 
 def register(registry_url: str, subject: str) -> int:
-    body = json.dumps({"schema": '{"type": "record", "name": "R", "fields": []}'}).encode()
-    request = urllib.request.Request(
-        f"{registry_url}/subjects/{subject}/versions",
-        body,
-        {"Content-Type": "application/vnd.schemaregistry.v1+json"},
-    )
-    with urllib.request.urlopen(request, timeout=10) as response:
-        return int(json.load(response)["id"])
+    """By the client that users have: it asks again where a starved server answers 500 once."""
+    schema = Schema('{"type": "record", "name": "R", "fields": []}', "AVRO")
+    with SchemaRegistryClient({"url": registry_url}) as client:
+        return int(client.register_schema(subject, schema))
 
 
 def pids(data: Path) -> list[int]:
