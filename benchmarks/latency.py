@@ -1,7 +1,8 @@
 """Latency: from the moment a message is due to when a consumer sees its record, at several rates.
 
-Beside the bridge a bare transactional producer sends the same records at the same rate. Each has the
-best interval between commits out of a few, found in the same run.
+Beside the bridge a bare transactional producer sends the same bets at the same rate, once alone and once
+with the checkpoint and the group's offset that a bridge commits with them. Each has the best interval
+between commits out of a few, found in the same run.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
-NAMES = ("bridge", "bare")
+WITH_CHECKPOINT = "bare with checkpoint"
+PEERS = ("bare", WITH_CHECKPOINT)
+"""What the bridge is held against."""
+NAMES = (BRIDGE.name, *PEERS)
 INTERVALS = (5, 10, 20, 40)
 """Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, and the bare producer's own."""
 ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -62,7 +66,7 @@ def run(arena: Arena, rounds: int, seconds: float, say: Callable[[str], None]) -
                 "rounds": rounds,
                 "interval_ms": best[name].interval,
                 **summary(measured),
-                **(_ratios(measured, found["bare"]) if name != "bare" else {}),
+                **(_ratios(found) if name == BRIDGE.name else {}),
                 "tried": {
                     str(way.interval): _short(tries) for way, tries in tried.items() if way.name == name
                 },
@@ -134,13 +138,14 @@ def _medians(tries: list[Delays]) -> Delays:
 
 def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) -> Program:
     """Start a contender; returns what paces it: the server of the bridge, the bare producer itself."""
-    if way.name == "bridge":
+    if way.name == BRIDGE.name:
         server, url = stack.enter_context(lane.feed("--messages", messages, "--rate", rate))
         settings = lane.environment(FEED__BASE_URL=url, FEED__START="10m", BATCH__MAX_AGE_MS=way.interval)
         stack.enter_context(running(way.name, BRIDGE.command(messages), settings, lane.directory))
         return server
+    sealed = ("--checkpoint",) if way.name == WITH_CHECKPOINT else ()
     command = python(
-        "benchmarks.paced", "--messages", messages, "--rate", rate, "--interval-ms", way.interval
+        "benchmarks.paced", "--messages", messages, "--rate", rate, "--interval-ms", way.interval, *sealed
     )
     return stack.enter_context(running(way.name, command, lane.environment(), lane.directory))
 
@@ -167,11 +172,18 @@ def _short(tries: list[Delays]) -> Delays:
     }
 
 
-def _ratios(measured: list[Delays], bare: list[Delays]) -> dict[str, dict[str, float]]:
+def ratio_name(peer: str, figure: str) -> str:
+    """Of the bridge's figure divided by the peer's."""
+    return f"ratio_{peer.replace(' ', '_')}_{figure.removesuffix('_ms')}"
+
+
+def _ratios(found: dict[str, list[Delays]]) -> dict[str, dict[str, float]]:
+    bridge = found[BRIDGE.name]
     return {
-        f"ratio_bare_{name.removesuffix('_ms')}": ratio(
-            [delays[name] for delays in measured], [delays[name] for delays in bare]
+        ratio_name(peer, figure): ratio(
+            [delays[figure] for delays in bridge], [delays[figure] for delays in found[peer]]
         ).as_json()
-        for name in measured[0]
-        if name.startswith("read_")
+        for peer in PEERS
+        for figure in bridge[0]
+        if figure.startswith("read_")
     }

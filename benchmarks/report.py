@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plot
+from benchmarks import latency, plot
 from benchmarks.process import ROOT, BenchmarkFailed
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -92,18 +92,19 @@ def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     ]
     ratios = [
         [
-            f"{line['rate']:,}/s",
-            *(_median(line, f"ratio_bare_{n.removesuffix('_ms')}", 2) for n in names if "p99_9" not in n),
+            f"{line['rate']:,}/s, {peer}",
+            *(_median(line, latency.ratio_name(peer, n), 2) for n in names if "p99_9" not in n),
         ]
         for line in lines
-        if line["contender"] != "bare"
+        for peer in latency.PEERS
+        if latency.ratio_name(peer, names[0]) in line
     ]
     head = [
         "ms",
         "interval",
         *(f"{level} {p}" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99.9")),
     ]
-    ratio_head = ["bridge / bare", "committed p50", "committed p99", "uncommitted p50", "uncommitted p99"]
+    ratio_head = ["bridge ÷", "committed p50", "committed p99", "uncommitted p50", "uncommitted p99"]
     series: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
         for p in ("p50", "p99"):

@@ -64,6 +64,7 @@ def run(options: Options) -> dict[str, int | None]:
 
     Raises DevError when Kafka does not start, BridgeError when the bridge does not.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up, as Ctrl-C does, from here on
     board = Board()
     display = Display(board)
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as directory:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.figures import figure, summary
+from benchmarks.latency import NAMES
 from benchmarks.process import BenchmarkFailed
 from benchmarks.report import PAGE, replaced, spread, table, write
 
@@ -72,19 +73,23 @@ def test_a_step_has_a_row_for_all_that_it_is_held_against(tmp_path: Path) -> Non
 
 
 def test_latency_is_shown_with_its_ratios(tmp_path: Path) -> None:
-    """Those of the bridge, by rate."""
+    """Those of the bridge, by rate and by what it is held against."""
     names = [f"read_{level}_{p}" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99_9")]
     delays = summary([{f"{name}_ms": 10.0 + n for n, name in enumerate(names)}])
-    ratios = summary([{f"ratio_bare_{name}": 1.2 for name in names}])
+    ratios = summary(
+        [{f"ratio_{peer}_{name}": 1.2 for name in names for peer in ("bare", "bare_with_checkpoint")}]
+    )
     common = {"bench": "latency", "interval_ms": 20, **delays}
     lines = [
         {**common, "contender": name, "rate": rate, **(ratios if name == "bridge" else {})}
         for rate in (100, 5000)
-        for name in ("bridge", "bare")
+        for name in NAMES
     ]
     text, plots = rendered(tmp_path, "latency", lines)
     assert "| 5,000/s bridge | 20 | 10.0 | 11.0 | 12.0 | 13.0 | 14.0 | 15.0 |\n" in text
-    assert "| 100/s | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
+    assert "| 5,000/s bare with checkpoint | 20 | 10.0 " in text
+    assert "| 100/s, bare | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
+    assert "| 5,000/s, bare with checkpoint | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
     assert plots == {"latency.svg"}
 
 
