@@ -85,7 +85,7 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 	@touch $@
 
 chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
-	@$(BIN)/python -m pytest -s tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
+	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
 mutants: setup ## break limits, position, guard and marks in some 800 ways that a test must notice; minutes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutation.txt

@@ -21,7 +21,7 @@ from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
-WITH_CHECKPOINT = "bare with checkpoint"
+WITH_CHECKPOINT = "bare + checkpoint"
 PEERS = ("bare", WITH_CHECKPOINT)
 """What the bridge is held against."""
 NAMES = (BRIDGE.name, *PEERS)
@@ -174,7 +174,7 @@ def _short(tries: list[Delays]) -> Delays:
 
 def ratio_name(peer: str, figure: str) -> str:
     """Of the bridge's figure divided by the peer's."""
-    return f"ratio_{peer.replace(' ', '_')}_{figure.removesuffix('_ms')}"
+    return f"ratio_{peer.replace(' + ', '_')}_{figure.removesuffix('_ms')}"
 
 
 def _ratios(found: dict[str, list[Delays]]) -> dict[str, dict[str, float]]:

@@ -5,8 +5,9 @@
 Record k is due at `start + k / rate`, whatever came before it, and its key says when that was. While a
 commit is under way nothing can be produced, and what was due meanwhile follows at once.
 
-With `--checkpoint` each transaction also holds what the bridge's does: a checkpoint, in a topic of its
-own, and the offset of the group whose member owns the feed. What that costs no bridge can save.
+It rests between two transactions as long as the bridge does. With `--checkpoint` each transaction also
+holds what the bridge's does: a checkpoint, in a topic of its own, and the offset of the group whose member
+owns the feed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from benchmarks.server import tell
 from bridge.committer import REST_SECONDS
 
 _KEY = b"%036d"
-_CHECKPOINT = b"c" * 400
+_CHECKPOINT = b"c" * 150
 """As long as those of the bridge."""
 _JOIN_SECONDS = 30.0
 
@@ -64,8 +65,7 @@ def main() -> None:
     options = parser.parse_args()
     values, producer, topic = records(), sink.transactional(**sink.LIVE), sink.topic("bets")
     sealing = Sealing(producer) if options.checkpoint else None
-    rest = int(REST_SECONDS * 1e9) if sealing else 0
-    interval = int(options.interval_ms * 1e6)
+    rest, interval = int(REST_SECONDS * 1e9), int(options.interval_ms * 1e6)
     start = time.monotonic_ns()
     tell(first=start / 1e9)
     sent, opened_at, late, rested_at = 0, 0, 0, 0

@@ -137,6 +137,7 @@ class Committer:
             raise NotCommitted("Kafka does not answer in time for the end; a replay brings the rest back")
 
     def troubled(self, reason: str) -> None:
-        """What stands in the way of the job under way. Called on the worker's thread."""
-        self._trouble = reason
-        self._loop.call_soon_threadsafe(self._wake.set)
+        """What stands in the way of the job under way, "" if nothing does any more. Called on its thread."""
+        if reason != self._trouble:
+            self._trouble = reason
+            self._loop.call_soon_threadsafe(self._wake.set)

@@ -153,7 +153,7 @@ def producer(
             defaults={
                 # As short as can be: a transaction that a dead owner left open hides later records.
                 "transaction.timeout.ms": transaction_ms,
-                # What comes in a burst is sent together all the same: it waits while a request is under way.
+                # A burst is sent together all the same: it waits while five requests are under way.
                 "linger.ms": 0,
                 # For a transaction that is begun too soon after the last; 100 ms by librdkafka's default.
                 "retry.backoff.ms": 5,

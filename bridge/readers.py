@@ -43,11 +43,24 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     declared = topics.declare(settings)
     store = Store(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
-    value = store.checkpoint(lambda: time.monotonic() > deadline)
-    if time.monotonic() > deadline:
+    given_up, trouble = False, ""
+
+    def give_up() -> bool:
+        nonlocal given_up
+        given_up = given_up or time.monotonic() > deadline
+        return given_up
+
+    def told(reason: str) -> None:
+        nonlocal trouble
+        trouble = reason
+
+    value = store.checkpoint(give_up, told)
+    if given_up:
+        likely = (
+            f"no broker of {settings.kafka.bootstrap_servers} answers, or an open transaction hides its end"
+        )
         raise kafka.KafkaUnavailable(
-            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: no broker of "
-            f"{settings.kafka.bootstrap_servers} answers, or an open transaction hides its end"
+            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
         )
     if value is None:
         return None
@@ -73,16 +86,19 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
     open_ = set(range(count))
     waited = 0.0
-    """Seconds in which nothing came. Those that whoever reads us takes do not count."""
+    """Seconds in which no partition came nearer to its end. What whoever reads us takes does not count."""
     try:
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in enumerate(starts)])
         while open_ or not until_end:
             began = time.monotonic()
             messages = consumer.consume(num_messages=500, timeout=0.2)
-            waited = 0.0 if messages else waited + time.monotonic() - began
+            come = any(message.partition() in open_ for message in messages)
+            waited = 0.0 if come else waited + time.monotonic() - began
             for message in messages:
                 error = message.error()
                 if error is None:
+                    if until_end and message.partition() not in open_:
+                        continue  # that partition goes on beyond the end that was met
                     yield _bet(codec, topic, message)
                     if (message.offset() or 0) >= ends[message.partition() or 0] - 1:
                         open_.discard(message.partition() or 0)

@@ -11,6 +11,7 @@ import difflib
 import json
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -141,9 +142,10 @@ def load(config: Path | None = None) -> Settings:
     except ValidationError as error:
         lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
         raise SettingsError("\n".join(lines)) from None
-    except (ValueError, OSError) as error:  # not TOML, or a list or a table that is not JSON
-        where = f"the settings file {config}" if config else "the settings"
-        raise SettingsError(f"{where} cannot be read: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
+    except ValueError as error:  # a variable of a whole section that is not JSON
+        raise SettingsError(f"the settings cannot be read: {error}") from None
 
 
 def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:
@@ -187,6 +189,11 @@ def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
             known = [
                 env_name(section, key) for section in Settings.model_fields for key in _names((section,))
             ]
-            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8)
+            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8) or [
+                f"{section}__…"
+                for section in difflib.get_close_matches(
+                    name.upper().split("__")[0], sections, n=1, cutoff=0.8
+                )
+            ]
             hint = f" Did you mean {close[0]}?" if close else ""
             raise SettingsError(f"{name} is not a setting of the bridge.{hint}")

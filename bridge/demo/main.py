@@ -75,7 +75,12 @@ def run(options: Options) -> dict[str, int | None]:
             progress=display.say,
         )
         with cluster:
-            return asyncio.run(_demonstrate(options, cluster, Path(directory), board, display))
+            try:
+                return asyncio.run(_demonstrate(options, cluster, Path(directory), board, display))
+            finally:
+                signal.signal(
+                    signal.SIGTERM, signal.default_int_handler
+                )  # the event loop has put its own away
 
 
 async def _demonstrate(

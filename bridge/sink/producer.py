@@ -89,14 +89,14 @@ class TransactionalWriter:
     """Writes batches one after the other, each in a transaction of its own.
 
     `trouble` is called on the worker thread with what Kafka says when something failed and is tried
-    again. `committed` reads back the value of the feed's checkpoint, `read_committed`.
+    again. `committed` reads back the value of the feed's checkpoint, as `bridge.sink.store.Store` does.
     """
 
     def __init__(
         self,
         settings: Settings,
         leadership: Leadership,
-        committed: Callable[[Callable[[], bool]], bytes | None],
+        committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
         trouble: Callable[[str], None],
     ) -> None:
         self.transactional_id = f"{settings.topics.prefix}.{settings.feed.name}"
@@ -263,7 +263,7 @@ class TransactionalWriter:
             max_record_bytes=max_record_bytes(self._settings),
         )
         self._watchdog.call(partial(producer.init_transactions, INIT_SECONDS))
-        found = self._committed(self._gone)
+        found = self._committed(self._gone, self._trouble)
         self._must_own()
         if awaited is None:
             self._last = found

@@ -20,12 +20,14 @@ from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
 from bridge.instant import Clock
 from bridge.log import get
-from bridge.sink.watchdog import close
+from bridge.sink.watchdog import Clients
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
 PATIENCE_SECONDS = 30.0
 """Without anything new, until a client is no longer trusted to bring the rest."""
+MOST_PATIENT = 10
+"""Times that, for clients that may be busy with what does not show."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many offsets have been passed, of how many."""
@@ -36,29 +38,30 @@ def persist(
     read: Callable[[AdminClient, Consumer], None],
     give_up: Callable[[], bool],
     told: Callable[[str], None] = lambda _: None,
-) -> Exception | None:
+) -> str:
     """Read until it succeeds, while Kafka or the registry is away; returns early when `give_up` says so.
 
     `told` hears each time what stands in the way. Returns what did at last, if it did to the end.
     """
-    trouble: Exception | None = None
+    # Not the error itself: its traceback would keep the clients.
+    trouble, stalled = "", False
     while not give_up():
-        if isinstance(trouble, kafka.Stalled):
-            get().warning("nothing comes: reading on with new clients", reason=str(trouble))
-        admin, consumer = (
+        if stalled:
+            get().warning("nothing comes: reading on with new clients", reason=trouble)
+        clients = Clients(
             kafka.admin(settings.kafka),
             kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True),
         )
         try:
-            read(admin, consumer)
-            return None
+            read(clients.admin, clients.consumer)
+            return ""
         except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
-            trouble = error
-            told(str(error))
-            get().debug("reading waits for Kafka or the registry", error=str(error))
+            trouble, stalled = str(error), isinstance(error, kafka.Stalled)
+            told(trouble)
+            get().debug("reading waits for Kafka or the registry", error=trouble)
             time.sleep(RETRY_SECONDS)
         finally:
-            close(consumer)
+            clients.close()
     return trouble
 
 
@@ -170,7 +173,8 @@ class Passage:
         self._wanted = ends
         self._visible = visible
         self._progress = progress
-        self._patience = self._least_patience = patience
+        self.patience = self._least_patience = patience
+        """Seconds without anything new until the next client's turn."""
         self._clock = clock
         self._places: list[TopicPartition] = []
         self._begun_at = self._reached = 0
@@ -214,18 +218,21 @@ class Passage:
         """Whether anything has come since the last look; this try has begun at that moment, monotonic."""
         now, reached = self._clock().steady, sum(place.offset for place in self._places)
         if reached != self._reached:
-            self._reached, self.moved_at, self._patience = reached, now, self._least_patience
+            self._reached, self.moved_at, self.patience = reached, now, self._least_patience
             self._tell(reached)
-        elif now - max(self.moved_at, begun) > self._patience:
-            raise kafka.Stalled(self._obstacle(admin))
+        elif now - max(self.moved_at, begun) > self.patience:
+            raise self._stalled(admin)
 
-    def _obstacle(self, admin: AdminClient) -> str:
-        """Why nothing comes, as far as the broker can tell. Raises TopologyError where it never will."""
+    def _stalled(self, admin: AdminClient) -> kafka.Stalled:
+        """Why nothing comes, as far as the broker can tell; the next client gets more time where that helps.
+
+        Raises TopologyError where nothing ever will.
+        """
         try:
             stable = kafka.end_offsets(admin, self._topic, len(self.ends), visible=True)
             written = kafka.end_offsets(admin, self._topic, len(self.ends))
         except kafka.KafkaUnavailable as error:
-            return str(error)
+            return kafka.Stalled(str(error))
         for partition, (end, before) in enumerate(zip(written, self.ends, strict=True)):
             if end < before:
                 raise TopologyError(
@@ -234,11 +241,11 @@ class Passage:
                 )
         left = [place for place in self._places if place.offset < self.ends[place.partition]]
         if any(place.offset < stable[place.partition] for place in left):
-            # Or it skips what was aborted, and that takes so long: the next one gets more time for it.
-            self._patience += self._least_patience
-            return f"the broker has more of {self._topic} than its client gets"
+            # Or it skips what was aborted, and that takes so long.
+            self.patience = min(self.patience + self._least_patience, MOST_PATIENT * self._least_patience)
+            return kafka.Stalled(f"the broker has more of {self._topic} than its client gets")
         hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in left)
-        return f"an open transaction hides what is in {self._topic}: {hidden}"
+        return kafka.Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")
 
     def _tell(self, reached: int) -> None:
         if self._progress is not None:

@@ -15,7 +15,7 @@ from bridge.errors import SchemaError
 from bridge.instant import Clock
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.reading import PATIENCE_SECONDS, Passage, foreign, persist
+from bridge.sink.reading import MOST_PATIENT, PATIENCE_SECONDS, Passage, foreign, persist
 from bridge.topics import Topics
 
 LOOKBACK = 1_000
@@ -27,7 +27,8 @@ class Store:
     """Reads the bridge's own topics, `read_committed` and to their very end.
 
     The end is taken after the writer has fenced its predecessors, so nothing of theirs can come later.
-    Each method waits while Kafka is away, and returns early only when `give_up` says so.
+    Each method waits while Kafka is away, and returns early only when `give_up` says so. `told` hears what
+    keeps it, each time that something does, and nothing ("") when it has gone on.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Store:
         self._versions = Projection("settlementVersion", schema_by_id)
         self._topics = topics
 
-    def checkpoint(self, give_up: Callable[[], bool]) -> bytes | None:
+    def checkpoint(self, give_up: Callable[[], bool], told: Callable[[str], None]) -> bytes | None:
         """The value of the feed's last committed checkpoint, in wire format; None before the first."""
         topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
         found: bytes | None = None
@@ -53,6 +54,9 @@ class Store:
             if message.key() == key:
                 found = message.value()
 
+        def going_on(done: int, of: int) -> None:
+            told("")
+
         def search(admin: AdminClient, consumer: Consumer) -> None:
             nonlocal found, patience
             found = None  # what a try that failed has seen may be outdated
@@ -61,28 +65,35 @@ class Store:
             while True:
                 start = max(0, end - lookback)
                 passage = Passage(
-                    topic.name, take, start={0: start}, ends={0: end}, patience=patience, clock=self._clock
+                    topic.name,
+                    take,
+                    start={0: start},
+                    ends={0: end},
+                    patience=patience,
+                    progress=going_on,
+                    clock=self._clock,
                 )
                 try:
                     passage.go_on(admin, consumer, give_up)
                 except kafka.Stalled:
-                    patience += PATIENCE_SECONDS  # the next one begins anew, and may have much to skip
+                    if (
+                        passage.patience > patience
+                    ):  # the next client begins anew, and may have as much to skip
+                        patience = min(patience + PATIENCE_SECONDS, MOST_PATIENT * PATIENCE_SECONDS)
                     raise
                 if found is not None or start == 0 or not passage.done:
                     return
                 lookback *= 10
 
-        persist(self._settings, search, give_up)
+        persist(self._settings, search, give_up, told)
         return found
 
-    def guard(
-        self, since: float, give_up: Callable[[], bool], told: Callable[[str], None] = lambda _: None
-    ) -> Guard:
-        """A guard that knows all bets and dead letters received since then, Unix seconds.
-
-        `told` hears what keeps it, each time that something does.
-        """
+    def guard(self, since: float, give_up: Callable[[], bool], told: Callable[[str], None]) -> Guard:
+        """A guard that knows all bets and dead letters received since then, Unix seconds."""
         guard = Guard()
+
+        def going_on(done: int, of: int) -> None:
+            told("")
 
         def take_bet(message: Message) -> None:
             key, value = message.key(), message.value()
@@ -98,8 +109,8 @@ class Store:
 
         # Another try goes on where the last was interrupted: the order of what the guard learns matters.
         passages = [
-            Passage(self._topics.bets.name, take_bet, start=since, clock=self._clock),
-            Passage(self._topics.deadletters.name, take_dead, start=since, clock=self._clock),
+            Passage(topic.name, take, start=since, progress=going_on, clock=self._clock)
+            for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))
         ]
 
         def read(admin: AdminClient, consumer: Consumer) -> None:

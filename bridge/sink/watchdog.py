@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from bridge.sink.worker import Worker
 
@@ -42,9 +43,20 @@ def discard(producer: Producer) -> None:
     _end(producer.purge, 0)
 
 
-def close(consumer: Consumer) -> None:
-    """Close a consumer, or leave it to its end where that blocks."""
-    _end(consumer.close, CLOSE_SECONDS)
+class Clients:
+    """Those of one try to read. To close them, and to destroy them after that, may block as well."""
+
+    def __init__(self, admin: AdminClient, consumer: Consumer) -> None:
+        self.admin = admin
+        self.consumer = consumer
+
+    def close(self) -> None:
+        """Leave both to their end on a thread, with the last reference to them, and wait for it a moment."""
+        _end(self._let_go, CLOSE_SECONDS)
+
+    def _let_go(self) -> None:
+        self.consumer.close()
+        del self.consumer, self.admin
 
 
 def _end(call: Callable[[], object], seconds: float) -> None:

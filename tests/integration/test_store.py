@@ -52,7 +52,7 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
 
     last = COUNT - 1
     guard = store.Store(settings, declared, lambda _: load("settled-bet")).guard(
-        begin + 10 * last - 60, lambda: False
+        begin + 10 * last - 60, lambda: False, lambda _: None
     )
     guard.connected()
 
@@ -106,7 +106,7 @@ def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, exp
 
     with capture_logs() as lines:
         guard = store.Store(settings, declared, lambda _: load("settled-bet"), hurried).guard(
-            now - age, end_it_when_told
+            now - age, end_it_when_told, lambda _: None
         )
     assert over, "it ended without us"
     known = {key for key in (b"before", b"aborted", b"behind") if guard.buried_at(key) is not None}

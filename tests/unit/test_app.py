@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.harness import PATIENCE
+from bridge import app
+from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
+from bridge.errors import SettingsError
 
-ELSEWHERE = {
-    "BRIDGE_KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1",
-    "BRIDGE_REGISTRY__URL": "http://127.0.0.1:1",
-    "BRIDGE_WEB__PORT": "0",
-}
-"""Nobody is there: a bridge that starts waits for them for ever."""
-BEARER = {"FEED__BASE_URL": "http://127.0.0.1:1", "FEED__AUTH": "bearer"}
+NOWHERE = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
-    ("settings", "variable", "file", "told"),
+    ("scheme", "setting", "content", "said"),
     [
-        (BEARER, "FEED__AUTH_VALUE_FILE", None, "cannot read"),
-        (BEARER, "FEED__AUTH_VALUE_FILE", "", "is empty"),
-        ({"FEED__BASE_URL": "https://127.0.0.1:1"}, "FEED__CA_FILE", None, "cannot use"),
+        ("http", "auth_value_file", None, r"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read"),
+        (
+            "http",
+            "auth_value_file",
+            "",
+            r"\(BRIDGE_FEED__AUTH_VALUE or BRIDGE_FEED__AUTH_VALUE_FILE\) is empty",
+        ),
+        ("https", "ca_file", None, r"BRIDGE_FEED__CA_FILE.*cannot use"),
     ],
 )
 def test_what_the_dial_will_need_is_looked_at_before_anything_else(
-    settings: dict[str, str], variable: str, file: str | None, told: str, tmp_path: Path
+    scheme: str, setting: str, content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a standby would pass for ready, and fail when it is needed."""
+    monkeypatch.setattr(app, "_Service", lambda _: pytest.fail("it starts"))
     path = tmp_path / "file"
-    if file is not None:
-        path.write_text(file)
-    given = {**settings, variable: str(path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "bridge", "run"],
-        env=os.environ | ELSEWHERE | {f"BRIDGE_{name}": value for name, value in given.items()},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
+    if content is not None:
+        path.write_text(content)
+    feed = {"base_url": f"{scheme}://{NOWHERE}", "auth": "bearer" if scheme == "http" else "none"}
+    settings = Settings(
+        feed=FeedSettings.model_validate(feed | {setting: str(path)}),
+        kafka=KafkaSettings(bootstrap_servers=NOWHERE),
+        registry=RegistrySettings(url=f"http://{NOWHERE}"),
     )
-    assert done.returncode == 2
-    assert f"BRIDGE_{variable.removesuffix('_FILE')}" in done.stderr
-    assert told in done.stderr
+    with pytest.raises(SettingsError, match=said):
+        app.run(settings)

@@ -178,6 +178,11 @@ def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> 
             "x",
             "BRIDGE_FEED_CONVERTER is not a setting of the bridge. Did you mean BRIDGE_FEED__CONVERTER?",
         ),
+        (
+            "BRIDGE_KAFAK__SSL_CA_LOCATION",
+            "x",
+            "BRIDGE_KAFAK__SSL_CA_LOCATION is not a setting of the bridge. Did you mean BRIDGE_KAFKA__…?",
+        ),
         ("BRIDGE_XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
     ],
 )
@@ -210,6 +215,16 @@ def test_a_file_that_cannot_be_used_is_told(text: str, said: str, tmp_path: Path
     """Where it is no TOML, or holds a table where a value belongs."""
     file = toml(tmp_path, text)
     assert complaint(file).startswith(said.replace("{file}", str(file)))
+
+
+def test_a_variable_that_cannot_be_used_is_not_blamed_on_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads it would mend the wrong one."""
+    monkeypatch.setenv("BRIDGE_FEED", "x")
+    said = complaint(toml(tmp_path, "[feed]\nname = 'f'\n"))
+    assert said.startswith("the settings cannot be read: ")
+    assert '"feed"' in said
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -79,6 +79,20 @@ def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
         read_checkpoint(NOWHERE)
 
 
+def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log) -> None:
+    """Of a partition that is written to, no more is given than there was when the command began."""
+    log.leaderless = {0}
+
+    def connected(_: int) -> None:
+        log.stable = [5, 10**9]
+
+    log.connected = connected
+    given = list[Bet | None]()
+    with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
+        given.extend(follow_bets(NOWHERE, from_beginning=True, until_end=True))
+    assert [bet.offset for bet in given if bet and bet.record.partition == 1] == [0, 1, 2, 3, 4]
+
+
 def test_a_checkpoint_as_json_has_its_times_in_words() -> None:
     """And the revision both ways."""
     shown = checkpoint_as_json(CHECKPOINT)

@@ -77,7 +77,7 @@ def test_latency_is_shown_with_its_ratios(tmp_path: Path) -> None:
     names = [f"read_{level}_{p}" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99_9")]
     delays = summary([{f"{name}_ms": 10.0 + n for n, name in enumerate(names)}])
     ratios = summary(
-        [{f"ratio_{peer}_{name}": 1.2 for name in names for peer in ("bare", "bare_with_checkpoint")}]
+        [{f"ratio_{peer}_{name}": 1.2 for name in names for peer in ("bare", "bare_checkpoint")}]
     )
     common = {"bench": "latency", "interval_ms": 20, **delays}
     lines = [
@@ -87,9 +87,9 @@ def test_latency_is_shown_with_its_ratios(tmp_path: Path) -> None:
     ]
     text, plots = rendered(tmp_path, "latency", lines)
     assert "| 5,000/s bridge | 20 | 10.0 | 11.0 | 12.0 | 13.0 | 14.0 | 15.0 |\n" in text
-    assert "| 5,000/s bare with checkpoint | 20 | 10.0 " in text
+    assert "| 5,000/s bare + checkpoint | 20 | 10.0 " in text
     assert "| 100/s, bare | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
-    assert "| 5,000/s, bare with checkpoint | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
+    assert "| 5,000/s, bare + checkpoint | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
     assert plots == {"latency.svg"}
 
 

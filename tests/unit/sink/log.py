@@ -62,6 +62,8 @@ class Log:
     """Offsets of markers and of what was aborted."""
     content: bytes | None = None
     """Of each record."""
+    leaderless: set[int] = field(default_factory=set)
+    """Partitions of which nothing comes, not even their end."""
     breaks: int = 0
     """How often a client breaks down before the third record of a partition."""
     away: range = range(0)
@@ -137,6 +139,8 @@ class Client:
 
     def _one(self, partition: int) -> list[Message]:
         log, offset = self._log, self._next[partition]
+        if partition in log.leaderless:
+            return []
         while offset in log.unseen and offset < log.stable[partition]:
             offset += 1
         if log.breaks and offset == 2:

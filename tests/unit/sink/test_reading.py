@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from operator import itemgetter
 from typing import Any
 
@@ -154,6 +156,30 @@ def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
     assert log.now < 1
 
 
+def test_clients_that_failed_are_not_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even until the next collection of garbage, which would destroy them on whatever thread it runs."""
+
+    class Admin:
+        pass
+
+    made = weakref.WeakSet[Admin]()
+
+    def admin(_: object) -> Admin:
+        new = Admin()
+        made.add(new)
+        assert len(made) == 1, "a former one is still there"
+        return new
+
+    monkeypatch.setattr(kafka, "admin", admin)
+    log.breaks = 3
+    gc.disable()
+    try:
+        assert read_on(log) == []
+        assert not made
+    finally:
+        gc.enable()
+
+
 def test_a_client_that_is_slow_is_kept(log: Log) -> None:
     """As long as something comes, it may take its time."""
     log.waits = [(29,) * 6]
@@ -166,6 +192,13 @@ def test_what_is_skipped_for_long_is_passed_in_the_end(log: Log) -> None:
     log.waits = [(100,), (100,), (100,), (100, NEVER)]
     assert len(read_on(log)) == 4
     assert log.now == pytest.approx(30 + 60 + 90 + 100 + 30, abs=3)
+
+
+def test_a_client_that_is_deaf_is_replaced_in_the_end_however_many_were(log: Log) -> None:
+    """What does not show is given five minutes, no more: nobody knows whether anything is skipped at all."""
+    log.waits = [(NEVER,)] * 30
+    read_on(log)
+    assert log.now == pytest.approx(sum(30 * n for n in range(1, 10)) + 21 * 300, abs=20)
 
 
 def test_an_open_transaction_is_waited_for(log: Log) -> None:

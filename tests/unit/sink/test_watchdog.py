@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import Answer, triage
 from bridge.sink import watchdog
-from bridge.sink.watchdog import Watchdog
+from bridge.sink.watchdog import Clients, Watchdog
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
@@ -24,19 +24,33 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
     calls.close()
 
 
-def test_a_consumer_that_never_closes_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+class Stuck:
+    """A client that blocks, to be closed or to be destroyed."""
+
+    def __init__(self, release: threading.Event, asked: threading.Event, what: str) -> None:
+        self._release, self._asked, self._what = release, asked, what
+
+    def _block(self, what: str) -> None:
+        if what == self._what:
+            self._asked.set()
+            self._release.wait(30)
+
+    def close(self) -> None:
+        self._block("close")
+
+    def __del__(self) -> None:
+        self._block("destroy")
+
+
+@pytest.mark.parametrize("what", ["close", "destroy"])
+def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has read what was to be read goes on."""
     monkeypatch.setattr(watchdog, "CLOSE_SECONDS", 0.05)
-    release, told = threading.Event(), list[str]()
-
-    class Consumer:
-        def close(self) -> None:
-            told.append("asked")
-            release.wait(30)
-            told.append("closed")
-
-    watchdog.close(Consumer())  # type: ignore[arg-type]
-    assert told == ["asked"]
+    release, asked = threading.Event(), threading.Event()
+    clients = Clients(object(), Stuck(release, asked, what))  # type: ignore[arg-type]
+    clients.close()
+    assert asked.wait(30)
+    assert not release.is_set()
     release.set()
 
 
