@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation -e .
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
-		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower; with them: make -B setup")'
+		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower; with them: make -B setup. To see what it says: $(BIN)/python -m pip install -v --no-deps --no-build-isolation -e .")'
 	@touch $@
 
 demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
@@ -68,9 +68,9 @@ test-compiled-and-plain: setup
 test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS)
 
-bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(PEERS)/.set-up) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
+bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(or $(findstring quix,$(CONTENDERS)),$(if $(CONTENDERS),,all)),$(PEERS)/.set-up)) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
-		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)")
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)")
 
 bench-check: setup ## has a ratio fallen by more than a fifth? minutes; BASELINE=write stores what is measured
 	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import arena, catchup, check, growth, latency, micro, report, snapshots, start
+from benchmarks import arena, catchup, check, contenders, growth, latency, micro, report, snapshots, start
 from bridge import __version__
 from bridge.avro.encoder import compiled
 from bridge.errors import BridgeError
@@ -31,10 +31,11 @@ def say(line: str) -> None:
 
 def benches(opened: arena.Arena, options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Line]]]:
     """Each benchmark by its name, in the order of a whole run."""
-    rounds, messages = options.rounds, options.messages
+    rounds, messages, seconds = options.rounds, options.messages, options.seconds or latency.SECONDS
+    chosen, rates = options.contenders or (), options.rates or ()
     return {
-        "catchup": lambda: catchup.run(opened, options.contenders, rounds, messages or catchup.MESSAGES, say),
-        "latency": lambda: latency.run(opened, rounds, options.seconds, say),
+        "catchup": lambda: catchup.run(opened, chosen, rounds, messages or catchup.MESSAGES, say),
+        "latency": lambda: latency.run(opened, rates, rounds, seconds, say),
         "start": lambda: start.run(opened, rounds, messages or start.ENTRIES, say),
         "growth": lambda: growth.run(opened, rounds, messages or growth.MESSAGES, say),
         "snapshots": lambda: snapshots.run(opened, rounds, say),
@@ -51,9 +52,9 @@ def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
     for name in options.bench or NAMES:
         lines = []
         for line in known[name]():
-            print(json.dumps(line), flush=True)
+            print(json.dumps(line | {"compiled": compiled()}), flush=True)
             lines.append(line)
-        if options.rounds >= ROUNDS and not options.contenders:
+        if options.rounds >= ROUNDS and not options.contenders and not options.rates:
             report.write(name, lines, machine())
 
 
@@ -76,8 +77,33 @@ def machine() -> str:
     return f"Measured {datetime.now(UTC):%Y-%m-%d} with version {__version__}, {python}, on {where}."
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
+def _contenders(text: str) -> list[str]:
+    names, there = (
+        [name.strip() for name in text.split(",")],
+        [found.name for found in contenders.available()],
+    )
+    if unknown := [name for name in names if name not in there]:
+        raise argparse.ArgumentTypeError(f"none here is called {unknown[0]!r}; there are {', '.join(there)}")
+    return names
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a whole number above 0, not {text!r}")
+    return int(text)
+
+
+def _counts(text: str) -> list[int]:
+    return [_count(number.strip()) for number in text.split(",")]
+
+
+USES = {
+    "contenders": ("catchup",),
+    "messages": ("catchup", "start", "growth"),
+    "seconds": ("latency",),
+    "rates": ("latency",),
+}
+"""Options that are not for every benchmark."""
 
 
 def form() -> str:
@@ -89,18 +115,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(NAMES)}; all without one")
     parser.add_argument(
-        "--rounds", type=int, default=ROUNDS, help=f"every figure is a median of so many, {ROUNDS} without it"
+        "--rounds",
+        type=_count,
+        default=ROUNDS,
+        help=f"every figure is a median of so many, {ROUNDS} without it",
     )
     parser.add_argument(
-        "--contenders", type=_names, default=[], help="of a catch-up, such as bridge,floor; all without it"
+        "--contenders", type=_contenders, help="of a catch-up, such as bridge,floor; all without it"
     )
-    parser.add_argument("--messages", type=int, help="in a catch-up, to fill the guard, and over time")
-    parser.add_argument("--seconds", type=float, default=latency.SECONDS, help="of each run of latency")
+    parser.add_argument("--messages", type=_count, help="in a catch-up, to fill the guard, and over time")
+    parser.add_argument(
+        "--seconds", type=_count, help="of each run of latency; those that try take 0.4 of it"
+    )
+    parser.add_argument("--rates", type=_counts, help="of latency, messages a second, such as 500,1000")
     parser.add_argument("--check", action="store_true", help="hold ratios against the baseline")
     parser.add_argument("--write-baseline", action="store_true", help="measure and store them")
     options = parser.parse_args()
     if unknown := sorted(set(options.bench) - set(NAMES)):
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    for name, users in USES.items():
+        if getattr(options, name) and options.bench and not set(options.bench) & set(users):
+            parser.error(f"--{name} is only for {', '.join(users)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and leave nothing behind
     say(f"encoder {form()}")
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-bench-") as directory:

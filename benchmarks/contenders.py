@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.process import ROOT, python
+from bridge.avro.encoder import compiled
 
 PEERS = ROOT / "benchmarks" / "peers"
 PEER_PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
@@ -36,8 +37,8 @@ CEILING = Contender("ceiling", lambda n: python("benchmarks.ceiling", "--message
 
 
 def available() -> list[Contender]:
-    """All that can be run on this machine, the bridge first."""
-    found = [BRIDGE, COMPILED, PLAIN, FLOOR, CEILING]
+    """All that can be run on this machine, the bridge first: one, where nothing of it is compiled."""
+    found = [BRIDGE, *((COMPILED, PLAIN) if compiled() else ()), FLOOR, CEILING]
     if PEER_PYTHON.exists():
         found.append(Contender("quix", lambda _: [str(PEER_PYTHON), "-m", "benchmarks.peers.quix"]))
     if connect := _redpanda_connect():

@@ -8,9 +8,8 @@ between commits out of a few, found in the same run.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from math import prod
 from statistics import median
 from typing import Any, NamedTuple
@@ -47,10 +46,17 @@ class Way(NamedTuple):
     interval: int
 
 
-def run(arena: Arena, rounds: int, seconds: float, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def run(
+    arena: Arena, rates: Sequence[int], rounds: int, seconds: float, say: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
     """A line for each rate and contender; each run lasts so many seconds, less where it finds an interval."""
-    for rate in RATES:
-        tried = sweep(partial(measure, arena, rate=rate, seconds=seconds * _SWEEP_SHARE))
+    for rate in rates or RATES:
+
+        def attempt(way: Way, rate: int = rate) -> Delays:
+            say(f"latency, {rate}/s: trying {way.name}, every {way.interval} ms")
+            return measure(arena, way, rate, seconds * _SWEEP_SHARE)
+
+        tried = sweep(attempt)
         best = {name: ranked(tried, name)[0] for name in NAMES}
         say(f"latency, {rate}/s, intervals: " + ", ".join(f"{w.name} {w.interval} ms" for w in best.values()))
         found: dict[str, list[Delays]] = {name: [] for name in best}

@@ -24,6 +24,7 @@ from benchmarks.messages import Block
 from benchmarks.models import Message
 from bridge import kafka
 from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, KafkaSettings
 from bridge.conversion import conversion
@@ -92,7 +93,7 @@ def _converting(
     bodies: list[bytes], bets: list[SettledBet], converter: Converter, codec: Codec
 ) -> dict[str, Ways]:
     """From bytes to bytes: both halves, and the whole."""
-    schema = parse_schema(sink.schema())
+    schema, by_setting = parse_schema(sink.schema()), conversion("compiled", converter, codec)
     dumps = [model.data.model_dump() for model in map(Message.model_validate_json, bodies) if model.data]
     return {
         "validate": {
@@ -104,9 +105,9 @@ def _converting(
             "fastavro": _each(dumps, lambda datum: schemaless_writer(io.BytesIO(), schema, datum)),
         },
         "convert": {
-            "bridge": _each(bodies, conversion("pydantic", converter, codec)),
+            "bridge": _each(bodies, conversion("pydantic", converter, codec).convert),
             "floor": _each(bodies, lambda body: _floor(body, schema)),
-            "compiled": _each(bodies, conversion("compiled", converter, codec)),
+            **({"compiled": _each(bodies, by_setting.convert)} if compiled() else {}),
         },
     }
 

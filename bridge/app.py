@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from bridge import __version__, kafka, tls, topics
 from bridge.avro.codec import Codec, Codecs
+from bridge.avro.encoder import compiled
 from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings, env_name
@@ -93,7 +94,15 @@ class _Service:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end)
-        get().info("starting", version=__version__, feed=self._settings.feed.name, owner=self._owner_id)
+        feed = self._settings.feed
+        get().info(
+            "starting",
+            version=__version__,
+            feed=feed.name,
+            owner=self._owner_id,
+            compiled=compiled(),
+            converter=feed.converter,
+        )
         beat, web = asyncio.create_task(self._beat()), self._settings.web
         try:
             with served(make_app(lambda: self._view, self._settings), web.host, web.port):
@@ -201,6 +210,8 @@ class _Service:
             started_at=self._started_at,
             feed=self._settings.feed.name,
             owner_id=self._owner_id,
+            compiled=compiled(),
+            converter=self._settings.feed.converter,
             state=status.state,
             reason=status.reason,
             since=status.since,

@@ -37,15 +37,17 @@ Convert = Callable[[bytes], Conversion]
 """Converts one message. Raises ConversionError, also where the model and the codec's schema disagree."""
 
 
-def conversion(choice: Literal["pydantic", "compiled"], converter: Converter, codec: Codec) -> Convert:
+def conversion(
+    choice: Literal["pydantic", "compiled"], converter: Converter, codec: Codec
+) -> ByPydantic | ByTranscoder:
     """The way that `feed.converter` names. Where it is of no use, a warning says so, and it is pydantic."""
-    by_pydantic = ByPydantic(converter, codec).convert
+    by_pydantic = ByPydantic(converter, codec)
     if choice == "pydantic":
         return by_pydantic
     try:
         if not compiled():
             raise UnknownSchema("there is no compiled form of it here; `bridge doctor` says what is needed")
-        return ByTranscoder(transcoder(codec, converter.zeros), by_pydantic).convert
+        return ByTranscoder(transcoder(codec, converter.zeros), by_pydantic.convert)
     except UnknownSchema as error:
         log.get().warning("feed.converter is pydantic after all", reason=str(error))
         return by_pydantic
@@ -57,6 +59,8 @@ class ByPydantic:
     def __init__(self, converter: Converter, codec: Codec) -> None:
         self._decode = converter.decode
         self._encode = codec.encode
+        self.untaken = 0
+        """As of `ByTranscoder`: nothing is left to anybody."""
 
     def convert(self, data: bytes) -> Conversion:
         """Convert one message. Raises ConversionError."""
@@ -78,12 +82,15 @@ class ByTranscoder:
         self._transcode = transcoder.transcode
         self._date_time = DateTimes(ValueError).parse
         self._otherwise = otherwise
+        self.untaken = 0
+        """Messages that were left to `otherwise`: each has cost more than it would have at once."""
 
     def convert(self, data: bytes) -> Conversion:
         """Convert one message. Raises ConversionError."""
         try:
             return self.transcode(data)
         except NOT_TAKEN:
+            self.untaken += 1
             return self._otherwise(data)
 
     def transcode(self, data: bytes) -> Conversion:

@@ -78,9 +78,11 @@ METRICS: tuple[Declared[View], ...] = (
     Declared(
         "bridge_info",
         "info",
-        "The version, and the name of the process in checkpoints; always 1.",
-        ("version", "owner_id"),
-        lambda view, now: [((__version__, view.owner_id), 1)],
+        "The version, the name of the process in checkpoints, and what reads its messages; always 1.",
+        ("version", "owner_id", "compiled", "converter"),
+        lambda view, now: [
+            ((__version__, view.owner_id, "yes" if view.compiled else "no", view.converter), 1)
+        ],
     ),
     Declared(
         "bridge_loop_timestamp_seconds",
@@ -225,6 +227,13 @@ METRICS: tuple[Declared[View], ...] = (
         f"Messages with such a field, by its path; of the first {MOST_PATHS} fields.",
         ("path",),
         _paths,
+    ),
+    Declared(
+        "bridge_untaken_messages_total",
+        "counter",
+        "Messages that the compiled converter has left to pydantic since this process last won the feed.",
+        (),
+        _one(lambda view: view.untaken),
     ),
     Declared(
         "bridge_queue_messages",

@@ -50,7 +50,8 @@ class Pipeline:
         self._settings = settings
         self._topics = topics
         self._converter = Converter(settings.feed.may_be_missing)
-        self._convert = conversion(settings.feed.converter, self._converter, codecs.bets)
+        self._conversion = conversion(settings.feed.converter, self._converter, codecs.bets)
+        self._convert = self._conversion.convert
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._gaps = codecs.gaps
@@ -77,6 +78,11 @@ class Pipeline:
     def full(self) -> bool:
         """Whether the batch in hand takes nothing more."""
         return self.batch.full(self._settings.batch)
+
+    @property
+    def untaken(self) -> int:
+        """Messages that the compiled converter has left to pydantic."""
+        return self._conversion.untaken
 
     def seal(self) -> Batch:
         """The batch in hand, to be committed; a new one is begun."""

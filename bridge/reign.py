@@ -111,6 +111,7 @@ class Reign:
             "rooms": self._limiter.rooms(now),
             "next_dial": self._dialler.decide(now).until,
             "extras": dict(pipeline.extras),
+            "untaken": pipeline.untaken,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": len(pipeline.batch.records),
             "transactions": self._committer.transactions,

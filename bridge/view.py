@@ -26,6 +26,10 @@ class View:
     feed: str
     owner_id: str
     """Of this process, as it stands in the checkpoints that it writes."""
+    compiled: bool = False
+    """Whether the hot path is; else it runs as plain Python."""
+    converter: str = "pydantic"
+    """As `feed.converter` says."""
     state: State | None = None
     """None until the first state is entered."""
     reason: str = ""
@@ -58,6 +62,8 @@ class View:
     """When a reconnect would be let in by the provider's limits."""
     extras: Mapping[str, int] = field(default_factory=dict)
     """Messages with a field that the interface does not know, by the path of the field."""
+    untaken: int = 0
+    """Messages that the compiled converter has left to pydantic."""
     queue_messages: int = 0
     """Read from the socket, not yet handled."""
     batch_records: int = 0

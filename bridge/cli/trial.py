@@ -109,6 +109,8 @@ def demo(
 ) -> None:
     """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.
 
+    It makes its own settings: BRIDGE_… in the environment does not count.
+
     The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
     """
     from bridge.demo.main import Options

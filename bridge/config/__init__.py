@@ -168,9 +168,15 @@ def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
     where = ".".join(path)
     if kind == "extra_forbidden":
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
-        hint = f"; did you mean {'.'.join((*path[:-1], close[0]))}?" if close else "; remove it"
+        likely = [".".join((*path[:-1], name)) for name in close] or _elsewhere(path[-1])
+        hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
         return f"{where} ({env_name(*path)}) is not a setting{hint}"
     return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
+
+
+def _elsewhere(key: str) -> list[str]:
+    """The settings of that name, whatever their section."""
+    return [f"{section}.{key}" for section in Settings.model_fields if key in _names((section,))]
 
 
 def _names(section: tuple[str, ...]) -> list[str]:

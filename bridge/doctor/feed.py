@@ -62,13 +62,17 @@ def outdated(package: Path) -> list[str]:
 def judged_form(is_compiled: bool, outdated: Collection[str], converter: str) -> Finding:
     """What is to be said of the form in which the hot modules run, and of sources newer than it."""
     if is_compiled and outdated:
-        seen = f"the hot path is, but from an older source than {', '.join(outdated)}"
+        seen = (
+            f"the hot path is compiled from an older source than {', '.join(outdated)}, and that runs; "
+            f"feed.converter is {converter}"
+        )
         return Finding(Outcome.WARN, seen, "Run `make setup`: it compiles what was pulled or edited.")
     if is_compiled:
         return Finding(Outcome.OK, f"the hot path is compiled; feed.converter is {converter}")
     advice = (
         "Install a C compiler and Python's headers (on Debian: build-essential, python3-dev), then `make -B "
-        "setup` in a checkout; or install a wheel that was built where they are."
+        "setup` in a checkout, which says how to see what is in the way; or install a wheel that was built "
+        "where they are."
     )
     seen = "the hot path runs as plain Python: the same, more slowly"
     if converter != "pydantic":

@@ -196,10 +196,15 @@ def test_a_wrong_setting_is_named_with_the_fix(
 
 def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
     """One line for each."""
-    file = toml(tmp_path, "[feed]\nsilence_seconds = -1\n[batch]\nmax_record = 3\n[tpics]\nprefix = 'x'\n")
+    file = toml(
+        tmp_path,
+        "converter = 'compiled'\n[feed]\nsilence_seconds = -1\n[batch]\nmax_record = 3\n"
+        "[tpics]\nprefix = 'x'\n",
+    )
     assert complaint(file).splitlines() == [
         "feed.silence_seconds (BRIDGE_FEED__SILENCE_SECONDS): Input should be greater than 0",
         "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
+        "converter (BRIDGE_CONVERTER) is not a setting; did you mean feed.converter?",
         "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
     ]
 

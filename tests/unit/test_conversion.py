@@ -133,7 +133,7 @@ def test_a_large_message_is_taken_unless_a_number_in_it_may_be_too_long() -> Non
 def test_a_schema_that_is_not_the_models_is_an_error_of_each_message(choice: Any) -> None:
     """It keeps its ping id, and where the transcoder was asked for, the log says why it is not used."""
     with capture_logs() as logs:
-        convert = conversion(choice, Converter(), NARROW)
+        convert = conversion(choice, Converter(), NARROW).convert
     assert [log["log_level"] for log in logs] == ["warning"] * (choice == "compiled")
     with pytest.raises(ConversionError, match="not a SettledBet: betId: must be an integer") as caught:
         convert(encode(EXAMPLE | {"pingId": "a"}))
@@ -146,6 +146,11 @@ def test_the_transcoder_is_used_where_it_is_asked_for_and_compiled() -> None:
         plain = conversion("pydantic", Converter(), CODEC)
         asked = conversion("compiled", Converter(), CODEC)
     assert [log["log_level"] for log in logs] == ([] if compiled() else ["warning"])
-    assert getattr(plain, "__self__", None).__class__ is ByPydantic
-    assert getattr(asked, "__self__", None).__class__ is (ByTranscoder if compiled() else ByPydantic)
-    assert plain(encode(EXAMPLE)) == asked(encode(EXAMPLE))
+    assert type(plain) is ByPydantic
+    assert type(asked) is (ByTranscoder if compiled() else ByPydantic)
+    assert plain.convert(encode(EXAMPLE)) == asked.convert(encode(EXAMPLE))
+    assert asked.untaken == 0
+    ping = asked.convert(encode({"pingId": "a"}))
+    assert ping == plain.convert(encode({"pingId": "a"}))
+    assert asked.untaken == compiled(), "what is left to pydantic is counted"
+    assert plain.untaken == 0

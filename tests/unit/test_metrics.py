@@ -39,6 +39,9 @@ OWNER = replace(
     rooms=(Room("initial", 2, 5, None), Room("bucket", 900.5, 3600, NOW + 225)),
     next_dial=NOW + 30,
     extras={"data.new": 3, 'data."odd\\\n': 1},
+    compiled=True,
+    converter="compiled",
+    untaken=4,
     queue_messages=8,
     batch_records=9,
     transactions=10,
@@ -67,7 +70,7 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 EXPECTED: Scraped = {
-    key("info", version=__version__, owner_id="host:1:abc"): 1,
+    key("info", version=__version__, owner_id="host:1:abc", compiled="yes", converter="compiled"): 1,
     key("loop_timestamp_seconds"): NOW,
     **{key("state", state=state.value): state is State.CATCHING_UP for state in State},
     key("state_since_timestamp_seconds"): NOW - 5,
@@ -98,6 +101,7 @@ EXPECTED: Scraped = {
     key("unknown_fields"): 2,
     key("unknown_field_messages_total", path="data.new"): 3,
     key("unknown_field_messages_total", path='data."odd\\\n'): 1,
+    key("untaken_messages_total"): 4,
     key("queue_messages"): 8,
     key("batch_records"): 9,
     key("transactions_total"): 10,
