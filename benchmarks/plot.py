@@ -10,6 +10,8 @@ from typing import NamedTuple
 WIDTH = 720
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 90, 44, 46
 _BAR, _GAP, _LINES_HEIGHT = 24, 10, 340
+_WIDEST = 8
+"""Of a character of a label, on average."""
 _COLOURS = ("#1f5fa8", "#c2571a", "#3d8a4f", "#8a4fa3", "#7a7a7a", "#b02a4c", "#2a8f97", "#8a7a1f")
 _STYLE = (
     f".bar{{fill:{_COLOURS[0]}}}"
@@ -55,7 +57,8 @@ def lines(
     Both axes are `logarithmic`, or both begin at 0.
     """
     points = [point for line in series.values() for point in line]
-    across = _Axis([x for x, _ in points], _LEFT - 70, WIDTH - _RIGHT - 60, logarithmic)
+    right = max(_RIGHT + 60, 10 + _WIDEST * max(len(name) for name in series))
+    across = _Axis([x for x, _ in points], _LEFT - 70, WIDTH - right, logarithmic)
     upward = _Axis([y for _, y in points], _LINES_HEIGHT - _BOTTOM, _TOP, logarithmic)
     parts = []
     for x in across.ticks:

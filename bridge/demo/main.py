@@ -78,9 +78,8 @@ def run(options: Options) -> dict[str, int | None]:
             try:
                 return asyncio.run(_demonstrate(options, cluster, Path(directory), board, display))
             finally:
-                signal.signal(
-                    signal.SIGTERM, signal.default_int_handler
-                )  # the event loop has put its own away
+                # Once more: the event loop has put its own away.
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 async def _demonstrate(

@@ -76,9 +76,8 @@ class Store:
                 try:
                     passage.go_on(admin, consumer, give_up)
                 except kafka.Stalled:
-                    if (
-                        passage.patience > patience
-                    ):  # the next client begins anew, and may have as much to skip
+                    # The next client begins anew, and may have as much to skip.
+                    if passage.patience > patience:
                         patience = min(patience + PATIENCE_SECONDS, MOST_PATIENT * PATIENCE_SECONDS)
                     raise
                 if found is not None or start == 0 or not passage.done:

@@ -102,5 +102,5 @@ def test_the_stored_baseline_knows_every_step() -> None:
         "micro.guard",
         "micro.produce",
     }
-    assert read().keys() == {"catchup.floor", "catchup.ceiling"} | steps
+    assert read().keys() == {"catchup.floor", "catchup.ceiling", "catchup.compiled"} | steps
     assert all(value > 0 for value in read().values())

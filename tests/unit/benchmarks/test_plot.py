@@ -54,3 +54,11 @@ def test_names_do_not_lie_on_each_other() -> None:
     svg = lines("t", ("x", "y"), {"a": [(0.0, 0.0), (1.0, 5.0)], "b": [(0.0, 1.0), (1.0, 5.0)]})
     texts = {t.text: float(t.attrib["y"]) for t in Xml.fromstring(svg).iter(f"{NAMESPACE}text")}
     assert 13 <= abs(texts["a"] - texts["b"]) < 30
+
+
+def test_a_long_name_stays_on_the_paper() -> None:
+    """Whoever is told apart by the end of it must see that."""
+    name = "bare + checkpoint, p99"
+    svg = lines("t", ("x", "y"), {name: [(0.0, 0.0), (1.0, 5.0)]})
+    [at] = [float(t.attrib["x"]) for t in Xml.fromstring(svg).iter(f"{NAMESPACE}text") if t.text == name]
+    assert at + 7.5 * len(name) <= WIDTH
