@@ -68,7 +68,7 @@ test-compiled-and-plain: setup
 test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS)
 
-bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(or $(findstring quix,$(CONTENDERS)),$(if $(CONTENDERS),,all)),$(PEERS)/.set-up)) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
+bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)")
 

@@ -32,10 +32,9 @@ def say(line: str) -> None:
 def benches(opened: arena.Arena, options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Line]]]:
     """Each benchmark by its name, in the order of a whole run."""
     rounds, messages, seconds = options.rounds, options.messages, options.seconds or latency.SECONDS
-    chosen, rates = options.contenders or (), options.rates or ()
     return {
-        "catchup": lambda: catchup.run(opened, chosen, rounds, messages or catchup.MESSAGES, say),
-        "latency": lambda: latency.run(opened, rates, rounds, seconds, say),
+        "catchup": lambda: catchup.run(opened, options.contenders, rounds, messages or catchup.MESSAGES, say),
+        "latency": lambda: latency.run(opened, options.rates, rounds, seconds, say),
         "start": lambda: start.run(opened, rounds, messages or start.ENTRIES, say),
         "growth": lambda: growth.run(opened, rounds, messages or growth.MESSAGES, say),
         "snapshots": lambda: snapshots.run(opened, rounds, say),
@@ -78,10 +77,8 @@ def machine() -> str:
 
 
 def _contenders(text: str) -> list[str]:
-    names, there = (
-        [name.strip() for name in text.split(",")],
-        [found.name for found in contenders.available()],
-    )
+    names = [name.strip() for name in text.split(",")]
+    there = [contender.name for contender in contenders.available()]
     if unknown := [name for name in names if name not in there]:
         raise argparse.ArgumentTypeError(f"none here is called {unknown[0]!r}; there are {', '.join(there)}")
     return names
@@ -121,13 +118,18 @@ def main() -> None:
         help=f"every figure is a median of so many, {ROUNDS} without it",
     )
     parser.add_argument(
-        "--contenders", type=_contenders, help="of a catch-up, such as bridge,floor; all without it"
+        "--contenders",
+        type=_contenders,
+        default=[],
+        help="of a catch-up, such as bridge,floor; all without it",
     )
     parser.add_argument("--messages", type=_count, help="in a catch-up, to fill the guard, and over time")
     parser.add_argument(
         "--seconds", type=_count, help="of each run of latency; those that try take 0.4 of it"
     )
-    parser.add_argument("--rates", type=_counts, help="of latency, messages a second, such as 500,1000")
+    parser.add_argument(
+        "--rates", type=_counts, default=[], help="of latency, messages a second, such as 500,1000"
+    )
     parser.add_argument("--check", action="store_true", help="hold ratios against the baseline")
     parser.add_argument("--write-baseline", action="store_true", help="measure and store them")
     options = parser.parse_args()

@@ -9,7 +9,6 @@ at a time is polled, so that none waits for others.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from array import array
 from pathlib import Path
@@ -29,11 +28,9 @@ def main() -> None:
     options = parser.parse_args()
     consumer = Consumer(
         {
-            "bootstrap.servers": os.environ["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"],
-            "group.id": "bench",
+            **sink.member("bench"),
             "isolation.level": options.isolation,
             "enable.auto.commit": False,
-            "log_level": 0,
         }
     )
     topic = sink.topic("bets")

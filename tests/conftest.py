@@ -41,11 +41,12 @@ def pytest_runtest_makereport(
     Nothing but a wait: what is lost, doubled or wrong fails, whatever the broker did.
     """
     report = yield
-    place = getattr(item, "funcargs", {}).get("place")
+    fixtures = getattr(item, "funcargs", {})
+    place = fixtures.get("place")
     waited = call.when == "call" and call.excinfo is not None and str(call.excinfo.value).startswith(IN_VAIN)
     if waited and isinstance(place, Place) and place.markers_skipped():
         report.outcome, report.wasxfail = "skipped", "a broker that stopped has taken partitions for deleted"
-    elif report.failed and (directory := getattr(item, "funcargs", {}).get("tmp_path")):
+    elif report.failed and (directory := fixtures.get("tmp_path")):
         logs = [*directory.parent.glob("cluster0/*.log"), *directory.glob("*/*.log")]
         report.sections.extend((str(log), complaints(log)) for log in logs)
     return report

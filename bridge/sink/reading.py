@@ -29,6 +29,12 @@ PATIENCE_SECONDS = 30.0
 MOST_PATIENT = 10
 """Times that, for clients that may be busy with what does not show."""
 
+
+def more_patient(patience: float, least: float) -> float:
+    """Seconds for the next client, where one had so many in which it may have been busy."""
+    return min(patience + least, MOST_PATIENT * least)
+
+
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how many offsets have been passed, of how many."""
 
@@ -242,7 +248,7 @@ class Passage:
         left = [place for place in self._places if place.offset < self.ends[place.partition]]
         if any(place.offset < stable[place.partition] for place in left):
             # Or it skips what was aborted, and that takes so long.
-            self.patience = min(self.patience + self._least_patience, MOST_PATIENT * self._least_patience)
+            self.patience = more_patient(self.patience, self._least_patience)
             return kafka.Stalled(f"the broker has more of {self._topic} than its client gets")
         hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in left)
         return kafka.Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")

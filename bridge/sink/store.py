@@ -15,7 +15,7 @@ from bridge.errors import SchemaError
 from bridge.instant import Clock
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.reading import MOST_PATIENT, PATIENCE_SECONDS, Passage, foreign, persist
+from bridge.sink.reading import PATIENCE_SECONDS, Passage, Progress, foreign, more_patient, persist
 from bridge.topics import Topics
 
 LOOKBACK = 1_000
@@ -54,9 +54,6 @@ class Store:
             if message.key() == key:
                 found = message.value()
 
-        def going_on(done: int, of: int) -> None:
-            told("")
-
         def search(admin: AdminClient, consumer: Consumer) -> None:
             nonlocal found, patience
             found = None  # what a try that failed has seen may be outdated
@@ -70,7 +67,7 @@ class Store:
                     start={0: start},
                     ends={0: end},
                     patience=patience,
-                    progress=going_on,
+                    progress=_nothing_is_in_the_way(told),
                     clock=self._clock,
                 )
                 try:
@@ -78,7 +75,7 @@ class Store:
                 except kafka.Stalled:
                     # The next client begins anew, and may have as much to skip.
                     if passage.patience > patience:
-                        patience = min(patience + PATIENCE_SECONDS, MOST_PATIENT * PATIENCE_SECONDS)
+                        patience = more_patient(patience, PATIENCE_SECONDS)
                     raise
                 if found is not None or start == 0 or not passage.done:
                     return
@@ -90,9 +87,6 @@ class Store:
     def guard(self, since: float, give_up: Callable[[], bool], told: Callable[[str], None]) -> Guard:
         """A guard that knows all bets and dead letters received since then, Unix seconds."""
         guard = Guard()
-
-        def going_on(done: int, of: int) -> None:
-            told("")
 
         def take_bet(message: Message) -> None:
             key, value = message.key(), message.value()
@@ -108,7 +102,7 @@ class Store:
 
         # Another try goes on where the last was interrupted: the order of what the guard learns matters.
         passages = [
-            Passage(topic.name, take, start=since, progress=going_on, clock=self._clock)
+            Passage(topic.name, take, start=since, progress=_nothing_is_in_the_way(told), clock=self._clock)
             for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))
         ]
 
@@ -118,6 +112,10 @@ class Store:
 
         persist(self._settings, read, give_up, told)
         return guard
+
+
+def _nothing_is_in_the_way(told: Callable[[str], None]) -> Progress:
+    return lambda done, of: told("")
 
 
 def _read(projection: Projection, message: Message, value: bytes) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from queue import SimpleQueue
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -27,13 +28,14 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
 class Stuck:
     """A client that blocks, to be closed or to be destroyed."""
 
-    def __init__(self, release: threading.Event, asked: threading.Event, what: str) -> None:
-        self._release, self._asked, self._what = release, asked, what
+    def __init__(self, what: str, release: threading.Event, told: SimpleQueue[str]) -> None:
+        self._what, self._release, self._told = what, release, told
 
     def _block(self, what: str) -> None:
         if what == self._what:
-            self._asked.set()
+            self._told.put("asked")
             self._release.wait(30)
+            self._told.put("ended")
 
     def close(self) -> None:
         self._block("close")
@@ -46,12 +48,13 @@ class Stuck:
 def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has read what was to be read goes on."""
     monkeypatch.setattr(watchdog, "CLOSE_SECONDS", 0.05)
-    release, asked = threading.Event(), threading.Event()
-    clients = Clients(object(), Stuck(release, asked, what))  # type: ignore[arg-type]
+    release, told = threading.Event(), SimpleQueue[str]()
+    clients = Clients(object(), Stuck(what, release, told))  # type: ignore[arg-type]
     clients.close()
-    assert asked.wait(30)
-    assert not release.is_set()
+    assert told.get(timeout=30) == "asked"
+    assert told.empty(), "it was waited for"
     release.set()
+    assert told.get(timeout=30) == "ended"
 
 
 def test_what_a_call_raises_is_raised() -> None:
