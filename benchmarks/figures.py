@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 _DIGITS = 4
 
@@ -44,10 +46,10 @@ def significant(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def in_turn(names: Sequence[str], number: int) -> list[str]:
+def in_turn(contenders: Sequence[T], number: int) -> list[T]:
     """The order of round `number` (from 0): each contender is first once, second once, and so on."""
-    start = number % len(names)
-    return [*names[start:], *names[:start]]
+    start = number % len(contenders)
+    return [*contenders[start:], *contenders[:start]]
 
 
 def summary(rounds: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:

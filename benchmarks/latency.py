@@ -1,16 +1,15 @@
 """Latency: from the moment a message is due to when a consumer sees its record, at several rates.
 
 Beside the bridge a bare transactional producer sends the same bets at the same rate, once alone and once
-with the checkpoint and the group's offset that a bridge commits with them. Each has the best interval
-between commits out of a few, found in the same run.
+with the checkpoint and the group's offset that a bridge commits with them. Each is measured with several
+intervals between commits, as often with each; of every figure, the best interval counts.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from math import prod
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -28,10 +27,8 @@ INTERVALS = (5, 10, 20, 40)
 """Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, and the bare producer's own."""
 ISOLATIONS = ("read_committed", "read_uncommitted")
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
-SECONDS = 15.0
-_SWEEP_SHARE = 0.4
-_FINALISTS = 2
-_MORE_TRIES = 2
+FIGURES = [f"{isolation}_{name}_ms" for isolation in ISOLATIONS for name in SHARES]
+SECONDS = 5.0
 _WARM_UP_SECONDS = 2.0
 """At the beginning of each run, in which nothing counts."""
 
@@ -46,56 +43,46 @@ class Way(NamedTuple):
     interval: int
 
 
+Found = Mapping[Way, Sequence[Delays]]
+"""Round by round."""
+
+
 def run(
     arena: Arena, rates: Sequence[int], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
-    """A line for each rate and contender; each run lasts so many seconds, less where it finds an interval."""
+    """A line for each rate and contender. Each run lasts so many seconds, after those of its warm-up."""
+    ways = [Way(name, interval) for interval in INTERVALS for name in NAMES]
     for rate in rates or RATES:
-
-        def attempt(way: Way, rate: int = rate) -> Delays:
-            say(f"latency, {rate}/s: trying {way.name}, every {way.interval} ms")
-            return measure(arena, way, rate, seconds * _SWEEP_SHARE)
-
-        tried = sweep(attempt)
-        best = {name: ranked(tried, name)[0] for name in NAMES}
-        say(f"latency, {rate}/s, intervals: " + ", ".join(f"{w.name} {w.interval} ms" for w in best.values()))
-        found: dict[str, list[Delays]] = {name: [] for name in best}
+        found: dict[Way, list[Delays]] = {way: [] for way in ways}
         for number in range(rounds):
-            for name in in_turn(list(best), number):
-                found[name].append(measure(arena, best[name], rate, seconds))
-            say(f"latency, {rate}/s, round {number + 1} of {rounds}")
-        for name, measured in found.items():
-            yield {
-                "bench": "latency",
-                "contender": name,
-                "rate": rate,
-                "rounds": rounds,
-                "interval_ms": best[name].interval,
-                **summary(measured),
-                **(_ratios(found) if name == BRIDGE.name else {}),
-                "tried": {
-                    str(way.interval): _short(tries) for way, tries in tried.items() if way.name == name
-                },
-            }
+            for way in in_turn(ways, number):
+                say(f"latency, {rate}/s, round {number + 1} of {rounds}: {way.name}, every {way.interval} ms")
+                found[way].append(measure(arena, way, rate, seconds))
+        for name in NAMES:
+            yield {"bench": "latency", "contender": name, "rate": rate, "rounds": rounds, **line(found, name)}
 
 
-def sweep(attempt: Callable[[Way], Delays]) -> dict[Way, list[Delays]]:
-    """Each interval once, and the better ones again: a single try says little on a noisy machine."""
-    tried: dict[Way, list[Delays]] = {Way(name, interval): [] for interval in INTERVALS for name in NAMES}
-    for way, tries in tried.items():
-        tries.append(attempt(way))
-    finalists = [way for name in NAMES for way in ranked(tried, name)[:_FINALISTS]]
-    for _ in range(_MORE_TRIES):
-        for way in finalists:
-            tried[way].append(attempt(way))
-    return tried
+def line(found: Found, name: str) -> dict[str, Any]:
+    """What is told of a contender: each figure at its best interval, and the medians of all intervals."""
+    of_all = {way.interval: summary(delays) for way, delays in found.items() if way.name == name}
+    return {
+        **{
+            figure: of_all[interval][figure] | {"interval_ms": interval}
+            for figure in FIGURES
+            for interval in (best(found, name, figure).interval,)
+        },
+        **(_ratios(found) if name == BRIDGE.name else {}),
+        "intervals": {
+            str(interval): {figure: told["median"] for figure, told in figures.items()}
+            for interval, figures in of_all.items()
+        },
+    }
 
 
-def ranked(tried: dict[Way, list[Delays]], name: str) -> list[Way]:
-    """The ways of a contender, the best first; of those tried equally often, and that most."""
-    most = max(len(tries) for tries in tried.values())
-    ways = [way for way, tries in tried.items() if way.name == name and len(tries) == most]
-    return sorted(ways, key=lambda way: _badness(_medians(tried[way])))
+def best(found: Found, name: str, figure: str) -> Way:
+    """The interval with which a contender has the least median of a figure, whatever its others are."""
+    ways = [way for way in found if way.name == name]
+    return min(ways, key=lambda way: median(delays[figure] for delays in found[way]))
 
 
 def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
@@ -138,10 +125,6 @@ def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
         }
 
 
-def _medians(tries: list[Delays]) -> Delays:
-    return {name: median(delays[name] for delays in tries) for name in tries[0]}
-
-
 def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) -> Program:
     """Start a contender; returns what paces it: the server of the bridge, the bare producer itself."""
     if way.name == BRIDGE.name:
@@ -165,31 +148,16 @@ def _delays(output: bytes) -> list[float]:
     return [delay / 1e6 for due, delay in zip(dues, delays, strict=True) if due >= begin]
 
 
-def _badness(delays: Delays) -> float:
-    """What the best interval has the least of: the median and the 99th percentile count alike."""
-    return prod(delays[f"{isolation}_{name}_ms"] for isolation in ISOLATIONS for name in ("p50", "p99"))
-
-
-def _short(tries: list[Delays]) -> Delays:
-    return {
-        name: round(delay, 1)
-        for name, delay in _medians(tries).items()
-        if name.startswith("read_") and "p99_9" not in name
-    }
-
-
 def ratio_name(peer: str, figure: str) -> str:
     """Of the bridge's figure divided by the peer's."""
     return f"ratio_{peer.replace(' + ', '_')}_{figure.removesuffix('_ms')}"
 
 
-def _ratios(found: dict[str, list[Delays]]) -> dict[str, dict[str, float]]:
-    bridge = found[BRIDGE.name]
+def _ratios(found: Found) -> dict[str, dict[str, float]]:
     return {
         ratio_name(peer, figure): ratio(
-            [delays[figure] for delays in bridge], [delays[figure] for delays in found[peer]]
+            *([delays[figure] for delays in found[best(found, name, figure)]] for name in (BRIDGE.name, peer))
         ).as_json()
         for peer in PEERS
-        for figure in bridge[0]
-        if figure.startswith("read_")
+        for figure in FIGURES
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import latency, plot
+from benchmarks.contenders import BRIDGE
 from benchmarks.process import ROOT, BenchmarkFailed
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -79,39 +80,42 @@ def _catchup(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
 
 
 def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    names = [
-        f"read_{level}_{p}_ms" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99_9")
-    ]
+    levels = [name.replace("read_", "") for name in latency.ISOLATIONS]
+    head = [f"{level} {p.replace('_', '.')}" for level in levels for p in latency.SHARES]
     rows = [
         [
             f"{line['rate']:,}/s {line['contender']}",
-            str(line["interval_ms"]),
-            *(_median(line, n, 1) for n in names),
+            *(f"{line[name]['median']:,.1f} ({line[name]['interval_ms']})" for name in latency.FIGURES),
         ]
         for line in lines
     ]
     ratios = [
         [
             f"{line['rate']:,}/s, {peer}",
-            *(_median(line, latency.ratio_name(peer, n), 2) for n in names if "p99_9" not in n),
+            *(_median(line, latency.ratio_name(peer, name), 2) for name in latency.FIGURES),
         ]
         for line in lines
         for peer in latency.PEERS
-        if latency.ratio_name(peer, names[0]) in line
+        if latency.ratio_name(peer, latency.FIGURES[0]) in line
     ]
-    head = [
-        "ms",
-        "interval",
-        *(f"{level} {p}" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99.9")),
+    intervals = [
+        [f"{line['rate']:,}/s, {interval}", *(f"{found[name]:,.1f}" for name in latency.FIGURES)]
+        for line in lines
+        if line["contender"] == BRIDGE.name
+        for interval, found in line["intervals"].items()
     ]
-    ratio_head = ["bridge ÷", "committed p50", "committed p99", "uncommitted p50", "uncommitted p99"]
     series: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
         for p in ("p50", "p99"):
             point = line["rate"], line[f"read_committed_{p}_ms"]["median"]
             series.setdefault(f"{line['contender']} {p}", []).append(point)
     drawn = plot.lines("Latency, read_committed", ("messages a second", "ms"), series, logarithmic=True)
-    return f"{table(head, rows)}\n{table(ratio_head, ratios)}", {"latency": drawn}
+    tables = [
+        table(["ms (interval)", *head], rows),
+        table(["bridge ÷", *head], ratios),
+        table(["bridge, interval", *head], intervals),
+    ]
+    return "\n".join(tables), {"latency": drawn}
 
 
 def _start(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:

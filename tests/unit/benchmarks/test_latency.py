@@ -1,27 +1,40 @@
-"""The interval that a contender is measured with is the best of those tried, not the luckiest."""
+"""What is told of a contender is what it can reach, not the luckiest of its runs."""
 
 from __future__ import annotations
 
-from collections import Counter
+from benchmarks.latency import FIGURES, INTERVALS, NAMES, Delays, Way, best, line, ratio_name
 
-from benchmarks.latency import INTERVALS, ISOLATIONS, NAMES, Delays, Way, ranked, sweep
-
-
-def delays(milliseconds: float) -> Delays:
-    return {f"{isolation}_{name}_ms": milliseconds for isolation in ISOLATIONS for name in ("p50", "p99")}
+P50, P99 = FIGURES[0], FIGURES[1]
 
 
-def test_one_lucky_try_does_not_choose() -> None:
-    """The best two are tried again, and their medians decide; the others are known well enough."""
-    tries = Counter[Way]()
+def delays(p50: float, p99: float) -> Delays:
+    return dict.fromkeys(FIGURES, 50.0) | {P50: p50, P99: p99}
 
-    def attempt(way: Way) -> Delays:
-        tries[way] += 1
-        lucky = way.interval == INTERVALS[-1] and tries[way] == 1
-        return delays(1.0 if lucky else 10.0 + INTERVALS.index(way.interval))
 
-    tried = sweep(attempt)
-    assert {ranked(tried, name)[0] for name in NAMES} == {Way(name, INTERVALS[0]) for name in NAMES}
-    assert {way.interval: count for way, count in tries.items()} == dict(
-        zip(INTERVALS, (3, 1, 1, 3), strict=True)
-    )
+def test_each_figure_has_the_interval_that_is_best_for_it() -> None:
+    """By the median of the rounds: one lucky round does not choose."""
+    quick, slow = (Way("bridge", interval) for interval in (5, 40))
+    found = {
+        quick: [delays(10, 90), delays(11, 1), delays(12, 92)],
+        slow: [delays(30, 40), delays(9, 41)] * 2,
+    }
+    assert best(found, "bridge", P50) == quick
+    assert best(found, "bridge", P99) == slow
+
+
+def test_a_ratio_is_of_the_best_of_both() -> None:
+    """Whatever the interval of either, round by round; all that was tried is told as well."""
+    found = {Way(name, interval): [delays(20, 100)] * 3 for name in NAMES for interval in INTERVALS}
+    found[Way("bare", 5)] = [delays(10, 200), delays(8, 200), delays(16, 200)]
+    told = line(found, "bridge")
+    assert told[ratio_name("bare", P50)]["median"] == 2.0
+    assert told[ratio_name("bare", P50)]["max"] == 2.5
+    assert told[ratio_name("bare", P99)]["median"] == 1.0
+    bare = line(found, "bare")
+    assert (bare[P50]["median"], bare[P50]["interval_ms"]) == (10.0, 5)
+    assert {interval: figures[P50] for interval, figures in bare["intervals"].items()} == {
+        "5": 10.0,
+        "10": 20.0,
+        "20": 20.0,
+        "40": 20.0,
+    }

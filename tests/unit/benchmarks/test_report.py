@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.figures import figure, summary
-from benchmarks.latency import NAMES
+from benchmarks.latency import FIGURES, NAMES, Way, line
 from benchmarks.process import BenchmarkFailed
 from benchmarks.report import PAGE, replaced, spread, table, write
 
@@ -73,23 +73,27 @@ def test_a_step_has_a_row_for_all_that_it_is_held_against(tmp_path: Path) -> Non
 
 
 def test_latency_is_shown_with_its_ratios(tmp_path: Path) -> None:
-    """Those of the bridge, by rate and by what it is held against."""
-    names = [f"read_{level}_{p}" for level in ("committed", "uncommitted") for p in ("p50", "p99", "p99_9")]
-    delays = summary([{f"{name}_ms": 10.0 + n for n, name in enumerate(names)}])
-    ratios = summary(
-        [{f"ratio_{peer}_{name}": 1.2 for name in names for peer in ("bare", "bare_checkpoint")}]
-    )
-    common = {"bench": "latency", "interval_ms": 20, **delays}
+    """Those of the bridge, by rate and by what it is held against, and all that it was tried with."""
+    rounds = [{name: 10.0 + number for number, name in enumerate(FIGURES)}]
+    found = {
+        Way(name, interval): [{figure: value * interval for figure, value in delays.items()}]
+        for name in NAMES
+        for interval in (2, 1)
+        for delays in rounds
+    }
     lines = [
-        {**common, "contender": name, "rate": rate, **(ratios if name == "bridge" else {})}
+        {"bench": "latency", "contender": name, "rate": rate, **line(found, name)}
         for rate in (100, 5000)
         for name in NAMES
     ]
     text, plots = rendered(tmp_path, "latency", lines)
-    assert "| 5,000/s bridge | 20 | 10.0 | 11.0 | 12.0 | 13.0 | 14.0 | 15.0 |\n" in text
-    assert "| 5,000/s bare + checkpoint | 20 | 10.0 " in text
-    assert "| 100/s, bare | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
-    assert "| 5,000/s, bare + checkpoint | 1.20 | 1.20 | 1.20 | 1.20 |\n" in text
+    once = "10.0 (1) | 11.0 (1) | 12.0 (1) | 13.0 (1) | 14.0 (1) | 15.0 (1) |\n"
+    assert f"| 5,000/s bridge | {once}" in text
+    assert f"| 5,000/s bare + checkpoint | {once}" in text
+    ratios = " | ".join(["1.00"] * 6)
+    assert f"| 100/s, bare | {ratios} |\n" in text
+    assert f"| 5,000/s, bare + checkpoint | {ratios} |\n" in text
+    assert "| 100/s, 2 | 20.0 | 22.0 | 24.0 | 26.0 | 28.0 | 30.0 |\n" in text
     assert plots == {"latency.svg"}
 
 
