@@ -75,7 +75,7 @@ bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring qui
 bench-check: setup ## has a ratio fallen by more than a fifth? minutes; BASELINE=write stores what is measured
 	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)
 
-flame: setup $(PEERS)/.set-up ## draw where the time of catching up goes, into docs/performance/flame.svg
+flame: setup ## draw where the time of catching up goes, into docs/performance/flame.svg
 	@$(BIN)/python -m benchmarks.flame
 
 $(PEERS)/.set-up: benchmarks/requirements.txt

@@ -1,4 +1,4 @@
-"""Plots as SVG, written by hand: bars, and lines over two axes. Pure: figures in, text out."""
+"""Plots as SVG, written by hand: bars, lines over two axes, flame graphs. Pure: figures in, text out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import ceil, log10
 from typing import NamedTuple
+from zlib import crc32
 
 WIDTH = 720
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 90, 44, 46
 _BAR, _GAP, _LINES_HEIGHT = 24, 10, 340
+_TINTS = ("#f6c98f", "#f2b36b", "#f7d9a8", "#eda25a", "#f9e3bd", "#f0bb80")
+_STOREY, _NARROWEST = 19, 1.0
+_OVER = 0.01
+"""How far a value may be over the last tick, of itself: 10,000 messages and a few fit a grid of 10,000."""
 _WIDEST = 8
 """Of a character of a label, on average."""
 _COLOURS = ("#1f5fa8", "#c2571a", "#3d8a4f", "#8a4fa3", "#7a7a7a", "#b02a4c", "#2a8f97", "#8a7a1f")
@@ -18,6 +23,10 @@ _STYLE = (
     "text{font:13px sans-serif}.title{font-size:15px;font-weight:bold}"
     ".grid{stroke:#ddd;stroke-width:1}.line{fill:none;stroke-width:2}"
 )
+
+
+Stack = tuple[str, ...]
+"""Names of calls, the outermost first."""
 
 
 class Bar(NamedTuple):
@@ -73,23 +82,60 @@ def lines(
             f'<line class="grid" x1="{across.low}" y1="{at:.1f}" x2="{across.high}" y2="{at:.1f}"/>',
             _text(across.low - 8, at + 4, f"{y:,.6g}", "end"),
         ]
-    taken: list[float] = []
+    place = 0.0
+    ends = sorted((upward.at(line[-1][1]) + 4, name) for name, line in series.items())
+    labels: dict[str, float] = {}
+    for end, name in ends:  # from the top, so that names do not lie on each other and keep their order
+        labels[name] = place = max(end, place + 13)
     for i, (name, line) in enumerate(series.items()):
         path = " ".join(f"{across.at(x):.1f},{upward.at(y):.1f}" for x, y in line)
         colour = _COLOURS[i % len(_COLOURS)]
-        label = upward.at(line[-1][1]) + 4
-        while any(abs(label - other) < 13 for other in taken):  # names do not lie on each other
-            label += 13
-        taken.append(label)
         parts += [
             f'<polyline class="line" points="{path}" stroke="{colour}"/>',
-            _text(across.high + 6, label, name, colour=colour),
+            _text(across.high + 6, labels[name], name, colour=colour),
         ]
     parts += [
         _text((across.low + across.high) / 2, _LINES_HEIGHT - 8, axes[0], "middle"),
         _text(10, _TOP - 8, axes[1]),
     ]
     return _svg(title, _LINES_HEIGHT, parts)
+
+
+def flame(title: str, stacks: Mapping[Stack, int]) -> str:
+    """Boxes as wide as the share of the samples that they were in, each upon its caller, all upon one floor.
+
+    What is too narrow to be seen is left out.
+    """
+    total = sum(stacks.values())
+    scale = (WIDTH - 20) / total
+    boxes: list[tuple[int, float, float, str]] = []
+
+    def pile(among: Mapping[Stack, int], level: int, x: float) -> None:
+        above: dict[str, dict[Stack, int]] = {}
+        for stack, count in among.items():
+            if len(stack) > level:
+                above.setdefault(stack[level], {})[stack] = count
+        for name, those in sorted(above.items()):
+            width = sum(those.values()) * scale
+            if width >= _NARROWEST:
+                boxes.append((level, x, width, name))
+                pile(those, level + 1, x)
+            x += width
+
+    pile(stacks, 0, 10.0)
+    floor = _TOP + (1 + max(level for level, *_ in boxes)) * _STOREY
+    parts = [_box(x, floor - (level + 1) * _STOREY, width, name) for level, x, width, name in boxes]
+    return _svg(title, floor + 10, parts)
+
+
+def _box(x: float, y: float, width: float, name: str) -> str:
+    """With as much of its name as fits into it, and all of it for who points at it."""
+    room = int((width - 6) / _WIDEST)
+    shown = name if len(name) <= room else f"{name[: room - 1]}…" if room > 3 else ""
+    at = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{_STOREY - 1}"'
+    box = f'<rect {at} fill="{_TINTS[crc32(name.encode()) % len(_TINTS)]}"/>'
+    told = f"<title>{escape(name)}: {width / (WIDTH - 20):.1%}</title>"
+    return f"<g>{told}{box}{_text(x + 3, y + _STOREY - 6, shown) if shown else ''}</g>"
 
 
 class _Axis:
@@ -99,11 +145,13 @@ class _Axis:
         self.low, self.high = low, high
         self._logarithmic = logarithmic
         if logarithmic:
-            first, last = int(log10(min(values)) // 1), ceil(log10(max(values)))
-            self.ticks = [10.0**power for power in range(first, max(last, first + 1) + 1)]
+            self.ticks = [_round(min(values), up=False)]
+            while self.ticks[-1] < max(values) or len(self.ticks) == 1:
+                self.ticks.append(_round(self.ticks[-1] * 1.5))
         else:
-            step = _round_step(max(values) / 5)
-            self.ticks = [step * i for i in range(ceil(max(values) / step) + 1)]
+            most = max(values) * (1 - _OVER)
+            step = _round(most / 5)
+            self.ticks = [step * i for i in range(ceil(most / step) + 1)]
 
     def at(self, value: float) -> float:
         first, last = self.ticks[0], self.ticks[-1]
@@ -114,10 +162,15 @@ class _Axis:
         return self.low + share * (self.high - self.low)
 
 
-def _round_step(least: float) -> float:
-    """The next 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** (log10(least) // 1) if least > 0 else 1.0
-    return next((power * digit for digit in (1, 2, 5) if power * digit >= least), power * 10)
+def _round(value: float, *, up: bool = True) -> float:
+    """The next 1, 2 or 5 times a power of ten, or the last that is not more."""
+    if value <= 0:
+        return 1.0
+    power: float = 10.0 ** (log10(value) // 1)
+    digits = (1, 2, 5, 10)
+    if up:
+        return next(power * digit for digit in digits if power * digit >= value)
+    return next(power * digit for digit in reversed(digits) if power * digit <= value)
 
 
 def _segment(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:

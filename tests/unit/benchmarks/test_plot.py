@@ -49,6 +49,26 @@ def test_tenfold_is_the_same_distance_everywhere_on_a_logarithmic_axis() -> None
     assert y1 - y2 == pytest.approx(y2 - y3, abs=0.2)
 
 
+@pytest.mark.parametrize(
+    ("values", "logarithmic", "ticks"),
+    [
+        ((0, 10_003), False, ["0", "2,000", "4,000", "6,000", "8,000", "10,000"]),
+        ((3, 123), False, ["0", "50", "100", "150"]),
+        ((100, 5_000), True, ["100", "200", "500", "1,000", "2,000", "5,000"]),
+        ((12, 140), True, ["10", "20", "50", "100", "200"]),
+        ((7, 7), True, ["5", "10"]),
+    ],
+)
+def test_a_grid_has_round_numbers_and_little_room_to_spare(
+    values: tuple[float, float], logarithmic: bool, ticks: list[str]
+) -> None:
+    """A little more than a round number needs no other."""
+    points = [(value, value) for value in values]
+    svg = lines("t", ("x", "y"), {"a": points}, logarithmic=logarithmic)
+    texts = [text.text for text in Xml.fromstring(svg).iter(f"{NAMESPACE}text")]
+    assert texts[1 : 1 + 2 * len(ticks)] == [*ticks, *ticks]
+
+
 def test_names_do_not_lie_on_each_other() -> None:
     """Where two lines end at the same value."""
     svg = lines("t", ("x", "y"), {"a": [(0.0, 0.0), (1.0, 5.0)], "b": [(0.0, 1.0), (1.0, 5.0)]})
