@@ -47,7 +47,7 @@ def significant(value: float) -> float:
 
 
 def in_turn(contenders: Sequence[T], number: int) -> list[T]:
-    """The order of round `number` (from 0): each contender is first once, second once, and so on."""
+    """The order of round `number` (from 0): whoever was first in the last is now the last."""
     start = number % len(contenders)
     return [*contenders[start:], *contenders[:start]]
 

@@ -109,7 +109,9 @@ def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
         for p in ("p50", "p99"):
             point = line["rate"], line[f"read_committed_{p}_ms"]["median"]
             series.setdefault(f"{line['contender']} {p}", []).append(point)
-    drawn = plot.lines("Latency, read_committed", ("messages a second", "ms"), series, logarithmic=True)
+    drawn = plot.lines(
+        "Latency, read_committed, at the best interval", ("messages a second", "ms"), series, logarithmic=True
+    )
     tables = [
         table(["ms (interval)", *head], rows),
         table(["bridge ÷", *head], ratios),

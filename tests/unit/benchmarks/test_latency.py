@@ -26,10 +26,11 @@ def test_a_ratio_is_of_the_best_of_both() -> None:
     """Whatever the interval of either, round by round; all that was tried is told as well."""
     found = {Way(name, interval): [delays(20, 100)] * 3 for name in NAMES for interval in INTERVALS}
     found[Way("bare", 5)] = [delays(10, 200), delays(8, 200), delays(16, 200)]
+    found[Way("bridge", 20)] = [delays(19, 300), delays(16, 300), delays(8, 300)]
     told = line(found, "bridge")
-    assert told[ratio_name("bare", P50)]["median"] == 2.0
-    assert told[ratio_name("bare", P50)]["max"] == 2.5
+    assert told[ratio_name("bare", P50)] == {"median": 1.9, "min": 0.5, "max": 2.0}
     assert told[ratio_name("bare", P99)]["median"] == 1.0
+    assert told[P50] == {"median": 16.0, "min": 8.0, "max": 19.0, "interval_ms": 20}
     bare = line(found, "bare")
     assert (bare[P50]["median"], bare[P50]["interval_ms"]) == (10.0, 5)
     assert {interval: figures[P50] for interval, figures in bare["intervals"].items()} == {

@@ -74,12 +74,13 @@ def test_a_step_has_a_row_for_all_that_it_is_held_against(tmp_path: Path) -> Non
 
 def test_latency_is_shown_with_its_ratios(tmp_path: Path) -> None:
     """Those of the bridge, by rate and by what it is held against, and all that it was tried with."""
-    rounds = [{name: 10.0 + number for number, name in enumerate(FIGURES)}]
+    slowness = {"bridge": 4, "bare": 1, "bare + checkpoint": 2}
     found = {
-        Way(name, interval): [{figure: value * interval for figure, value in delays.items()}]
+        Way(name, interval): [
+            {figure: (10.0 + number) * interval * slowness[name] for number, figure in enumerate(FIGURES)}
+        ]
         for name in NAMES
         for interval in (2, 1)
-        for delays in rounds
     }
     lines = [
         {"bench": "latency", "contender": name, "rate": rate, **line(found, name)}
@@ -87,13 +88,11 @@ def test_latency_is_shown_with_its_ratios(tmp_path: Path) -> None:
         for name in NAMES
     ]
     text, plots = rendered(tmp_path, "latency", lines)
-    once = "10.0 (1) | 11.0 (1) | 12.0 (1) | 13.0 (1) | 14.0 (1) | 15.0 (1) |\n"
-    assert f"| 5,000/s bridge | {once}" in text
-    assert f"| 5,000/s bare + checkpoint | {once}" in text
-    ratios = " | ".join(["1.00"] * 6)
-    assert f"| 100/s, bare | {ratios} |\n" in text
-    assert f"| 5,000/s, bare + checkpoint | {ratios} |\n" in text
-    assert "| 100/s, 2 | 20.0 | 22.0 | 24.0 | 26.0 | 28.0 | 30.0 |\n" in text
+    assert "| 5,000/s bridge | 40.0 (1) | 44.0 (1) | 48.0 (1) | 52.0 (1) | 56.0 (1) | 60.0 (1) |\n" in text
+    assert "| 5,000/s bare + checkpoint | 20.0 (1) | 22.0 (1) |" in text
+    assert f"| 100/s, bare | {' | '.join(['4.00'] * 6)} |\n" in text
+    assert f"| 5,000/s, bare + checkpoint | {' | '.join(['2.00'] * 6)} |\n" in text
+    assert "| 100/s, 2 | 80.0 | 88.0 | 96.0 | 104.0 | 112.0 | 120.0 |\n" in text
     assert plots == {"latency.svg"}
 
 
