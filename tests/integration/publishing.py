@@ -91,7 +91,7 @@ class Sealer:
 def started(settings: Settings, group: str) -> tuple[BaseProcess, Connection]:
     """A process that publishes, forked from one that has imported everything already.
 
-    It says when it is about to begin with the first snapshot.
+    It says when it is about to begin with the first snapshot, and the number of each that it has published.
     """
     told, tell = FORKS.Pipe(duplex=False)
     process = FORKS.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
@@ -112,6 +112,7 @@ def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> Non
         tell.send("ready")
         for number in itertools.count(int(last.id) + 1 if last else 1):
             publisher.publish(records(settings, number), partial(sealer.record, number))
+            tell.send(number)
 
 
 def _end_with_parent() -> None:

@@ -218,7 +218,7 @@ def test_killed_at_any_moment(place: Place) -> None:
     lines = [prepared(replace(place, prefix=f"{place.prefix}-{line}")) for line in range(LINES)]
     with ThreadPoolExecutor(LINES) as pool:
         published = list(pool.map(killed_again_and_again, lines))
-    assert sum(published) > LINES * KILLS / 2
+    assert min(published) >= KILLS // 2  # else the kills would have met nothing
 
 
 def killed_again_and_again(settings: Settings) -> int:
@@ -240,7 +240,10 @@ def killed_again_and_again(settings: Settings) -> int:
     for kill in range(KILLS):
         process, told = started(settings, f"{settings.topics.prefix}.lock-{kill}")
         with told:
-            if kill % 5:  # every fifth is killed somewhere on its way to the first transaction
+            if kill:  # the first is killed somewhere on its way to the first transaction
+                assert told.poll(30)
+                told.recv()
+            if kill % 2:  # and half of them only once they have published
                 assert told.poll(30)
             time.sleep(dice.uniform(0, 0.5))
             process.kill()
