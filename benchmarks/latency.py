@@ -65,12 +65,9 @@ def run(
 def line(found: Found, name: str) -> dict[str, Any]:
     """What is told of a contender: each figure at its best interval, and the medians of all intervals."""
     of_all = {way.interval: summary(delays) for way, delays in found.items() if way.name == name}
+    bests = {figure: best(found, name, figure).interval for figure in FIGURES}
     return {
-        **{
-            figure: of_all[interval][figure] | {"interval_ms": interval}
-            for figure in FIGURES
-            for interval in (best(found, name, figure).interval,)
-        },
+        **{figure: of_all[at][figure] | {"interval_ms": at} for figure, at in bests.items()},
         **(_ratios(found) if name == BRIDGE.name else {}),
         "intervals": {
             str(interval): {figure: told["median"] for figure, told in figures.items()}

@@ -39,7 +39,7 @@ OURS = (
 def test_a_stack_is_told_from_the_outermost_call() -> None:
     """Our functions by name, libraries as a whole, under the name of their thread."""
     assert stacks(SCRIPT) == {
-        ("python (thread)", "python", *OURS[1:]): 1,
+        ("python (thread)", *OURS): 1,
         ("rdk:main (thread)", "librdkafka", "kernel"): 1,
         ("python (thread)", "python"): 1,
     }
