@@ -22,7 +22,7 @@ from benchmarks.arena import Arena, Lane
 from benchmarks.figures import figure, in_turn, ratio
 from benchmarks.messages import Block
 from benchmarks.models import Message
-from bridge import kafka
+from bridge import instant, kafka
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
@@ -177,7 +177,7 @@ def _producing(lane: Lane, values: list[bytes]) -> Ways:
 
 async def _receive(settings: FeedSettings) -> float:
     awake = asyncio.Event()
-    connection = await dial(settings, session.request(settings, 1), awake.set)
+    connection = await dial(settings, session.request(settings, 1), awake.set, instant.now)
     began, left = time.process_time(), MESSAGES
     while left > 0:
         await awake.wait()

@@ -22,7 +22,7 @@ from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings, env_name
 from bridge.errors import NotCommitted, NotOwner, SettingsError
 from bridge.feed import client, clock, session
-from bridge.instant import now
+from bridge.instant import AnchoredClock
 from bridge.log import get
 from bridge.ports import Ports
 from bridge.reign import Reign
@@ -82,9 +82,10 @@ class _Service:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._status = Status(settings.feed.name, now)
+        self._clock = AnchoredClock()
+        self._status = Status(settings.feed.name, self._clock)
         self._owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._started_at = now().wall
+        self._started_at = self._clock().wall
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()
         self._reign: Reign | None = None
@@ -105,7 +106,7 @@ class _Service:
         )
         beat, web = asyncio.create_task(self._beat()), self._settings.web
         try:
-            with served(make_app(lambda: self._view, self._settings), web.host, web.port):
+            with served(make_app(lambda: self._view, self._settings, self._clock), web.host, web.port):
                 await self._stand_by_and_reign()
         finally:
             beat.cancel()
@@ -131,7 +132,7 @@ class _Service:
             writer=lambda trouble: TransactionalWriter(self._settings, leadership, store.checkpoint, trouble),
             dial=client.dial,
             ask_time=clock.ask,
-            clock=now,
+            clock=self._clock,
         )
         try:
             while not self._stop.is_set():
@@ -206,7 +207,7 @@ class _Service:
     def _look(self) -> View:
         status = self._status
         return View(
-            at=now().wall,
+            at=self._clock().wall,
             started_at=self._started_at,
             feed=self._settings.feed.name,
             owner_id=self._owner_id,

@@ -63,7 +63,7 @@ class Converter:
         try:
             message = read_feed_message(data)
         except ValidationError as error:
-            return self._mend(data, error)
+            return _not_another(data, self._mend(data, error))
         return Message(message["pingId"], message["data"], ())
 
     def _mend(self, data: bytes, error: ValidationError) -> Message:
@@ -86,6 +86,16 @@ class Converter:
             raise ConversionError(_reason(wrong), ping_id=_ping_id(document)) from None
         message = read_feed_message(to_json(document))
         return Message(message["pingId"], message["data"], tuple(extras))
+
+
+def _not_another(data: bytes, message: Message) -> Message:
+    """Raises ConversionError where all that a message holds are fields that the interface does not know."""
+    if message.ping_id is None and message.bet is None:
+        held = [name for name, value in from_json(data).items() if value is not None]
+        if held:
+            names = ", ".join(_cut(name, _NAME_LENGTH) for name in held[:_ERRORS_SHOWN])
+            raise ConversionError(f"neither pingId nor data, but: {names}", extras=message.extras)
+    return message
 
 
 def _zeros(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from bridge.config import FeedSettings, Settings
-from bridge.errors import AuthError, ClockError, FeedError, FeedRefused, GapError
+from bridge.config import Settings
+from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
 from bridge.feed.backoff import Backoff
-from bridge.feed.clock import Skew
 from bridge.feed.limits import DECIDED_SECONDS, Decision, Limiter
 from bridge.feed.session import Request, request
 from bridge.instant import Instant
@@ -27,11 +26,10 @@ from bridge.sink.checkpoint import State
 from bridge.sink.gap import Cause, Gap
 from bridge.status import Status
 from bridge.text import duration, utc
+from bridge.timekeeper import Timekeeper
 
 T = TypeVar("T")
 
-FUTURE_SECONDS = 60.0
-"""A position further ahead than that is a clock that was wrong."""
 LONGEST_WAIT_SECONDS = 30.0
 """After which the limiter is asked again: a clock may have been set."""
 LOOK_SECONDS = 0.2
@@ -44,9 +42,10 @@ HOW_TO_GO_ON = (
 class Dialler:
     """Opens one connection after the other.
 
-    `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `pause`
-    sleeps for so many seconds at most, `goes_on` says whether to, and raises NotOwner; `woken` is called
-    when a connection has something.
+    `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `certain` is
+    the revision to go back to where the position lies in the future; None where it did not when the guard
+    was restored. `pause` sleeps for so many seconds at most, `goes_on` says whether to, and raises NotOwner;
+    `still_owner` asks the coordinator; `woken` is called when a connection has something.
     """
 
     def __init__(
@@ -57,10 +56,13 @@ class Dialler:
         limiter: Limiter,
         pipeline: Pipeline,
         journal: Journal,
+        timekeeper: Timekeeper,
         *,
         first: bool,
+        certain: int | None,
         pause: Callable[[float], Awaitable[None]],
         goes_on: Callable[[], bool],
+        still_owner: Callable[[], Awaitable[bool]],
         woken: Callable[[], None],
     ) -> None:
         self._settings = settings
@@ -71,9 +73,12 @@ class Dialler:
         self._limiter = limiter
         self._pipeline = pipeline
         self._journal = journal
+        self._timekeeper = timekeeper
         self._first = first
+        self._certain = certain
         self._pause = pause
         self._goes_on = goes_on
+        self._still_owner = still_owner
         self._woken = woken
         self._backoff = Backoff(settings.limits.scale, random.uniform)
         self._credential_read_again = False
@@ -104,11 +109,12 @@ class Dialler:
             self._limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
             await self._journal.commit()
-            if max(self._clock().steady - now.steady, self._clock().wall - now.wall) > DECIDED_SECONDS:
+            self._first = False  # from here on the position is promised
+            if self._clock().steady - now.steady > DECIDED_SECONDS:
                 get().warning("Kafka took long for the checkpoint: asking the limiter anew")
                 self._limiter.withdraw()  # what was decided then need not hold now
                 return None
-            return await self._dial(asked, revision)
+            return await self._dial(asked, revision, now)
         except FeedError as error:
             self.ended(error)
             if isinstance(error, FeedRefused) and error.status == 401:
@@ -151,18 +157,34 @@ class Dialler:
         wrong, FeedError when the provider cannot be asked for the time: then a dial would fail as well.
         """
         position, now = self._pipeline.position, self._clock().wall
-        if position.revision > now + FUTURE_SECONDS:
-            raise ClockError(
-                f"the committed position {utc(position.revision)} is in the future: a clock was wrong, here "
-                "or when it was written. Set this machine's clock right; if it is right, what was published "
-                "since the other went wrong has to be had from the provider by other means."
-            )
+        if self._in_future(now):
+            await answer(self._timekeeper.compare(), self._goes_on)
+            if self._goes_on() and self._in_future(self._clock().wall):
+                await self._take_back()
         if self._first or position.revision >= self._limiter.edge(now):
             return
         # A clock that runs days ahead would give away what the provider still has.
-        self._compare_clocks(await answer(self._ports.ask_time(self._feed), self._goes_on))
+        await answer(self._timekeeper.compare(), self._goes_on)
         if self._feed.on_gap == "stop":
             await self._skip(self._limiter.edge(self._clock().wall))
+
+    def _in_future(self, now: float) -> bool:
+        """Whether the position lies ahead of the provider's clock, however far that is from ours."""
+        return self._pipeline.position.revision > now + self._feed.max_skew_seconds
+
+    async def _take_back(self) -> None:
+        """Go back to what is certain: what was promised beyond may not have come. Raises as `declared`."""
+        position, now = self._pipeline.position, self._clock().wall
+        if self._certain is None:
+            raise ClockError(
+                f"the committed position {utc(position.revision)} is in the future: this machine's clock is "
+                "behind, or was wrong until now. Set it right (is NTP running?) and start the bridge again: "
+                "what was promised too early, if anything, is then received again and declared as a gap."
+            )
+        gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
+        self._pipeline.declare(gap)
+        position.reset(self._certain)
+        await self.declared(gap)
 
     async def _skip(self, revision: int) -> None:
         """Go on from a revision behind the position; what lies between is a gap. Raises as `declared`."""
@@ -194,37 +216,42 @@ class Dialler:
             await self._journal.commit()
             raise GapError(gap_text(gap))
 
-    def _compare_clocks(self, skew: Skew | None) -> None:
-        """Raises ClockError when the two clocks are too far apart."""
-        self._journal.skew = None if skew is None else skew.seconds
-        check_skew(self._feed, self._journal.skew or 0.0)
-
-    async def _dial(self, asked: Request, revision: int | None) -> Connection | None:
+    async def _dial(self, asked: Request, revision: int | None, decided: Instant) -> Connection | None:
         """One attempt, given up when this process is told to stop."""
         try:
-            connection = await answer(self._ports.dial(self._feed, asked, self._woken), self._goes_on)
+            connection = await answer(
+                self._ports.dial(self._feed, asked, self._woken, self._clock), self._goes_on
+            )
         except FeedRefused as error:
             self._limiter.answered(self._clock(), refused=self._is_refusal(error))
             raise
         if connection is not None:
             try:
-                await self._opened(connection, revision)
+                await self._opened(connection, revision, decided)
             except BaseException:
                 await connection.hang_up()
                 raise
         return connection
 
-    async def _opened(self, connection: Connection, revision: int | None) -> None:
+    async def _opened(self, connection: Connection, revision: int | None, decided: Instant) -> None:
         now = self._clock()
         self._limiter.answered(now, refused=False)
         self._opened_at = now.steady
         self.connections["accepted"] += 1
-        self._compare_clocks(connection.skew)
-        self._first = self._credential_read_again = False
+        # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
+        if not await self._still_owner() and self._goes_on():
+            raise NotOwner("leadership was lost while dialling")
+        if now.steady - decided.steady > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
+            raise FeedLost("this process stood still while it dialled: what was decided is too old")
+        self._timekeeper.note(connection.skew)
+        now = self._clock()
+        if self._in_future(now.wall):
+            raise FeedLost("the position turns out to be in the future")
+        self._credential_read_again = False
         if revision is not None and revision > self._pipeline.position.revision:
             # Only now: as long as nobody answers, the gap grows, and one is enough.
             await self._skip(revision)
-        self._pipeline.connected(revision, self._journal.skew or 0.0, now.wall)
+        self._pipeline.connected(revision, self._timekeeper.skew, now.wall)
         self._journal.progress.connected()
 
     def _is_refusal(self, error: FeedError) -> bool:
@@ -255,19 +282,6 @@ async def answer(question: Awaitable[T], goes_on: Callable[[], bool]) -> T | Non
         if not asking.done():  # the socket is closed before leadership is given up
             asking.cancel()
             await asyncio.wait({asking})
-
-
-def check_skew(settings: FeedSettings, seconds: float) -> None:
-    """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
-    limit = settings.max_skew_seconds
-    if abs(seconds) > limit:
-        side = "ahead of" if seconds > 0 else "behind"
-        raise ClockError(
-            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_skew_seconds "
-            f"(BRIDGE_FEED__MAX_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set this "
-            "machine's clock right (is NTP running?); if the provider's is wrong, tell them, and raise that "
-            "limit and feed.overlap_seconds meanwhile."
-        )
 
 
 def gap_text(gap: Gap) -> str:

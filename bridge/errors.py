@@ -92,9 +92,11 @@ class DevError(BridgeError):
 class ConversionError(BridgeError):
     """A message is not a settled bet. `reason` names the path of the field, for the dead letter."""
 
-    def __init__(self, reason: str, *, ping_id: str | None = None) -> None:
+    def __init__(self, reason: str, *, ping_id: str | None = None, extras: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.extras = extras
+        """The fields that the interface does not know, where they are what is wrong."""
         self.ping_id = ping_id
         """The ping id that the same message carried, where it could be read: it is still answered."""
 

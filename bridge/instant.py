@@ -17,7 +17,41 @@ class Instant(NamedTuple):
 Clock = Callable[[], Instant]
 """Says what moment it is."""
 
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Goes on while the machine is suspended, where there is a clock that does."""
+
 
 def now() -> Instant:
     """This moment, by this machine's clocks."""
-    return Instant(time.time(), time.monotonic())
+    return Instant(time.time(), time.clock_gettime(_STEADY))
+
+
+class AnchoredClock:
+    """The wall clock as it was when it was last anchored, and steady time since: no step of it shows.
+
+    Call it for the present moment.
+    """
+
+    def __init__(self, machine: Clock = now) -> None:
+        self._machine = machine
+        self.anchor()
+
+    def __call__(self) -> Instant:
+        steady = self._machine().steady
+        return Instant(steady + self.offset, steady)
+
+    @property
+    def machine_offset(self) -> float:
+        """The machine's wall clock less its steady one, as it is now."""
+        now = self._machine()
+        return now.wall - now.steady
+
+    @property
+    def stepped(self) -> float:
+        """By how many seconds the wall clock was set forward since it was anchored; negative for back."""
+        return self.machine_offset - self.offset
+
+    def anchor(self) -> None:
+        """Believe the machine's wall clock as it is now."""
+        self.offset = self.machine_offset
+        """This clock less the steady one."""

@@ -11,6 +11,7 @@ from bridge.ports import Ports
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import Checkpoint, State
 from bridge.status import Status
+from bridge.timekeeper import Timekeeper
 
 
 class Journal:
@@ -24,6 +25,7 @@ class Journal:
         pipeline: Pipeline,
         limiter: Limiter,
         status: Status,
+        timekeeper: Timekeeper,
         owner_id: str,
         previous: Checkpoint | None,
     ) -> None:
@@ -33,6 +35,7 @@ class Journal:
         self._pipeline = pipeline
         self._limiter = limiter
         self._status = status
+        self._timekeeper = timekeeper
         self._owner_id = owner_id
         self._latest = previous
         """The last checkpoint that was written, committed or about to be."""
@@ -41,8 +44,6 @@ class Journal:
         self.committed = previous
         """The last checkpoint that is committed."""
         self.progress = Progress()
-        self.skew: float | None = None
-        """How far the provider's clock is ahead of ours at least, seconds, as the last handshake said."""
 
     def due_at(self, backlog: int) -> float | None:
         """When the next commit is due, steady seconds, while so many messages wait to be handled.
@@ -99,7 +100,7 @@ class Journal:
             since=status.since,
             until=status.until,
             newest=self._pipeline.newest,
-            skew=self.skew,
+            skew=self._timekeeper.skew and self._timekeeper.skew.seconds,
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
         )
         record = Record(

@@ -17,6 +17,7 @@ from bridge.convert import Converter
 from bridge.errors import ConversionError, SchemaError
 from bridge.feed.events import Oversized, Received
 from bridge.feed.position import Position
+from bridge.feed.skew import Skew
 from bridge.sink.batch import Batch, Record
 from bridge.sink.checkpoint import MICROS, Counters
 from bridge.sink.deadletter import Kind, dead_letter, identity
@@ -26,6 +27,8 @@ from bridge.topics import Topics
 
 SAMPLES = 3
 """Originals kept of each field that the interface does not know."""
+_WITNESSES = (Verdict.DUPLICATE, Verdict.STALE)
+"""What was published before; a correction is new, though its bet is known."""
 EXTRA_PATHS = 1_000
 """Distinct paths of such fields that are told apart."""
 
@@ -89,9 +92,9 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
-    def connected(self, revision: int | None, skew: float, now: float) -> None:
-        """A connection that replays from this revision begins; `skew` is what its handshake says."""
-        self.position.connected(skew)
+    def connected(self, revision: int | None, skew: Skew | None, now: float) -> None:
+        """A connection that replays from this revision begins; `skew` is what its handshake says, if any."""
+        self.position.connected(*(skew.seconds, skew.high) if skew else (0.0, None))
         self._connected_at = now
         self._guard.connected(revision)
         # What was settled after the revision was published after it, so a replay has to bring it back.
@@ -144,17 +147,23 @@ class Pipeline:
             ping_id, bet, extras = self._convert(body)
         except ConversionError as error:
             self._bury(message, Kind.ERROR, error.reason)
+            self._count(error.extras)
             return error.ping_id
         if bet is not None:
-            self._settle(message, body, bet, extras)
-        elif ping_id is not None:
-            self.counters.pings += 1
-            self.position.ping(message.at)
-        else:
+            self._settle(message, body, bet)
+        elif ping_id is None:
             self.counters.empty += 1
+        else:
+            self.counters.pings += 1
+            if extras:  # who knows what they hold
+                self.position.not_understood(message.at)
+            else:
+                self.position.ping(message.at)
+        if extras:
+            self._sample(message, extras)
         return ping_id
 
-    def _settle(self, message: Received, body: bytes, bet: Bet, extras: tuple[str, ...]) -> None:
+    def _settle(self, message: Received, body: bytes, bet: Bet) -> None:
         key, version, micros, value = bet
         settled_at = micros / MICROS
         content = fingerprint(value)
@@ -166,7 +175,7 @@ class Pipeline:
             lambda schema: self._rewrite(body, schema),
             replaying=self.position.replaying(message.at),
         )
-        if verdict is not Verdict.NEW and self._guard.knew(key):
+        if verdict in _WITNESSES and self._guard.knew(key):
             self._awaiting = None
         if verdict is Verdict.DUPLICATE:
             self.counters.duplicates += 1
@@ -179,8 +188,6 @@ class Pipeline:
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
             self.counters.published += 1
             self.counters.corrections += verdict is Verdict.CORRECTION
-            if extras:
-                self._sample(message, extras)
         self.position.data(message.at, settled_at)
 
     def _rewrite(self, body: bytes, schema: bytes) -> bytes | None:
@@ -206,20 +213,24 @@ class Pipeline:
             self._guard.bury(content, message.at)
             self._write_dead_letter(message, kind, reason)
             self.counters.dead_lettered += 1
-        self.position.data(message.at, None)
+        self.position.not_understood(message.at)
 
     def _sample(self, message: Received, extras: tuple[str, ...]) -> None:
         """Keep the first few originals with a field that nobody expected, so that somebody finds out."""
-        fresh = []
+        if fresh := self._count(extras):
+            self._write_dead_letter(message, Kind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
+
+    def _count(self, extras: tuple[str, ...]) -> list[str]:
+        """Count fields that the interface does not know, and tell of each once; returns the rare ones."""
+        rare = []
         for path in extras:
             if path in self.extras or len(self.extras) < EXTRA_PATHS:
                 self.extras[path] += 1
                 if self.extras[path] <= SAMPLES:
-                    fresh.append(path)
+                    rare.append(path)
                 if self.extras[path] == 1:
                     self._new_extra(path)
-        if fresh:
-            self._write_dead_letter(message, Kind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
+        return rare
 
     def _write_dead_letter(self, message: Received, kind: Kind, reason: str) -> None:
         self.batch.add(

@@ -14,12 +14,13 @@ from typing import Protocol, TypeVar
 from bridge.avro.codec import Codecs
 from bridge.config import FeedSettings
 from bridge.errors import FeedError
-from bridge.feed.clock import Skew
 from bridge.feed.events import Received
 from bridge.feed.session import Request
-from bridge.instant import Clock
+from bridge.feed.skew import Skew
+from bridge.instant import AnchoredClock, Clock
 from bridge.sink.batch import Batch, Record
 from bridge.sink.guard import Guard
+from bridge.timekeeper import AskTime
 from bridge.topics import Topics
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class Connection(Protocol):
     """An open connection to the feed, as `bridge.feed.client.Connection`."""
 
     skew: Skew | None
+    """What its handshake says of the provider's clock, by our steady one."""
     held: bool
     heard_at: float
 
@@ -96,6 +98,9 @@ class Ownership(Protocol):
     def holds(self, term: int) -> bool:
         """Whether this process has been the owner without a break since that term began."""
 
+    def confirm(self, give_up: GiveUp) -> bool:
+        """Ask the coordinator whether this process still is the owner. May block."""
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -107,8 +112,8 @@ class Ports:
     leadership: Ownership
     writer: Callable[[Callable[[str], None]], Writer]
     """Makes a writer, which tells its troubles to the function that it is given."""
-    dial: Callable[[FeedSettings, Request, Callable[[], None]], Awaitable[Connection]]
-    """Opens a connection; one attempt. Raises FeedError."""
-    ask_time: Callable[[FeedSettings], Awaitable[Skew | None]]
-    """Asks the provider what time it is, without touching the feed. Raises FeedError."""
-    clock: Clock
+    dial: Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
+    """Opens a connection, whose messages are stamped by the clock; one attempt. Raises FeedError."""
+    ask_time: AskTime
+    """Asks the provider what time it is, without touching the feed."""
+    clock: AnchoredClock

@@ -13,7 +13,7 @@ from typing import Any
 
 from bridge.committer import Committer
 from bridge.config import Settings, parse_start
-from bridge.dialling import HOW_TO_GO_ON, Dialler, answer, check_skew
+from bridge.dialling import HOW_TO_GO_ON, Dialler, answer
 from bridge.errors import (
     AuthError,
     ClockError,
@@ -34,6 +34,7 @@ from bridge.ports import Connection, Ports
 from bridge.sink.checkpoint import Checkpoint, Counters, State
 from bridge.status import Status
 from bridge.text import duration, utc
+from bridge.timekeeper import STEP_SECONDS, Timekeeper, check_skew
 
 BURST = 500
 """Messages handled before others on the event loop get their turn."""
@@ -54,6 +55,7 @@ class Reign:
         self._clock = ports.clock
         self._term = ports.leadership.term
         self._status = status
+        self._timekeeper = Timekeeper(settings.feed, ports.clock, ports.ask_time)
         self._owner_id = owner_id
         self._stop = stop
         self._loop = asyncio.get_running_loop()
@@ -87,6 +89,7 @@ class Reign:
                 await self._journal.commit()
             raise
         finally:
+            self._timekeeper.close()
             self._committer.close(abandon=not self._owned())
 
     def seen(self) -> dict[str, Any]:
@@ -102,7 +105,7 @@ class Reign:
             "committed_at": committed.updated_at if committed and self._committer.transactions else None,
             "counters": pipeline.counters.copy(),
             "guard_entries": len(self._guard),
-            "skew": journal.skew,
+            "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
             "gaps": pipeline.gaps,
             "connections": dict(self._dialler.connections),
             "newest": pipeline.position.newest,
@@ -139,8 +142,12 @@ class Reign:
             feed.max_skew_seconds,
             previous.ledger if previous else (),
         )
+        certain = self._certain(previous) if previous else None
         restoring = partial(
-            self._ports.store.guard, self._guarded_from(revision), self._gone, self._committer.troubled
+            self._ports.store.guard,
+            self._guarded_from(revision if certain is None else certain),
+            self._gone,
+            self._committer.troubled,
         )
         self._guard = await self._committer.run(restoring, "reading back what is published already")
         self._pipeline = Pipeline(
@@ -160,6 +167,7 @@ class Reign:
             self._pipeline,
             self._limiter,
             self._status,
+            self._timekeeper,
             self._owner_id,
             previous,
         )
@@ -170,9 +178,12 @@ class Reign:
             self._limiter,
             self._pipeline,
             self._journal,
+            self._timekeeper,
             first=previous is None and feed.start == "0",
+            certain=certain,
             pause=self._sleep,
             goes_on=self._goes_on,
+            still_owner=self._still_owner,
             woken=self._wake.set,
         )
         self._is_open = True
@@ -186,12 +197,11 @@ class Reign:
 
     async def _compare_clocks(self) -> None:
         """Raises ClockError when the provider can be asked for the time and ours is too far from it."""
+        self._clock.anchor()  # where nobody can be asked, the machine is believed
         try:
-            skew = await answer(self._ports.ask_time(self._settings.feed), self._goes_on)
+            await answer(self._timekeeper.compare(), self._goes_on)
         except FeedError as error:
             get().warning("the provider cannot be asked for the time", reason=str(error))
-        else:
-            check_skew(self._settings.feed, skew.seconds if skew else 0.0)
 
     def _beginning(self, now: Instant) -> int:
         """The position of a first start, Unix seconds."""
@@ -203,7 +213,24 @@ class Reign:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {feed.start} is in the future")
         return start
 
-    def _guarded_from(self, revision: int) -> float:
+    def _certain(self, previous: Checkpoint) -> int | None:
+        """Where to go back to if the position turns out to lie in the future; None where that is not known.
+
+        Everything published before the newest settlementTime had come. Where nothing was published, nothing
+        is certain but the edge of the feed's memory. A settlementTime that lies in the future as well speaks
+        against our clock, unless the provider has confirmed that.
+        """
+        now, skew = self._clock().wall, self._settings.feed.max_skew_seconds
+        newest, edge = previous.newest, self._limiter.edge(now)
+        if previous.revision <= now + skew:
+            return None
+        if newest is None:
+            return edge
+        if newest > now + skew and self._timekeeper.skew is None:
+            return None
+        return max(edge, int(self._guarded_from(min(newest, now))))
+
+    def _guarded_from(self, revision: float) -> float:
         feed = self._settings.feed
         return revision - feed.overlap_seconds - feed.disorder_seconds - feed.max_skew_seconds
 
@@ -261,8 +288,14 @@ class Reign:
         return max(0.0, min(moments) - now)
 
     def _tell_state(self) -> None:
-        position, now = self._pipeline.position, self._clock()
+        position = self._pipeline.position
+        moved = self._timekeeper.watch(doubted=position.doubts_clocks)
+        if moved is not None and (skew := self._timekeeper.skew) is not None:
+            position.compared(skew.seconds, skew.high)
+            if abs(moved) > STEP_SECONDS:
+                position.stalled()  # what is read next may have been sent while the machine stood still
         check_skew(self._settings.feed, position.skew)
+        now = self._clock()
         self._journal.progress.observe(now.steady, self._pipeline.counters.received, position.newest)
         self._evict(now)
         if self._committer.tell_if_waiting():
@@ -306,6 +339,10 @@ class Reign:
 
     def _owned(self) -> bool:
         return self._ports.leadership.holds(self._term)
+
+    async def _still_owner(self) -> bool:
+        confirm = partial(self._ports.leadership.confirm, self._gone)
+        return await self._committer.run(confirm, "asking whether the feed is still ours")
 
     def _gone(self) -> bool:
         return self._stop.is_set() or not self._owned()

@@ -15,8 +15,10 @@ from bridge.avro.encoder import compiled
 from bridge.config import Settings, env_name
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import SettingsError
-from bridge.feed.clock import Skew, ask
+from bridge.feed.clock import ask
+from bridge.feed.skew import Skew
 from bridge.health import COMMIT_SECONDS
+from bridge.instant import AnchoredClock
 from bridge.outlook import look_ahead
 from bridge.readers import read_checkpoint
 from bridge.sink.checkpoint import Checkpoint, State
@@ -115,7 +117,8 @@ def _kafka_property(settings: Settings, name: str) -> object:
 
 def provider_answers(settings: Settings) -> Finding:
     """Whether the provider answers outside its feed, and how far its clock is from ours."""
-    return judged_clock(settings, asyncio.run(ask(settings.feed)))
+    skew = asyncio.run(ask(settings.feed))
+    return judged_clock(settings, skew and skew.by(AnchoredClock().offset))
 
 
 def judged_clock(settings: Settings, skew: Skew | None) -> Finding:

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Collection
+from importlib import import_module
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import (
-    InvalidHandshake,
-    InvalidProxy,
-    InvalidStatus,
-    WebSocketException,
-)
+from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus, WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
+from websockets.proxy import get_proxy, parse_proxy
+from websockets.uri import parse_uri
 
 from bridge import tls
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
-from bridge.feed.clock import Skew, from_date
 from bridge.feed.events import Received
 from bridge.feed.frames import Assembler, Reader
 from bridge.feed.session import Request
+from bridge.feed.skew import Skew, from_dates
+from bridge.instant import Clock
 
 HANG_UP_SECONDS = 1.5
 UNREAD_BYTES = 1024 * 1024
@@ -42,7 +40,8 @@ QUEUE_BYTES = 4 * 1024 * 1024
 class Connection(ClientConnection):
     """An open connection whose messages are taken in bursts, by `take`.
 
-    `wake` is called when there is something to take, or when the connection is over.
+    `wake` is called when there is something to take, or when the connection is over; `clock` stamps what
+    is read.
     """
 
     def __init__(
@@ -50,6 +49,7 @@ class Connection(ClientConnection):
         *args: Any,
         assembler: Assembler,
         stall_after: float,
+        clock: Clock,
         wake: Callable[[], None],
         without_secret: Callable[[str], str],
         refusal_codes: Collection[int],
@@ -65,15 +65,16 @@ class Connection(ClientConnection):
         self._without_secret = without_secret
         self._refusal_codes = refusal_codes
         self.skew: Skew | None = None
-        """What the handshake says of the provider's clock."""
+        """What the handshake says of the provider's clock, by our steady one."""
         self._queue: deque[Received] = deque()
         self._queued_bytes = 0
         self.held = False
         """Whether the socket is not read because too much waits."""
         self._stall_after = stall_after
         self._stalled = False
-        self._read_at_wall = time.time()
-        self._read_at = self.heard_at = time.monotonic()
+        self._clock = clock
+        self._read_at = clock()
+        self.heard_at = self._read_at.steady
         """When something last came, monotonic: a message, a part of one, or a ping of the protocol."""
 
     @property
@@ -83,8 +84,8 @@ class Connection(ClientConnection):
 
     def data_received(self, data: bytes) -> None:
         """Called by the event loop with what was read from the socket."""
-        self.heard_at = time.monotonic()
-        self._note_reading(self.heard_at)
+        self._note_reading()
+        self.heard_at = self._read_at.steady
         for piece in self._reader.feed(data):
             if isinstance(piece, bytearray):
                 super().data_received(bytes(piece))
@@ -108,7 +109,7 @@ class Connection(ClientConnection):
             return
         body = self._assembler.add(data, fin)
         if body is not None:
-            self._queue.append(Received(body, self._read_at_wall, self._stalled))
+            self._queue.append(Received(body, self._read_at.wall, self._stalled))
             self._stalled = False
             self._queued_bytes += len(body)
 
@@ -120,14 +121,13 @@ class Connection(ClientConnection):
     def breathe(self) -> None:
         """To be called at least every second: while it is, and nothing holds it up, the socket is read."""
         if not self.held:
-            self._note_reading(time.monotonic())
+            self._note_reading()
 
-    def _note_reading(self, now: float) -> None:
-        # The monotonic clock stands still while the machine is suspended, the wall clock may be set.
-        wall = time.time()
-        if max(now - self._read_at, wall - self._read_at_wall) > self._stall_after:
+    def _note_reading(self) -> None:
+        now = self._clock()
+        if now.steady - self._read_at.steady > self._stall_after:
             self._stalled = True
-        self._read_at, self._read_at_wall = now, wall
+        self._read_at = now
 
     def take(self, most: int) -> list[Received]:
         """Up to `most` messages, in order."""
@@ -183,12 +183,16 @@ class Connection(ClientConnection):
             self.transport.resume_reading()
 
 
-async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None]) -> Connection:
+async def dial(
+    settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
+) -> Connection:
     """Open a connection; one attempt, whatever comes of it.
 
     Raises FeedRefused when the provider answers with anything but an acceptance, FeedLost when it does
-    not answer, SettingsError when the proxy or the certificate authority cannot be used.
+    not answer, or with what is no answer, SettingsError when the proxy or the certificate authority cannot
+    be used.
     """
+    proxy = _proxy(settings, request.url)
 
     def create(*args: Any, **kwargs: Any) -> Connection:
         assembler = Assembler(settings.max_message_bytes)
@@ -197,6 +201,7 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
             *args,
             assembler=assembler,
             stall_after=stall_after,
+            clock=clock,
             wake=wake,
             without_secret=request.without_secret,
             refusal_codes=settings.refusal_close_codes,
@@ -204,7 +209,7 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
         )
 
     options: dict[str, Any] = {"create_connection": create}
-    asked_at = time.time()
+    asked_at = clock().steady
     if request.url.startswith("wss:"):
         options["ssl"] = tls.context("feed", settings.ca_file)
     try:
@@ -212,7 +217,7 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
             request.url,
             additional_headers=request.headers,
             compression="deflate" if settings.compression == "deflate" else None,
-            proxy={"env": True, "none": None}.get(settings.proxy, settings.proxy),
+            proxy=proxy,
             open_timeout=settings.connect_timeout_seconds,
             ping_interval=None,
             close_timeout=HANG_UP_SECONDS,
@@ -230,17 +235,29 @@ async def dial(settings: FeedSettings, request: Request, wake: Callable[[], None
     except (OSError, EOFError) as error:  # a time-out, and whatever TLS finds wrong, among them
         detail = request.without_secret(str(error)) or type(error).__name__
         raise FeedLost(f"no connection: {detail}") from None
+    except Exception as error:  # noqa: BLE001  # whatever an answer holds, it ends this attempt and no more
+        detail = request.without_secret(f"{type(error).__name__}: {error}")
+        raise FeedLost(f"no connection: {detail}") from None
+    assert isinstance(connection, Connection)
+    dates = connection.response.headers.get_all("Date") if connection.response else []
+    connection.skew = from_dates(dates, asked_at, clock().steady)
+    return connection
+
+
+def _proxy(settings: FeedSettings, url: str) -> str | None:
+    """The address of the proxy to use. Raises SettingsError."""
+    if settings.proxy == "none":
+        return None
+    try:
+        proxy = get_proxy(parse_uri(url)) if settings.proxy == "env" else settings.proxy
+        if proxy is not None and parse_proxy(proxy).scheme.startswith("socks"):
+            import_module("python_socks")
     except (InvalidProxy, ImportError, ValueError):  # not shown: a proxy's address may hold a password
         raise SettingsError(
             "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
             'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package python-socks.'
         ) from None
-    except WebSocketException as error:
-        raise FeedLost(f"no connection: {request.without_secret(str(error))}") from None
-    assert isinstance(connection, Connection)
-    date = connection.response.headers.get("Date") if connection.response else None
-    connection.skew = from_date(date, asked_at, time.time()) if date else None
-    return connection
+    return proxy
 
 
 class _Once(connect):

@@ -1,15 +1,8 @@
-"""How far the provider's clock is from ours, as the `Date` of an answer tells.
-
-The revision is in the provider's time, receipt in ours. `Date` has whole seconds and is written
-somewhere between question and answer, so what is learnt is an interval, not a number.
-"""
+"""Asks the provider what time it is, without touching its feed."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC
-from email.utils import parsedate_to_datetime
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -17,45 +10,17 @@ import httpx2
 from bridge import instant, tls
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, SettingsError
+from bridge.feed.skew import Skew, from_dates
 
-DATE_STEP_SECONDS = 1.0
-"""`Date` is cut to it."""
 _SCHEMES = {"ws": "http", "wss": "https"}
-
-
-class Skew(NamedTuple):
-    """Bounds of the provider's clock less ours, in seconds."""
-
-    low: float
-    high: float
-
-    @property
-    def seconds(self) -> float:
-        """The least skew that explains what was seen: 0 when none is needed."""
-        return max(self.low, min(0.0, self.high))
-
-
-def from_date(header: str, asked: float, received: float) -> Skew | None:
-    """What an answer's `Date` says; `asked` and `received` are Unix seconds of our clock around it.
-
-    None for what is no date, and when our clock was set back meanwhile.
-    """
-    if received < asked:
-        return None
-    try:
-        date = parsedate_to_datetime(header)
-        # A date that names no zone is in UTC, as HTTP has it.
-        written = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return Skew(written - received, written + DATE_STEP_SECONDS - asked)
 
 
 async def ask(settings: FeedSettings) -> Skew | None:
     """Ask the provider for the time, at the root of its base address and without the credential.
 
-    No connection to the feed is attempted, so this counts against none of its limits (interface,
-    "Limits"). Any status is an answer. None when it has no `Date`, or one that a cache has kept.
+    Returns its clock less our steady one. No connection to the feed is attempted, so this counts against
+    none of its limits (interface, "Limits"). Any status is an answer. None when it has no `Date`, or one
+    that a cache has kept.
 
     Raises FeedLost when the provider does not answer, SettingsError when the proxy or the certificate
     authority cannot be used.
@@ -63,16 +28,16 @@ async def ask(settings: FeedSettings) -> Skew | None:
     headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
     try:
         async with asyncio.timeout(settings.connect_timeout_seconds), _client(settings) as client:
-            asked = instant.now().wall
+            asked = instant.now().steady
             async with client.stream("GET", _root(settings), headers=headers) as answer:
-                received = instant.now().wall
+                received = instant.now().steady
     except TimeoutError:
         raise FeedLost(f"the provider did not answer in {settings.connect_timeout_seconds:g} s") from None
     except httpx2.HTTPError as error:
         raise FeedLost(f"the provider cannot be reached: {error or type(error).__name__}") from None
     if "age" in answer.headers:
         return None
-    return from_date(answer.headers.get("date", ""), asked, received)
+    return from_dates(answer.headers.get_list("date"), asked, received)
 
 
 def _root(settings: FeedSettings) -> str:

@@ -20,10 +20,15 @@ because then the feed is behind after all. Pings alone count as caught up after 
 only if the last data before them were near now, otherwise after an hour: a provider may pause, and ping,
 in the middle of a replay.
 
-settlementTime is in the provider's time, receipt in ours. By as much as the two clocks are known to
-differ, a time may lie ahead of now, and the revision stays further behind.
+What is not understood moves nothing: it may have been sent at any time. Pings after it do not either, until
+data near now, or pings alone for `quiet` seconds, have shown that the feed has not fallen behind.
 
-The revision never goes back and never passes now. All times are Unix seconds.
+settlementTime is in the provider's time, receipt in ours. By as much as the two clocks are known to
+differ, a time may lie ahead of now, and the revision stays further behind. Where a handshake does not tell,
+the data do; where it does, data from further ahead are a question (`doubts_clocks`), not an answer.
+
+The revision never goes back and never passes now; one that turns out to lie in the future is taken back
+(`reset`), and a gap declared. All times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -60,12 +65,20 @@ class Position:
         """How many data in a row were near now, and were not."""
         self._leads: list[float] = []
         """By how much the last data were settled in the future, as long as all of them were."""
+        self._ahead = 0.0
+        """How far in the future a settlementTime may lie: so far the provider's clock may be ahead."""
+        self._learns = True
+        """Whether the data tell how far it is, because no handshake did."""
+        self._obscured = False
+        """Whether something came that is not understood, and nothing since shows where the feed is."""
         self._was_live = False
         """Whether it was live on this connection, and no data that were not near have come since."""
         self._pings_since: float | None = None
         self._live_since: float | None = None
         self.skew = 0.0
         """How far the provider's clock is from ours at least, seconds, as far as is known."""
+        self.doubts_clocks = False
+        """Whether data in a row were settled later than the provider's clock can be by its own word."""
         self._promised_at = 0.0
         self.newest: float | None = None
         """The newest plausible settlementTime of this connection."""
@@ -95,13 +108,23 @@ class Position:
         """Whether it is live, but has had nothing to promise for long: the feed may have fallen behind."""
         return self.live and now - self._promised_at > self._settings.quiet
 
-    def connected(self, skew: float = 0.0) -> None:
-        """A new connection: what comes may be old. `skew` is what its handshake says of the clocks."""
+    def connected(self, skew: float = 0.0, ahead: float | None = None) -> None:
+        """A new connection: what comes may be old. The arguments are those of `compared`."""
         self.stalled()
-        self.skew = abs(skew)
-        self._leads.clear()
-        self._was_live = False
+        self.compared(skew, ahead)
+        self._was_live = self._obscured = False
         self.newest = self.last_data = None
+
+    def compared(self, skew: float, ahead: float | None) -> None:
+        """What the provider says of its clock: how far it is from ours at least, seconds.
+
+        And how far it may be ahead at most; None where it does not say, and the data are to tell.
+        """
+        self.skew = abs(skew)
+        self._ahead = max(0.0, skew if ahead is None else ahead)
+        self._learns = ahead is None
+        self._leads.clear()
+        self.doubts_clocks = False
 
     def stalled(self) -> None:
         """The socket was not read for more than half the overlap before what comes next."""
@@ -113,19 +136,29 @@ class Position:
         """Go on from a later revision: what lies before it is a gap, and declared as one."""
         self._revision = max(self._revision, float(revision))
 
-    def data(self, at: float, settled_at: float | None) -> None:
-        """A settled bet was received; `settled_at` is its settlementTime, None where it has none."""
+    def reset(self, revision: int) -> None:
+        """Go back to an earlier revision: the one so far lies in the future, and is declared as a gap."""
+        self._revision = float(revision)
+
+    def data(self, at: float, settled_at: float) -> None:
+        """A settled bet was received; `settled_at` is its settlementTime."""
         self.last_data = at
         self._pings_since = None
-        if settled_at is not None:
-            self._locate(at, settled_at)
+        self._locate(at, settled_at)
         self._advance(at)
+
+    def not_understood(self, at: float) -> None:
+        """Something was received that is no bet, and no ping that is nothing else."""
+        self.last_data = at
+        self._pings_since = None
+        self._obscured = True
 
     def _locate(self, at: float, settled_at: float) -> None:
         """Learn from a settlementTime how far behind now the feed is."""
         self._compare_clocks(settled_at - at)
-        if -self.skew <= at - settled_at <= self._settings.disorder:
+        if -self._ahead <= at - settled_at <= self._settings.disorder:
             self._far = 0
+            self._obscured = False
             self._near += 1
             if self._near >= NEAR:
                 self._go_live(at)
@@ -135,18 +168,21 @@ class Position:
             self._far += 1
             if self.live and self._far >= WINDOW:
                 self.stalled()
-        if self._revision < settled_at <= at + self.skew:
+        if self._revision < settled_at <= at + self._ahead:
             self._window.add(settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
 
     def _compare_clocks(self, ahead: float) -> None:
         """Where all data come from the future, the provider's clock is ahead; by what half of them are."""
-        if ahead <= self.skew:
+        if ahead <= self._ahead:
             self._leads.clear()
             return
         self._leads.append(ahead)
         if len(self._leads) == WINDOW:
-            self.skew = median(self._leads)
+            if self._learns:
+                self.skew = self._ahead = median(self._leads)
+            else:
+                self.doubts_clocks = True
             self._leads.clear()
 
     def ping(self, at: float) -> None:
@@ -156,6 +192,7 @@ class Position:
         quiet = self._settings.quiet if self._was_live else BLIND_QUIET_SECONDS
         if at - self._pings_since >= quiet:
             self._near, self._far = NEAR, 0
+            self._obscured = False
             self._go_live(at)
         self._advance(at)
 
@@ -167,7 +204,7 @@ class Position:
     def _advance(self, at: float) -> None:
         overlap = self._settings.overlap + self.skew
         if self.live:
-            if self._near < NEAR:
+            if self._near < NEAR or self._obscured:
                 return
             self._promised_at = at
             promise = at - self._settings.disorder - overlap

@@ -88,9 +88,13 @@ class Checkpoint:
     """How far a replay has come, while there is one."""
 
     def follows(self, other: Checkpoint) -> bool:
-        """Whether this one may be written after `other`: neither the position nor a count goes back."""
+        """Whether this one may be written after `other`: neither the position nor a count goes back.
+
+        Except a position that lay in the future, so that it was never true.
+        """
         pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
-        return self.revision >= other.revision and all(before <= after for before, after in pairs)
+        goes_on = self.revision >= other.revision or other.revision > self.updated_at
+        return goes_on and all(before <= after for before, after in pairs)
 
     def to_avro(self) -> dict[str, Any]:
         """The datum of the Avro record `FeedCheckpoint`."""

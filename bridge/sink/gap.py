@@ -17,6 +17,8 @@ class Cause(Enum):
     """The position fell out of the feed's memory."""
     UNWITNESSED = "Unwitnessed"
     """A replay brought back nothing of what is known to have been published."""
+    POSITION_IN_FUTURE = "PositionInFuture"
+    """The position was committed by a clock that was wrong."""
     UNKNOWN = "Unknown"
     """A symbol that is newer than this reader. Never written."""
 

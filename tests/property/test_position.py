@@ -29,6 +29,7 @@ class Published:
 
     at: float
     settled: float | None
+    """None for what is not understood."""
 
 
 @st.composite
@@ -71,7 +72,11 @@ class Reader:
         if message is None:
             self.position.ping(at)
         else:
-            self.position.data(at, self.messages[message].settled)
+            settled = self.messages[message].settled
+            if settled is None:
+                self.position.not_understood(at)
+            else:
+                self.position.data(at, settled)
             self.received = max(self.received, message + 1)
         assert before <= self.position.revision <= at
         if self.received < len(self.messages):

@@ -21,6 +21,7 @@ CLOCKS = {
     "datetime.now",
     "datetime.utcnow",
     "bridge.instant.now",
+    "time.clock_gettime",
 }
 DRIVERS = {
     "bridge.app": "start-up waits for Kafka and the registry",
@@ -35,7 +36,6 @@ DRIVERS = {
     "bridge.doctor.cluster": "waits for a coordinator",
     "bridge.doctor.feed": "judges how old things are",
     "bridge.feed.clock": "compares it with the provider's",
-    "bridge.feed.client": "stamps what it reads from the socket",
     "bridge.readers": "gives up waiting for a broker",
     "bridge.instant": "reads it for all others",
     "bridge.simulator.server": "drives the simulated provider",

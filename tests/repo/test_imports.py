@@ -26,6 +26,7 @@ CORES = [
     "feed.events",
     "feed.frames",
     "feed.session",
+    "feed.skew",
     "feed.limits",
     "feed.position",
     "feed.progress",

@@ -11,10 +11,11 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.dialling import gap_text
-from bridge.errors import ClockError, FeedLost, FeedRefused, GapError, SettingsError
-from bridge.feed.clock import Skew
+from bridge.errors import ClockError, FeedLost, FeedRefused, GapError, NotOwner, SettingsError
 from bridge.feed.limits import DECIDED_SECONDS
 from bridge.feed.session import Request
+from bridge.feed.skew import Skew
+from bridge.instant import Clock
 from bridge.ports import Connection
 from bridge.sink.checkpoint import State
 from bridge.sink.gap import Cause, Gap
@@ -31,7 +32,9 @@ class Provider:
         self.cancelled = False
         self.on_dial: Callable[[], None] = lambda: None
 
-    async def dial(self, _settings: FeedSettings, asked: Request, _wake: Callable[[], None]) -> Connection:
+    async def dial(
+        self, _settings: FeedSettings, asked: Request, _wake: Callable[[], None], _clock: Clock
+    ) -> Connection:
         self.asked.append(int(parse_qs(urlsplit(asked.url).query)["revision"][0]))
         self.on_dial()
         try:
@@ -47,7 +50,7 @@ class Provider:
     [
         (EPOCH - HOUR, EPOCH - HOUR),
         (EPOCH - 14.0, EPOCH - 15),  # our clock may be ahead by so much
-        (EPOCH + 59.0, EPOCH - 15),
+        (EPOCH + 15.0, EPOCH - 15),
     ],
 )
 def test_what_is_asked_for_is_the_position_unless_that_may_lie_ahead(revision: float, asked: float) -> None:
@@ -62,16 +65,17 @@ def test_what_is_asked_for_is_the_position_unless_that_may_lie_ahead(revision: f
 
 
 def test_a_first_dial_asks_for_zero() -> None:
-    """Again and again until one was accepted; the committed position is that of the first start."""
+    """Once: the checkpoint of that attempt promises its position, so the next ones ask from there on."""
     provider = Provider()
 
     async def story(desk: Desk) -> None:
         for _ in range(3):
             await desk.dialler.connect()
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - 100}
+        assert [attempt.initial for attempt in desk.limiter.ledger] == [True, False, False]
 
     at_desk(story, dial=provider.dial, first=True)
-    assert provider.asked == [0, 0, 0]
+    assert provider.asked == [0, EPOCH - 100, EPOCH - 100]
 
 
 def test_an_attempt_is_committed_before_it_is_made() -> None:
@@ -91,15 +95,12 @@ def test_an_attempt_is_committed_before_it_is_made() -> None:
     at_desk(story, dial=provider.dial)
 
 
-@pytest.mark.parametrize("late", ["kafka", "clock"])
-def test_a_decision_that_has_grown_old_is_taken_back(late: str) -> None:
-    """Kafka took long for the checkpoint, or a clock was set meanwhile: no attempt was made or counted."""
+def test_a_decision_that_has_grown_old_is_taken_back() -> None:
+    """Kafka took long for the checkpoint: no attempt was made or counted."""
     provider = Provider()
 
     async def story(desk: Desk) -> None:
-        desk.kafka.away(DECIDED_SECONDS + 1 if late == "kafka" else 1)
-        if late == "clock":
-            asyncio.get_running_loop().call_later(0.5, lambda: setattr(desk, "set_by", 100.0))
+        desk.kafka.away(DECIDED_SECONDS + 1)
         assert await desk.dialler.connect() is None
         assert provider.asked == []
         assert desk.limiter.ledger == ()
@@ -119,6 +120,43 @@ def test_a_credential_that_cannot_be_read_costs_no_attempt(tmp_path: Path) -> No
         assert desk.kafka.transactions == 0
 
     at_desk(story, auth="bearer", auth_value_file=tmp_path / "none")
+
+
+class Opened:
+    """A connection that was let in."""
+
+    skew = Skew(-EPOCH, 1 - EPOCH).by(-2 * EPOCH)
+    held = over = False
+    heard_at = 0.0
+    waiting = 0
+
+    def __init__(self) -> None:
+        self.hung_up = False
+
+    async def hang_up(self) -> None:
+        self.hung_up = True
+
+
+@pytest.mark.parametrize("trouble", ["lost", "late"])
+def test_whoever_stood_still_while_dialling_does_not_use_the_connection(trouble: str) -> None:
+    """He may have lost the feed, and not have heard of it yet; and what he had decided is too old."""
+    connection = Opened()
+
+    async def dial(_settings: FeedSettings, _asked: Request, _wake: object, _clock: Clock) -> Connection:
+        await asyncio.sleep(21 if trouble == "late" else 1)
+        return connection  # type: ignore[return-value]  # as much of it as is used
+
+    async def story(desk: Desk) -> None:
+        desk.still_owner = trouble == "late"
+        if trouble == "late":
+            assert await desk.dialler.connect() is None
+        else:
+            with pytest.raises(NotOwner):
+                await desk.dialler.connect()
+        assert connection.hung_up
+        assert desk.limiter.ledger[-1].answered_at is not None
+
+    at_desk(story, dial=dial)
 
 
 def test_a_stop_ends_the_dial_that_is_under_way() -> None:
@@ -185,15 +223,50 @@ def test_how_attempts_end_is_counted() -> None:
     at_desk(story, dial=dial)
 
 
-def test_a_position_in_the_future_stops_the_bridge() -> None:
-    """A clock was wrong, now or then, and only a person can tell which."""
+def test_a_position_in_the_future_is_a_gap_from_what_is_certain() -> None:
+    """Declared once, with the attempt, which asks from there on: what the provider still has is not lost."""
+    provider = Provider()
 
     async def story(desk: Desk) -> None:
-        with pytest.raises(ClockError, match="in the future"):
+        for _ in range(2):
             await desk.dialler.connect()
-        assert desk.limiter.ledger == ()
+        gap = Gap("f", EPOCH - HOUR, EPOCH + 16, Cause.POSITION_IN_FUTURE, EPOCH)
+        assert desk.kafka.gaps == [gap]
+        assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - HOUR}
 
-    at_desk(story, revision=EPOCH + 61)
+    at_desk(story, revision=EPOCH + 16, certain=int(EPOCH - HOUR), dial=provider.dial)
+    assert provider.asked == [EPOCH - HOUR] * 2
+
+
+def test_with_stop_a_position_in_the_future_stops_the_bridge() -> None:
+    """With the gap, and a position that is true."""
+
+    async def story(desk: Desk) -> None:
+        with pytest.raises(GapError, match="PositionInFuture"):
+            await desk.dialler.connect()
+        last = desk.kafka.checkpoints[-1]
+        assert (last.state, last.revision) == (State.STOPPED_ON_GAP, EPOCH - HOUR)
+        assert len(desk.kafka.gaps) == 1
+
+    at_desk(story, revision=EPOCH + 16, certain=int(EPOCH - HOUR), on_gap="stop")
+
+
+@pytest.mark.parametrize(
+    ("asked_time", "certain", "words"),
+    [(Skew(100, 101), int(EPOCH - HOUR), "100 s ahead of ours"), (None, None, "start the bridge again")],
+)
+def test_a_position_that_only_our_clock_finds_in_the_future_is_no_gap(
+    asked_time: Skew | None, certain: int | None, words: str
+) -> None:
+    """The provider's is asked first; and without a guard that reaches back nothing is asked for again."""
+
+    async def story(desk: Desk) -> None:
+        desk.asked_time = asked_time
+        with pytest.raises(ClockError, match=words):
+            await desk.dialler.connect()
+        assert (desk.limiter.ledger, desk.kafka.gaps) == ((), [])
+
+    at_desk(story, revision=EPOCH + 61, certain=certain)
 
 
 OLD = EPOCH - 4 * DAY

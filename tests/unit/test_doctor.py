@@ -17,8 +17,8 @@ from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettin
 from bridge.doctor import CHECKS, Check, cluster, examine, feed
 from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_lines
 from bridge.errors import SettingsError, TopologyError
-from bridge.feed.clock import Skew
 from bridge.feed.limits import Attempt
+from bridge.feed.skew import Skew
 from bridge.sink.checkpoint import Checkpoint, Counters, State
 from bridge.topics import Action, Change, declare
 

@@ -8,6 +8,7 @@ import pytest
 
 from bridge.committer import REST_SECONDS
 from bridge.feed.events import Received
+from bridge.feed.skew import Skew
 from bridge.sink.checkpoint import State
 from tests.virtual.desk import Desk, at_desk
 from tests.virtual.world import EPOCH, settled
@@ -26,7 +27,7 @@ def test_a_checkpoint_says_how_things_are() -> None:
     async def story(desk: Desk) -> None:
         desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
         desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-        desk.journal.skew = 2.5
+        desk.timekeeper.skew = Skew(2.5, 3.5)
         receive(desk, 3)
         await desk.journal.commit()
         [checkpoint] = desk.kafka.checkpoints

@@ -50,7 +50,7 @@ class Line:
             newest,
             self.extras.append,
         )
-        self.pipeline.connected(int(NOW) - 3600, skew=0.0, now=NOW)
+        self.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
         """Take a message; every one keeps the counters in balance."""
@@ -224,14 +224,49 @@ def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
     samples = line.letters()
     assert [value for value, _ in samples] == [
         *(bet(bet_id=str(number), novelty=1) for number in range(SAMPLES)),
-        bet(bet_id="more", novelty=1, another={"deep": 1}),
+        *[bet(bet_id="more", novelty=1, another={"deep": 1})] * 2,
     ]
     assert {headers["kind"] for _, headers in samples} == {"sample"}
     assert samples[0][1]["reason"] == "unknown fields: data.novelty"
     assert samples[-1][1]["reason"] == "unknown fields: data.another"
     assert line.extras == ["data.novelty", "data.another"]
-    assert line.pipeline.extras == {"data.novelty": SAMPLES + 3, "data.another": 1}
+    assert line.pipeline.extras == {"data.novelty": SAMPLES + 4, "data.another": 2}
     assert line.counters == Counters(received=7, published=6, duplicates=1)
+
+
+UNKNOWN_ENVELOPE = b'{"bet":{"betId":"b"},"pingId":null}'
+
+
+def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead_letter() -> None:
+    """Each original is kept, and the unknown fields are counted and told like those of a bet."""
+    line = Line()
+    bodies = [b'{"bet":{"betId":"%d"},"pingId":null}' % number for number in range(SAMPLES + 2)]
+    for body in bodies:
+        assert line.handle(body) is None
+    assert [value for value, _ in line.letters()] == bodies
+    assert {headers["kind"] for _, headers in line.letters()} == {"error"}
+    assert line.letters()[0][1]["reason"] == "neither pingId nor data, but: bet"
+    assert (line.extras, line.pipeline.extras) == (["bet"], {"bet": SAMPLES + 2})
+    assert line.counters == Counters(received=SAMPLES + 2, dead_lettered=SAMPLES + 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "counters"),
+    [
+        (b'{"pingId":"7","novelty":{"deep":1}}', Counters(received=2, pings=2)),
+        (b'{"novelty":null}', Counters(received=2, empty=2)),
+        (bet(novelty=1), Counters(received=2, published=1, duplicates=1)),
+    ],
+    ids=["ping", "empty", "duplicate"],
+)
+def test_unknown_fields_are_counted_and_sampled_wherever_they_come(body: bytes, counters: Counters) -> None:
+    """Beside a ping, with nothing else in the message, and in what is published already."""
+    line = Line()
+    line.handle(body)
+    line.handle(body)
+    assert [(value, headers["kind"]) for value, headers in line.letters()] == [(body, "sample")] * 2
+    assert list(line.pipeline.extras.values()) == [2]
+    assert line.counters == counters
 
 
 def test_fields_without_number_do_not_fill_the_memory() -> None:
@@ -252,19 +287,45 @@ def live() -> Line:
     return line
 
 
-def test_every_kind_of_message_moves_the_position() -> None:
+def test_whatever_is_understood_moves_the_position() -> None:
     """Once the feed is live, so that a checkpoint moves while messages are dropped."""
-    for body in (bet(), bet(1, payout=2.0), BROKEN, PING, Oversized(5000, "ab" * 32, b"")):
+    for body in (bet(), bet(1, payout=2.0), PING):
         line = live()
         line.handle(body, at=NOW + 30)
         assert line.pipeline.position.revision == int(NOW + 30) - 90
 
 
-def test_an_empty_message_says_nothing_of_the_position() -> None:
-    """It may come from anything in between."""
+NOT_UNDERSTOOD: dict[str, bytes | Oversized] = {
+    "broken": BROKEN,
+    "too large": Oversized(5000, "ab" * 32, b""),
+    "unknown envelope": UNKNOWN_ENVELOPE,
+    "ping with an unknown field": b'{"pingId":"7","bet":{}}',
+    "empty": b"{}",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_UNDERSTOOD)
+def test_what_is_not_understood_never_moves_the_position(kind: str) -> None:
+    """It may come from anywhere in the feed."""
     line = live()
-    line.handle(b"{}", at=NOW + 500)
+    line.handle(NOT_UNDERSTOOD[kind], at=NOW + 30)
     assert line.pipeline.position.revision == int(NOW) - 90
+
+
+@pytest.mark.parametrize("kind", sorted(NOT_UNDERSTOOD.keys() - {"empty"}))
+def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
+    """The feed may have fallen behind meanwhile; a bet that is near now, or quiet, shows that it has not."""
+    line, body = live(), NOT_UNDERSTOOD[kind]
+    line.handle(body, at=NOW + 1)
+    line.handle(PING, at=NOW + 2)
+    assert line.pipeline.position.revision == int(NOW) - 90
+    line.handle(bet(9), at=NOW + 3)
+    line.handle(PING, at=NOW + 30)
+    assert line.pipeline.position.revision == int(NOW + 30) - 90
+    line.handle(body, at=NOW + 40)
+    for seconds in range(45, 166, 5):
+        line.handle(PING, at=NOW + seconds)
+    assert line.pipeline.position.revision == int(NOW + 165) - 90
 
 
 def test_a_stall_is_told_to_the_position_before_the_message() -> None:
@@ -283,7 +344,7 @@ def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
     for body in swing:
         line.handle(body)
     assert line.counters.published == 3
-    line.pipeline.connected(int(NOW) - 3600, skew=0.0, now=NOW)
+    line.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
     for body in swing:
         line.handle(body)
     assert line.counters == Counters(received=6, published=3, corrections=2, duplicates=3)

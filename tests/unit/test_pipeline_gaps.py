@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
@@ -34,7 +36,7 @@ def pipeline(newest: float | None, *, bets: Codec = BETS, guard: Guard | None = 
         newest,
         lambda path: None,
     )
-    made.connected(POSITION, skew=0.0, now=NOW + 0.5)
+    made.connected(POSITION, skew=None, now=NOW + 0.5)
     return made
 
 
@@ -86,10 +88,9 @@ def test_pings_alone_show_it_too() -> None:
 
 
 def test_one_thing_that_is_known_is_enough() -> None:
-    """A duplicate, also with another content, a bet that has a later version by now, or a dead letter."""
+    """A duplicate, a bet that has a later version by now, or a dead letter."""
     for known, again in (
         (bet(1), bet(1)),
-        (bet(1), bet(1, payout=2.0)),
         (bet(2), bet(1)),
         (BROKEN, BROKEN),
     ):
@@ -99,6 +100,16 @@ def test_one_thing_that_is_known_is_enough() -> None:
         made = pipeline(newest=POSITION + 600, guard=guard)
         handle(made, again, *fresh(5))
         assert gaps(made) == []
+
+
+@pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
+def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
+    """It may have been published at any time since; only what was published before comes back in a replay."""
+    guard = Guard()
+    handle(pipeline(newest=None, guard=guard), bet(1))
+    made = pipeline(newest=POSITION + 600, guard=guard)
+    handle(made, news, *fresh(5))
+    assert len(gaps(made)) == 1
 
 
 def test_what_only_this_connection_has_brought_is_no_witness() -> None:
@@ -125,7 +136,7 @@ def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> 
         handle(made, *fresh(5))
         assert gaps(made) == []
     made = pipeline(newest=POSITION + 600)
-    made.connected(None, skew=0.0, now=NOW)
+    made.connected(None, skew=None, now=NOW)
     handle(made, *fresh(5))
     assert gaps(made) == []
 

@@ -10,26 +10,29 @@ from bridge.committer import Committer
 from bridge.config import FeedSettings, Settings
 from bridge.dialling import Dialler
 from bridge.errors import FeedLost
-from bridge.feed.clock import Skew
 from bridge.feed.limits import Limiter
 from bridge.feed.position import Position, PositionSettings
 from bridge.feed.session import Request
-from bridge.instant import Instant
+from bridge.feed.skew import Skew
+from bridge.instant import AnchoredClock, Clock, Instant
 from bridge.journal import Journal
 from bridge.pipeline import Pipeline
 from bridge.ports import Connection, Ports
 from bridge.sink.checkpoint import Counters
 from bridge.sink.guard import Guard
 from bridge.status import Status
+from bridge.timekeeper import Timekeeper
 from bridge.topics import declare
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import run
 from tests.virtual.world import EPOCH, FEED, Leadership
 
-Dial = Callable[[FeedSettings, Request, Callable[[], None]], Awaitable[Connection]]
+Dial = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
 
 
-async def nobody(_settings: FeedSettings, _request: Request, _wake: Callable[[], None]) -> Connection:
+async def nobody(
+    _settings: FeedSettings, _request: Request, _wake: Callable[[], None], _clock: Clock
+) -> Connection:
     """A provider that is not there."""
     raise FeedLost("no connection")
 
@@ -38,11 +41,20 @@ class Desk:
     """The parts. `dial` is what happens to a dial, `asked_time` what the provider says of its clock."""
 
     def __init__(
-        self, *, revision: float = EPOCH - 100, dial: Dial = nobody, first: bool = False, **feed: Any
+        self,
+        *,
+        revision: float = EPOCH - 100,
+        dial: Dial = nobody,
+        first: bool = False,
+        certain: int | None = None,
+        **feed: Any,
     ) -> None:
         self.settings = Settings(feed=FEED.model_copy(update=feed))
         self.set_by = 0.0
         self.asked_time: Skew | FeedLost | None = None
+        """The provider's clock less the machine's, or why it does not say."""
+        self.still_owner = True
+        self.clock = AnchoredClock(self.machine)
         self.stop = asyncio.Event()
         topics = declare(self.settings)
         self.kafka = Kafka(topics)
@@ -63,8 +75,17 @@ class Desk:
             self.settings, topics, CODECS, Guard(), position, Counters(), None, lambda _: None
         )
         self.committer = Committer(ports.writer, ports.clock, asyncio.Event(), self.stop, lambda _: None)
+        self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
         self.journal = Journal(
-            self.settings, ports, self.committer, self.pipeline, self.limiter, self.status, "me", None
+            self.settings,
+            ports,
+            self.committer,
+            self.pipeline,
+            self.limiter,
+            self.status,
+            self.timekeeper,
+            "me",
+            None,
         )
         self.dialler = Dialler(
             self.settings,
@@ -73,21 +94,27 @@ class Desk:
             self.limiter,
             self.pipeline,
             self.journal,
+            self.timekeeper,
             first=first,
+            certain=certain,
             pause=asyncio.sleep,
             goes_on=lambda: not self.stop.is_set(),
+            still_owner=self._still_owner,
             woken=lambda: None,
         )
 
-    def clock(self) -> Instant:
-        """The bridge's."""
+    def machine(self) -> Instant:
+        """Its clocks."""
         steady = asyncio.get_running_loop().time()
         return Instant(EPOCH + steady + self.set_by, steady)
 
     async def _ask_time(self, _settings: FeedSettings) -> Skew | None:
         if isinstance(self.asked_time, FeedLost):
             raise self.asked_time
-        return self.asked_time
+        return self.asked_time and self.asked_time.by(-EPOCH - self.set_by)
+
+    async def _still_owner(self) -> bool:
+        return self.still_owner
 
 
 def at_desk(story: Callable[[Desk], Awaitable[None]], **settings: Any) -> None:

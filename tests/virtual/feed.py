@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused
-from bridge.feed.clock import Skew, from_date
 from bridge.feed.events import Received
 from bridge.feed.session import Request
+from bridge.feed.skew import Skew, from_dates
 from bridge.instant import Clock
 from bridge.simulator.connection import Connection as Peer
 from bridge.simulator.connection import Farewell
@@ -46,9 +46,16 @@ class Connection:
     """An open connection (`bridge.ports.Connection`). It reads while its queue has room."""
 
     def __init__(
-        self, feed: Feed, settings: FeedSettings, peer: Peer, skew: Skew | None, wake: Callable[[], None]
+        self,
+        feed: Feed,
+        settings: FeedSettings,
+        peer: Peer,
+        skew: Skew | None,
+        wake: Callable[[], None],
+        clock: Clock,
     ) -> None:
         self.skew = skew
+        self._clock = clock
         self.held = False
         self.over = False
         self._feed = feed
@@ -59,7 +66,7 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
         self._queue: deque[Received] = deque()
         self._stalled = False
-        self._read_at = feed.clock()
+        self._read_at = clock()
         self.heard_at = self._read_at.steady
         self._end: FeedError = FeedLost("hung up")
         self.read()
@@ -141,14 +148,13 @@ class Connection:
 
     def _note_reading(self) -> None:
         """As `bridge.feed.client` does: what comes after a long pause may have been sent long ago."""
-        now = self._feed.clock()
-        passed = max(now.steady - self._read_at.steady, now.wall - self._read_at.wall)
-        self._stalled |= passed > self._settings.overlap_seconds / 2
+        now = self._clock()
+        self._stalled |= now.steady - self._read_at.steady > self._settings.overlap_seconds / 2
         self._read_at = now
 
 
 class Feed:
-    """Dials the provider. `clock` is the bridge's, `epoch` the provider's moment at loop time 0."""
+    """Dials the provider. `clock` is the machine's, `epoch` the provider's moment at loop time 0."""
 
     def __init__(self, provider: Provider, network: Network, clock: Clock, epoch: float) -> None:
         self.provider = provider
@@ -185,14 +191,16 @@ class Feed:
 
     async def ask_time(self, _settings: FeedSettings) -> Skew | None:
         """What the provider's clock shows, to whoever asks."""
-        asked = self.clock().wall
+        asked = self.clock().steady
         await self._reach()
         await asyncio.sleep(self.network.there + self.network.back)
         return self._skew(asked)
 
-    async def dial(self, settings: FeedSettings, request: Request, wake: Callable[[], None]) -> Connection:
+    async def dial(
+        self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
+    ) -> Connection:
         """One attempt, as the provider and the network have it."""
-        network, asked = self.network, self.clock().wall
+        network, asked = self.network, self.clock().steady
         await self._reach()
         arrived: asyncio.Future[Peer | Refusal] = self._loop.create_future()
         self._loop.call_later(network.there, self._arrive, request, arrived)
@@ -207,7 +215,7 @@ class Feed:
             if answer.close_code is None:
                 raise FeedRefused(f"HTTP {answer.status}", answer.reason, answer.status)
             answer = self._dismissed(answer.close_code)
-        self._open = Connection(self, settings, answer, self._skew(asked), wake)
+        self._open = Connection(self, settings, answer, self._skew(asked), wake, clock)
         return self._open
 
     async def _reach(self) -> None:
@@ -243,7 +251,7 @@ class Feed:
         if not self.network.shows_date:
             return None
         written = self.provider.log.stream.clock.reading(self.moment() - self.network.back)
-        return from_date(formatdate(int(written), usegmt=True), asked, self.clock().wall)
+        return from_dates([formatdate(int(written), usegmt=True)], asked, self.clock().steady)
 
     def _dismissed(self, code: int) -> Peer:
         """A connection that was let in, and closed before anything was sent."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from functools import partial
 
 import pytest
 
-from bridge.errors import ClockError
-from bridge.simulator.faults import ClockJump, Drop
+from bridge.errors import ClockError, GapError
+from bridge.simulator.faults import ClockJump, Drop, Garbage, Pause
 from bridge.sink.checkpoint import State
+from bridge.sink.gap import Cause
 from tests.virtual.campaigns import disconnections, restarts
-from tests.virtual.world import HOUR, World, play
+from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
 
 
 @pytest.mark.parametrize("ahead", [-10, 10])
@@ -95,6 +97,108 @@ def test_our_clock_is_set_by_an_hour_and_back(step: float, shows_date: bool, cut
         await world.check()
 
     play(story, rate=0.2)
+
+
+@pytest.mark.parametrize("shows_date", [False, True])
+@pytest.mark.parametrize("step", [-HOUR, HOUR, 50.0])
+@pytest.mark.parametrize("cut", ["drop", "kill"])
+def test_our_clock_is_wrong_for_minutes_in_a_quiet_spell(step: float, shows_date: bool, cut: str) -> None:
+    """Pings promise nothing by it: once it is right everything is there, without a stop and without a gap."""
+
+    async def story(world: World) -> None:
+        world.network.shows_date = shows_date
+        world.start()
+        await asyncio.sleep(750)  # 150 after the last bets
+        world.set_by = step
+        await asyncio.sleep(200)
+        world.set_by = 0
+        await asyncio.sleep(20)
+        assert 0 <= world.clock().wall - 90 - world.last.revision <= 15
+        if cut == "kill":
+            await world.kill()
+            await asyncio.sleep(300)
+            world.start()
+        else:
+            world.inflict(Drop())
+            world.unreachable(300)
+        await asyncio.sleep(HOUR)
+        assert await world.check() > 0
+
+    play(story, rate=0.05, burst=30)
+
+
+def test_a_machine_that_is_paused_is_set_right_by_the_provider() -> None:
+    """Its clocks stood still, then the wall clock was set: bets are near now, on the same connection."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.LIVE)
+        world.inflict(ClockJump(by=600))  # seen from the machine it is the others that have jumped
+        world.set_by = 600
+        await asyncio.sleep(300)
+        assert world.last.state is State.LIVE
+        assert world.clock().wall - world.last.revision < 120
+        assert len(world.provider.attempts) == 1
+        await world.check()
+
+    play(story, rate=0.5)
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59", "two hours ahead"])
+def test_settlement_times_from_the_future_stop_nothing_where_the_provider_tells_the_time(time: str) -> None:
+    """Fifty in a row and more, in each replay: the handshake says that the clocks agree."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.LIVE)
+        for number in range(120):
+            body = settled(number, world.feed.moment() + 7200)
+            if time.startswith("9999"):
+                body = re.sub(rb'"settlementTime":"[^"]*"', f'"settlementTime":"{time}"'.encode(), body)
+            world.inflict(Garbage(body=body.decode()))
+        await asyncio.sleep(600)
+        world.inflict(Drop())
+        await asyncio.sleep(600)
+        await world.kill()
+        world.start()
+        await asyncio.sleep(600)
+        assert world.last.skew == 0
+        assert world.clock().wall - world.last.revision < 120
+        await world.check()
+
+    play(story, rate=0.5)
+
+
+@pytest.mark.parametrize("on_gap", ["stop", "continue"])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(on_gap: str, quiet: bool) -> None:
+    """Of a provider that does not tell the time, after an hour of pings: nothing is lost but the promise."""
+
+    async def story(world: World) -> None:
+        world.network.shows_date = False
+        world.set_by = HOUR
+        world.start()
+        if not quiet:
+            await asyncio.sleep(300)
+        world.inflict(Pause(seconds=2 * HOUR))
+        await asyncio.sleep(HOUR * 1.5)
+        promised = world.last.revision
+        assert promised > EPOCH + HOUR * 2
+        await world.kill()
+        world.set_by = 0
+        world.inflict(Pause(seconds=0))
+        await asyncio.sleep(60)
+        world.start(on_gap=on_gap)
+        if on_gap == "stop":
+            error = await world.ended()
+            assert isinstance(error, GapError)
+            world.start(on_gap="continue")
+        await world.check(Cause.POSITION_IN_FUTURE)
+        [gap] = world.kafka.gaps
+        assert gap.end == promised
+        assert gap.start <= EPOCH + 300
+
+    play(story, rate=0.5, history=DAY / 24)
 
 
 def test_clock_steps_at_random() -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from bridge.simulator.faults import Refuse
 from bridge.simulator.provider import Policy
 from bridge.sink.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, play
@@ -45,3 +46,26 @@ def test_a_first_start_from_an_age_has_everything_since() -> None:
         assert world.provider.attempts[0].revision == EPOCH - 2 * HOUR
 
     play(story, rate=0.2, history=3 * HOUR, feed={"start": "2h"}, policy=Policy(replay_rate=5))
+
+
+@pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])
+def test_a_first_start_whose_first_dials_fail_loses_nothing(trouble: str) -> None:
+    """What is published from the first dial on is promised by then, whoever is let in when."""
+
+    async def story(world: World) -> None:
+        if trouble == "refused":
+            world.inflict(Refuse(count=3))
+        else:
+            world.unreachable(HOUR / 2)
+        world.start()
+        if trouble == "killed":
+            await asyncio.sleep(100)
+            await world.kill()
+            world.start()
+        await asyncio.sleep(HOUR)
+        first, *_ = world.kafka.checkpoints
+        assert await world.check(since=first.revision) > 0.9 * 0.5 * HOUR
+        revisions = [attempt.revision for attempt in world.provider.attempts]
+        assert revisions.count(0) == (trouble == "refused")
+
+    play(story, rate=0.5)

@@ -18,10 +18,12 @@ ON_ITS_WAY_SECONDS = 2.0
 class Truth:
     """What the topics have to hold by now, by the provider's own word."""
 
-    def __init__(self, provider: Provider, now: float, gaps: list[Gap]) -> None:
+    def __init__(self, provider: Provider, now: float, gaps: list[Gap], since: float | None = None) -> None:
+        """`since` is a revision that was promised before the provider heard of anything."""
         log, attempts = provider.log, provider.attempts
         clock, first = log.stream.clock, attempts[0]
-        since = clock.first(first.revision) if first.revision else first.at
+        since = since or first.revision
+        since = clock.first(since) if since else first.at
         begin = min(since, *(attempt.since for attempt in attempts if attempt.since is not None))
         self._bets: dict[bytes, list[_Expected]] = defaultdict(list)
         self._letters: list[_Expected] = []

@@ -22,8 +22,8 @@ import structlog
 
 from bridge.config import BatchSettings, FeedSettings, LimitsSettings, Settings
 from bridge.errors import BridgeError
-from bridge.instant import Instant
-from bridge.ports import Ports
+from bridge.instant import AnchoredClock, Instant
+from bridge.ports import GiveUp, Ports
 from bridge.reign import Reign
 from bridge.simulator.bets import message
 from bridge.simulator.faults import Clear, Fault
@@ -73,13 +73,18 @@ class _Stream(Stream):
 
 
 class Leadership:
-    """Of the process that runs, until its `term` is another."""
+    """Of the process that runs, until its `term` is another; or is `lost`, of which it has not heard yet."""
 
     term = 1
+    lost = False
 
     def holds(self, term: int) -> bool:
         """Whether it is still that term."""
         return term == self.term
+
+    def confirm(self, _give_up: GiveUp) -> bool:
+        """What the coordinator knows."""
+        return not self.lost
 
 
 class World:
@@ -127,18 +132,7 @@ class World:
         """How far the bridge's wall clock was set."""
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
         self.leadership = Leadership()
-        topics = declare(self.settings)
-        self.kafka = Kafka(topics)
-        self._ports = Ports(
-            topics=topics,
-            codecs=CODECS,
-            store=self.kafka,
-            leadership=self.leadership,
-            writer=lambda _: MemoryWriter(self.kafka),
-            dial=self.feed.dial,
-            ask_time=self.feed.ask_time,
-            clock=self.clock,
-        )
+        self.kafka = Kafka(declare(self.settings))
         self._stop = asyncio.Event()
         self.status = Status("f", self.clock)
         self.processes = 0
@@ -151,7 +145,7 @@ class World:
     # Time.
 
     def clock(self) -> Instant:
-        """The bridge's clocks."""
+        """Those of the bridge's machine."""
         steady = self._loop.time()
         return Instant(EPOCH + steady + self.set_by, steady)
 
@@ -167,8 +161,19 @@ class World:
         self._stop = asyncio.Event()
         self.processes += 1
         self._before = self.kafka.transactions
-        self.status = Status("f", self.clock)
-        self.reign = Reign(self.settings, self._ports, self.status, "me", self._stop)
+        clock = AnchoredClock(self.clock)
+        self.status = Status("f", clock)
+        ports = Ports(
+            topics=self.kafka.topics,
+            codecs=CODECS,
+            store=self.kafka,
+            leadership=self.leadership,
+            writer=lambda _: MemoryWriter(self.kafka),
+            dial=self.feed.dial,
+            ask_time=self.feed.ask_time,
+            clock=clock,
+        )
+        self.reign = Reign(self.settings, ports, self.status, "me", self._stop)
         self._process = self._loop.create_task(self.reign.run())
 
     async def kill(self) -> None:
@@ -241,8 +246,10 @@ class World:
             await asyncio.sleep(1.0)
         return last
 
-    async def check(self, *causes: Cause) -> int:
+    async def check(self, *causes: Cause, since: float | None = None) -> int:
         """End all faults, stop the bridge once it is live: all since its first dial is there once, in order.
+
+        Or since a revision that it had promised before the provider heard of that dial.
 
         Excepted is what lies in a gap, and for these causes and no others gaps were declared. No limit was
         broken and no attempt was refused but for a fault. Returns how many messages there had to be.
@@ -256,7 +263,7 @@ class World:
         assert self.provider.breaches == []
         assert [a for a in self.provider.attempts if a.since is None and a.reason != BY_FAULT] == []
         self._check_counters()
-        return Truth(self.provider, self.feed.moment(), self.kafka.gaps).compare(self.kafka)
+        return Truth(self.provider, self.feed.moment(), self.kafka.gaps, since).compare(self.kafka)
 
     def _check_counters(self) -> None:
         counters, topics = self.last.counters, self.kafka.topics

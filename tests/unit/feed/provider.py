@@ -18,6 +18,7 @@ from bridge.errors import FeedLost, FeedRefused, SettingsError
 from bridge.feed.client import Connection, dial
 from bridge.feed.events import Received
 from bridge.feed.session import request
+from bridge.instant import Clock, now
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 PATIENCE = 10.0
@@ -73,11 +74,11 @@ class Reader:
 
 
 @asynccontextmanager
-async def reading(base_url: str, **changes: Any) -> AsyncIterator[Reader]:
+async def reading(base_url: str, *, clock: Clock = now, **changes: Any) -> AsyncIterator[Reader]:
     """An open connection to a provider."""
     settings = FeedSettings(**{"base_url": base_url, "proxy": "none", **changes})
     woken = asyncio.Event()
-    connection = await dial(settings, request(settings, 17), woken.set)
+    connection = await dial(settings, request(settings, 17), woken.set, clock)
     try:
         yield Reader(connection, woken)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
@@ -15,6 +16,7 @@ from bridge.feed import client
 from bridge.feed.client import QUEUE_BYTES, QUEUE_MESSAGES
 from bridge.feed.events import Oversized
 from bridge.feed.frames import HEAD_BYTES
+from bridge.instant import Instant, now
 from tests.frames import frame
 from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading
 
@@ -54,7 +56,7 @@ async def test_a_message_above_the_limit_is_cut_to_its_head(compression: str, fr
         await server.send(large[: limit + 1])
         await server.send("after")
 
-    options = {"compression": compression, "max_message_bytes": limit}
+    options: dict[str, Any] = {"compression": compression, "max_message_bytes": limit}
     async with provider(handler) as url, reading(url, **options) as reader:
         first, whole, one_more, after = (m.body for m in await reader.take(4))
     assert first == large[:limit]
@@ -106,6 +108,21 @@ async def test_reading_goes_on_as_soon_as_there_is_room() -> None:
         connection.transport.abort()
 
 
+class Hand:
+    """A clock that is set forward by hand."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def __call__(self) -> Instant:
+        real = now()
+        return Instant(real.wall, real.steady + self._ahead)
+
+    def pass_(self, seconds: float) -> None:
+        """So many have passed."""
+        self._ahead += seconds
+
+
 @pytest.mark.parametrize(("seconds", "stalled"), [(14.0, False), (16.0, True)])
 async def test_the_first_message_after_a_stall_is_marked(seconds: float, stalled: bool) -> None:
     """When the socket was not read for more than half the overlap; the next one is not marked."""
@@ -117,9 +134,10 @@ async def test_the_first_message_after_a_stall_is_marked(seconds: float, stalled
         await server.send("first")
         await server.send("second")
 
-    async with provider(handler) as url, reading(url, overlap_seconds=30) as reader:
+    clock = Hand()
+    async with provider(handler) as url, reading(url, clock=clock, overlap_seconds=30) as reader:
         [before] = await reader.take(1)
-        reader.connection._read_at -= seconds  # as if it had been read then for the last time
+        clock.pass_(seconds)
         go_on.set()
         after = await reader.take(2)
     assert not before.stalled
@@ -134,10 +152,11 @@ async def test_a_quiet_feed_is_no_stall() -> None:
         await go_on.wait()
         await server.send("later")
 
-    async with provider(handler) as url, reading(url, overlap_seconds=30) as reader:
+    clock = Hand()
+    async with provider(handler) as url, reading(url, clock=clock, overlap_seconds=30) as reader:
         connection = reader.connection
         for _ in range(5):
-            connection._read_at -= 14
+            clock.pass_(14)
             connection.breathe()
         go_on.set()
         [message] = await reader.take(1)
@@ -151,11 +170,15 @@ async def test_a_full_queue_is_a_stall() -> None:
         for _ in range(400):
             await server.send(bytes(50_000))
 
-    async with provider(handler, compression=None) as url, reading(url, overlap_seconds=30) as reader:
+    clock = Hand()
+    async with (
+        provider(handler, compression=None) as url,
+        reading(url, clock=clock, overlap_seconds=30) as reader,
+    ):
         connection = reader.connection
         await reader.until(lambda: not connection.transport.is_reading())
         for _ in range(2):
-            connection._read_at -= 14
+            clock.pass_(14)
             connection.breathe()
         held = connection.waiting
         assert [m.stalled for m in await reader.take(held)] == [False] * held

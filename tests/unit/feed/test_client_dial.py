@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
@@ -36,7 +37,7 @@ async def test_it_asks_the_interfaces_path_and_hears_the_providers_clock() -> No
         ({"auth": "query", "auth_name": "key"}, "revision=17&key=s3cret "),
     ],
 )
-async def test_the_credential_is_sent(settings: dict[str, str], seen: str, tmp_path: Path) -> None:
+async def test_the_credential_is_sent(settings: dict[str, Any], seen: str, tmp_path: Path) -> None:
     """As a bearer token, in a header or in the query; anew from its file at each dial."""
     requests: list[str] = []
 

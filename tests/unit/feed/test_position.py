@@ -54,8 +54,8 @@ def test_catching_up_follows_the_lowest_of_the_last_times() -> None:
     assert not made.live
 
 
-@pytest.mark.parametrize("settled", [NO_TIME, None, NOW - 2 * DAY, NOW - 3 * DAY, NOW + 1, NOW + DAY])
-def test_times_that_are_not_plausible_are_ignored(settled: float | None) -> None:
+@pytest.mark.parametrize("settled", [NO_TIME, NOW - 2 * DAY, NOW - 3 * DAY, NOW + 1, NOW + DAY])
+def test_times_that_are_not_plausible_are_ignored(settled: float) -> None:
     """No time, one at or before the revision and one from the future fill no window."""
     made = position()
     for _ in range(WINDOW - 1):
@@ -106,23 +106,55 @@ def test_times_outside_the_disorder_do_not(age: float) -> None:
 
 @pytest.mark.parametrize("between", [NOW - DAY, NOW + 1, NO_TIME])
 def test_a_time_that_is_not_near_begins_the_count_anew(between: float) -> None:
-    """A single one, or two, may be wrong; what has no time says nothing."""
+    """A single one, or two, may be wrong; what is not understood says nothing."""
     made = replay(position(), [NOW, NOW, between, NOW, NOW])
     assert not made.live
-    made.data(NOW, None)
+    made.not_understood(NOW)
     made.data(NOW, NOW)
     assert made.live
 
 
 def test_live_data_and_pings_move_the_revision() -> None:
-    """Data that are near now or say nothing of their time, and pings: the feed is in order."""
+    """Data that are near now, and pings: the feed is in order."""
     made = live()
     made.ping(NOW + 10)
     assert made.revision == NOW + 10 - DISORDER - OVERLAP
     made.data(NOW + 20, NOW - 40)
     assert made.revision == NOW + 20 - DISORDER - OVERLAP
-    made.data(NOW + 30, None)
+
+
+def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None:
+    """Neither do pings after it, until they have lasted alone: the feed may have fallen behind meanwhile."""
+    made = live()
+    before = made.revision
+    made.not_understood(NOW + 10)
+    made.ping(NOW + 15)
+    made.not_understood(NOW + 20)
+    made.data(NOW + 21, NOW - DAY)
+    assert (made.revision, made.last_data) == (before, NOW + 21)
+    replay(made, [NOW + 22] * 3, at=NOW + 22)
+    made.not_understood(NOW + 23)
+    made.data(NOW + 24, NOW + 24)
+    made.ping(NOW + 30)
     assert made.revision == NOW + 30 - DISORDER - OVERLAP
+    made.not_understood(NOW + 40)
+    assert not made.quiet(NOW + 40 + QUIET)
+    made.ping(NOW + 50)
+    made.ping(NOW + 49 + QUIET)
+    assert made.revision == NOW + 30 - DISORDER - OVERLAP
+    made.ping(NOW + 50 + QUIET)
+    assert made.revision == NOW + 50 + QUIET - DISORDER - OVERLAP
+    made.not_understood(NOW + 400)
+    made.connected()
+    replay(made, [NOW + 500] * 3, at=NOW + 500)
+    assert made.revision == NOW + 500 - DISORDER - OVERLAP
+
+
+def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
+    """To where it is said to."""
+    made = live()
+    made.reset(int(NOW - DAY))
+    assert made.revision == NOW - DAY
 
 
 @pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + 20.001])
@@ -130,7 +162,7 @@ def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) ->
     """It may be a late resettlement, or a feed that has fallen behind: nothing moves the revision then."""
     made = live()
     before = made.revision
-    for what in (settled, None, NOW + 20, NOW + 20):
+    for what in (settled, NOW + 20, NOW + 20):
         made.data(NOW + 20, what)
         made.ping(NOW + 20)
         assert made.revision == before

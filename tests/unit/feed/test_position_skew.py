@@ -89,6 +89,25 @@ def test_a_connection_begins_with_what_its_handshake_says() -> None:
     assert made.skew == 0
 
 
+def test_a_handshake_that_tells_is_believed_and_not_the_data() -> None:
+    """By its word a time may lie ahead by so much; fifty in a row that lie further ahead are a question."""
+    made = position()
+    made.connected(0.0, ahead=0.75)
+    assert replay(made, [NOW + 0.75] * 3).live
+    replay(made, [NOW + DAY] * (WINDOW - 1))
+    assert not made.doubts_clocks
+    made.data(NOW, NOW + DAY)
+    assert (made.doubts_clocks, made.skew) == (True, 0)
+    made.compared(4.0, ahead=5.25)
+    assert (made.doubts_clocks, made.skew) == (False, 4)
+    replay(made, [NOW + 5.25] * 3)
+    made.ping(NOW + 10)
+    assert made.revision == NOW + 10 - DISORDER - OVERLAP - 4
+    made.connected(-8.0, ahead=-7.0)
+    replay(made, [NOW + 0.25] * 3)
+    assert (made.skew, made.live) == (8, False)
+
+
 def test_a_stall_does_not_change_what_is_known_of_the_clocks() -> None:
     """What is read late is not further ahead for that."""
     made = replay(position(skew=3), [NOW + 5] * (WINDOW - 1))

@@ -1,0 +1,53 @@
+"""How far the provider's clock is from one of ours, as the `Date` of an answer tells.
+
+The revision is in the provider's time, receipt in ours. `Date` has whole seconds and is written
+somewhere between question and answer, so what is learnt is an interval, not a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+DATE_STEP_SECONDS = 1.0
+"""`Date` is cut to it."""
+
+
+class Skew(NamedTuple):
+    """Bounds of the provider's clock less ours, in seconds."""
+
+    low: float
+    high: float
+
+    @property
+    def seconds(self) -> float:
+        """The least skew that explains what was seen: 0 when none is needed."""
+        return max(self.low, min(0.0, self.high))
+
+    def by(self, offset: float) -> Skew:
+        """The same by a clock of ours that is ahead of this one by so much."""
+        return Skew(self.low - offset, self.high - offset)
+
+
+def from_dates(headers: Iterable[str], asked: float, received: float) -> Skew | None:
+    """What the `Date` headers of an answer say; `asked` and `received` are seconds of a clock of ours.
+
+    None for what is no date. There may be several, a proxy's among them: they count only where they agree.
+    """
+    moments = [_moment(header) for header in headers]
+    dates = [moment for moment in moments if moment is not None]
+    if not dates or len(dates) < len(moments) or max(dates) - min(dates) > DATE_STEP_SECONDS:
+        return None
+    return Skew(min(dates) - received, max(dates) + DATE_STEP_SECONDS - asked)
+
+
+def _moment(header: str) -> float | None:
+    """Unix seconds of an HTTP date."""
+    try:
+        date = parsedate_to_datetime(header)
+        # A date that names no zone is in UTC, as HTTP has it.
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
