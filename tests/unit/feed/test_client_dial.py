@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
+from websockets.utils import accept_key
 
 from bridge.errors import FeedLost, FeedRefused, SettingsError
 from tests.proxy import proxy
@@ -125,6 +129,88 @@ async def test_no_answer_at_all_is_given_up() -> None:
         error = await failure(f"http://127.0.0.1:{silent.getsockname()[1]}", connect_timeout_seconds=0.1)
     assert isinstance(error, FeedLost)
     assert "timed out" in str(error)
+
+
+ODD_ANSWERS = {
+    "two dates": b"Date: Mon, 21 Sep 2026 14:13:20 GMT\r\nDate: Mon, 21 Sep 2026 14:13:21 GMT\r\n",
+    "two dates that disagree": b"Date: Mon, 21 Sep 2026 14:13:20 GMT\r\nDate: yesterday\r\n",
+    "a date that is none": b"Date: \xff\xfe\r\n",
+    "a date of no year": b"Date: Mon, 21 Sep 99999 14:13:20 GMT\r\n",
+    "two connections": b"Connection: close\r\n",
+    "two upgrades": b"Upgrade: h2c\r\n",
+    "two keys": b"Sec-WebSocket-Accept: x\r\n",
+    "an unknown extension": b"Sec-WebSocket-Extensions: x-unknown\r\n",
+    "an extension twice": b"Sec-WebSocket-Extensions: permessage-deflate, permessage-deflate\r\n",
+    "a window of no bits": b"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=-9\r\n",
+    "an extension with half a quote": b'Sec-WebSocket-Extensions: permessage-deflate; a="\r\n',
+    "a protocol": b"Sec-WebSocket-Protocol: x\r\n",
+    "a length of letters": b"Content-Length: abc\r\n",
+    "two lengths": b"Content-Length: 1\r\nContent-Length: 2\r\n",
+    "chunks": b"Transfer-Encoding: chunked\r\n",
+    "a cookie of megabytes": b"Set-Cookie: " + b"x" * 3_000_000 + b"\r\n",
+    "headers without number": b"X: y\r\n" * 100_000,
+    "a line without a colon": b"nonsense\r\n",
+    "a folded line": b"X: y\r\n z\r\n",
+    "a NUL": b"X: \0\r\n",
+    "bare newlines": b"X: y\nZ: z\n",
+}
+"""Headers that a provider, or what lies in between, may add to its answer."""
+ODD_STATUSES = {
+    "continue": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "no reason": b"HTTP/1.1 403 \r\nContent-Length: 0\r\n\r\n",
+    "status without number": b"HTTP/1.1 ok\r\n\r\n",
+    "status out of range": b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
+    "another version": b"HTTP/2.0 200 OK\r\n\r\n",
+    "a length below zero": b"HTTP/1.1 403 No\r\nContent-Length: -5\r\n\r\n",
+    "a length of letters": b"HTTP/1.1 403 No\r\nContent-Length: abc\r\n\r\n",
+    "a body of megabytes": b"HTTP/1.1 403 No\r\n\r\n" + b"x" * 8_000_000,
+    "chunks of nonsense": b"HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "zipped nonsense": b"HTTP/1.1 403 No\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+    "a location that is none": b"HTTP/1.1 302 Found\r\nLocation: //[\r\nContent-Length: 0\r\n\r\n",
+    "a page": b"<html>" * 2_000_000,
+}
+
+
+def accepting(headers: bytes) -> Callable[[bytes], bytes]:
+    """An answer to a handshake that accepts it, with more headers."""
+
+    def answer(asked: bytes) -> bytes:
+        [key] = re.findall(rb"(?i)sec-websocket-key: (\S+)", asked)
+        accepted = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        return b"%bSec-WebSocket-Accept: %b\r\n%b\r\n" % (
+            accepted,
+            accept_key(key.decode()).encode(),
+            headers,
+        )
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [accepting(headers) for headers in ODD_ANSWERS.values()]
+    + [lambda _, answer=answer: answer for answer in ODD_STATUSES.values()],
+    ids=[*ODD_ANSWERS, *(f"status: {name}" for name in ODD_STATUSES)],
+)
+async def test_no_answer_does_more_than_end_that_connection(answer: Callable[[bytes], bytes]) -> None:
+    """It is let in or is not; whatever the answer holds, the socket is closed then."""
+    closed = asyncio.Event()
+
+    async def serve_odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(await reader.readuntil(b"\r\n\r\n")))
+        with contextlib.suppress(OSError):
+            await writer.drain()
+            await reader.read()
+        closed.set()
+        writer.close()
+
+    async with await asyncio.start_server(serve_odd, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with contextlib.suppress(FeedLost, FeedRefused):
+            async with reading(url, connect_timeout_seconds=2):
+                pass
+        await closed.wait()
 
 
 # Proxies and TLS.
