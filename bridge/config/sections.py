@@ -144,7 +144,7 @@ class LimitsSettings(_Section):
     large_window_seconds: Seconds = 1800
     large_age_seconds: Seconds = 3600
     bucket_seconds: Seconds = 3600
-    bucket_drain: Annotated[float, Field(gt=1)] = 4
+    bucket_drain: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 4
     """Seconds of recovery that drain from the bucket in a second."""
     max_age_seconds: Seconds = 259_200
     scale: Annotated[float, Field(ge=1)] = 1

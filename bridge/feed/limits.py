@@ -152,7 +152,7 @@ class Limiter:
             excess = self._level(at).seconds + self._length(ages) - self._bucket
             if excess > 0:
                 reason = f"{self._bucket:g} s of small recovery in the leaking bucket"
-                return Decision(self._room_at(at, ages, excess), reason)
+                return Decision(at + self._until_room(at, revision, ages, excess), reason)
         return None
 
     def _seen(self, window: _Window) -> list[float]:
@@ -164,12 +164,20 @@ class Limiter:
         seen = self._seen(window)
         return seen[-window.connections] + window.seconds if len(seen) >= window.connections else -math.inf
 
-    def _room_at(self, at: float, ages: _Ages, excess: float) -> float:
-        """When the bucket may have room for what is too much by `excess` now, or not matter any more."""
-        # It has none before so much has drained. What was added meanwhile, by attempts on their way and by
-        # a recovery that grows while it waits, is seen at the next step.
-        becomes_large = self._large_age - ages.low
-        return at + min(excess / self._drain, becomes_large) + RESOLUTION_SECONDS
+    def _until_room(self, at: float, revision: int | None, ages: _Ages, excess: float) -> float:
+        """Seconds until there may be room for what is too much by `excess`, or something else happens.
+
+        Attempts on their way, which are added then, are seen at the next step.
+        """
+        # A recovery grows while it waits: until it is as long as a small one can be, then until it is a large
+        # one, and in no case once it asks for the edge of memory.
+        growing, older = self._large_age - ages.high, (revision or 0) - self.edge(at)
+        room = excess / self._drain
+        if older > 0:
+            if ages.high >= 0 and growing > 0:
+                room = min(growing, excess / (self._drain - 1) if self._drain > 1 else math.inf)
+            room = min(room, older, self._large_age - ages.low)
+        return room + RESOLUTION_SECONDS
 
     def rooms(self, now: Instant) -> tuple[Room, ...]:
         """How much of each limit is used."""

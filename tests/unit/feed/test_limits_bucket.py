@@ -119,6 +119,21 @@ def test_it_does_not_take_long_to_find_the_room() -> None:
     assert wait(made, 3588) == pytest.approx(12, abs=0.002)
 
 
+@pytest.mark.parametrize("drain", [0.5, 1.0, 1.0000001])
+def test_a_bucket_that_drains_hardly_faster_than_a_recovery_grows_is_no_work(drain: float) -> None:
+    """What gains nothing by waiting waits until it is a large recovery: in a few steps, not millions."""
+    assert wait(limiter(attempt(2, 3000), bucket_drain=drain), 2000) == pytest.approx(1600, abs=0.01)
+    nearly = limiter(attempt(2, 2000, took=0.0001), bucket_drain=drain)
+    assert wait(nearly, 3600 - 2002 - 22) == pytest.approx(2024 if drain < 1 else 2000, abs=3)
+
+
+def test_a_revision_that_falls_out_of_memory_grows_no_longer() -> None:
+    """What is asked for is the edge of memory then, and the bucket drains meanwhile."""
+    made = limiter(attempt(2, 3598), max_age_seconds=3600.0, bucket_drain=1.5)
+    until = made.decide(at(), int(NOW - 3577 + 100)).until
+    assert until == pytest.approx(NOW + 100 + (3600 - 150 - 1) / 1.5, abs=1.0)
+
+
 def test_a_small_recovery_becomes_large_when_it_is_older_than_an_hour_for_any_clock() -> None:
     """Until then the bucket holds it up, and from the first moment on that it may be large, both do."""
     assert wait(limiter(*FULL), 3595) == pytest.approx(5, abs=0.002)
