@@ -25,7 +25,7 @@ from bridge.simulator.faults import Clear, Drop, Fault, Stall
 from bridge.simulator.handshake import requested
 from bridge.simulator.limits import Breach, Limits
 from bridge.simulator.log import Reader
-from bridge.simulator.provider import Attempt, Provider, Refusal
+from bridge.simulator.provider import Attempt, Provider
 from bridge.simulator.rest import Rest
 from bridge.simulator.rest_routes import ROOT
 from bridge.simulator.settings import SimulatorSettings
@@ -238,7 +238,7 @@ class Simulator:
         if header("Upgrade").lower() != "websocket":
             return None  # the library refuses it; no attempt is spent
         asked = requested(self.settings, address.query, header)
-        answer = asked if isinstance(asked, Refusal) else self._provider.connect(self.now(), asked)
+        answer = self._provider.connect(self.now(), *asked)
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:
