@@ -88,7 +88,7 @@ class World:
     `history` is for how many seconds the provider had been publishing, `burst` how many bets at a time.
 
     `scale` is how many times shorter all limits and margins are, `feed` holds settings of the bridge's
-    `[feed]`, `max_records` is the size of a batch.
+    `[feed]`, `max_records` is the size of a batch, `odd` the share of odd messages.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class World:
         burst: int = 1,
         feed: Mapping[str, Any] = MappingProxyType({}),
         max_records: int = 5000,
+        odd: float = 0,
     ) -> None:
         random.seed(seed)  # of the pauses after a failure
         self.random = random.Random(seed)
@@ -115,7 +116,13 @@ class World:
             batch=BatchSettings(max_age_ms=500, max_records=max_records),
         )
         stream = _Stream(
-            ENTITIES, origin=EPOCH - history, rate=rate, burst=burst, resettle=0.3, disorder=2 / scale
+            ENTITIES,
+            origin=EPOCH - history,
+            rate=rate,
+            burst=burst,
+            resettle=0.3,
+            disorder=2 / scale,
+            odd=odd,
         )
         if ahead:
             stream.clock.step(-inf, ahead)
