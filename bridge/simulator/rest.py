@@ -67,7 +67,7 @@ class _Refused(Exception):
 
 
 class Rest:
-    """The translations and currency endpoints of one world.
+    """All that is asked by HTTP about one world.
 
     Tokens expire by the provider's `clock`; requests are counted by the time at which things happen.
     """

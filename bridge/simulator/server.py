@@ -68,7 +68,7 @@ class Simulator:
         stream = settings.stream(origin)
         self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
-        """The translations and currency endpoints: their tokens, their faults, their truth."""
+        """What is asked by HTTP: its tokens, its faults, its truth."""
         self._loop = asyncio.get_running_loop()
         self._control = self._serve_control()
         try:

@@ -86,7 +86,7 @@ class SimulatorSettings(BaseModel):
     sizes: Sizes = Sizes()
     """How much of everything the world has; the feed and the REST side share it."""
     api: RestPolicy = RestPolicy()
-    """The translations and currency endpoints."""
+    """What is asked by HTTP: translations and currencies."""
 
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
