@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.simulator.stream import Stream
@@ -42,6 +42,7 @@ def test_any_slot_can_be_had_alone(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.3, 7.0, 200.0, 9999.0])
+@settings(deadline=None)
 @given(slot=st.integers(0, 10**9), part=st.floats(0, 0.99), burst=st.sampled_from([1, 2, 7, 5000]))
 def test_the_first_slot_of_a_time_is_exact(
     world: World, rate: float, slot: int, part: float, burst: int
