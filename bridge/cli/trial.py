@@ -101,6 +101,12 @@ def demo(
     ] = 0,
     rate: Annotated[float, typer.Option(min=1, help="Bets a second.")] = 200,
     seed: Annotated[int, typer.Option(help="Other seeds make other bets.")] = 1,
+    odd: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of odd messages: a ping beside the bet, no betId, or neither."
+        ),
+    ] = 0,
     kafka_port: KafkaPort = None,
     registry_port: RegistryPort = None,
     provider_port: Annotated[
@@ -118,7 +124,7 @@ def demo(
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
-    result = demonstrate(Options(seconds, kills, rate, seed, kafka_port, registry_port, provider_port))
+    result = demonstrate(Options(seconds, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
         raise typer.Exit(1)
@@ -183,6 +189,12 @@ def simulate(
         float,
         _message(min=0, help="How many seconds before its publication a settlementTime may lie."),
     ] = 2,
+    odd: Annotated[
+        float,
+        _message(
+            min=0, max=1, help="Share of messages with a ping beside the bet, no betId, or neither of both."
+        ),
+    ] = 0,
     burst: Annotated[
         int,
         _message(min=1, max=1_000_000, help="So many messages come at one moment."),
@@ -277,6 +289,7 @@ def simulate(
         ping_seconds=ping,
         resettle=resettle,
         disorder_seconds=disorder,
+        odd=odd,
         burst=burst,
         large_every=large_every,
         large_bytes=large_bytes,

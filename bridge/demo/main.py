@@ -54,6 +54,8 @@ class Options:
     kills: int = 0
     rate: float = 200.0
     seed: int = 1
+    odd: float = 0.0
+    """Share of messages that hardly anybody expects: `SimulatorSettings.odd`."""
     kafka_port: int | None = None
     registry_port: int | None = None
     provider_port: int = 8900
@@ -93,6 +95,7 @@ async def _demonstrate(
         port=options.provider_port,
         seed=options.seed,
         rate=options.rate,
+        odd=options.odd,
         limits_scale=scale,
         sizes=Sizes(events=EVENTS),
         api=RestPolicy(rate=2 * REQUESTS, burst=REQUESTS),
@@ -277,6 +280,7 @@ class Reader:
             return
         if topic.endswith(".deadletters"):
             self.board.deadlettered += 1
+            self._tally.buried(value)
             return
         schema, datum = self._decode(value)
         if topic.endswith(".checkpoints"):

@@ -17,7 +17,9 @@ class Tally:
 
     def __init__(self, fresh: Callable[[], Iterable[Published]]) -> None:
         self._fresh = fresh
-        self._awaited: dict[tuple[str, int], Published] = {}
+        self._awaited: dict[tuple[str | None, int], Published] = {}
+        self._nameless: set[int] = set()
+        """Bets without an id, of which dead letters have to come: the hashes of their bytes."""
         self._seen: set[int] = set()
         self._latest: dict[str, int] = {}
         self.sent = 0
@@ -29,13 +31,32 @@ class Tally:
     @property
     def missing(self) -> int:
         """How many messages have been sent and not arrived, up to the last `catch_up`."""
-        return len(self._awaited)
+        return len(self._awaited) + len(self._nameless)
 
     def catch_up(self) -> None:
         """Learn what the provider has published since."""
         for message in self._fresh():
+            key = identity(message.body)
+            if key is None:  # no bet: nothing is to come of it
+                continue
             self.sent += 1
-            self._awaited[identity(message.body)] = message
+            if key[0] is None:
+                self._nameless.add(hash(message.body))
+            else:
+                self._awaited[key] = message
+
+    def buried(self, body: bytes) -> None:
+        """Take a dead letter."""
+        if hash(body) in self._seen:
+            self.duplicates += 1
+            return
+        if hash(body) not in self._nameless:
+            self.catch_up()
+        if hash(body) in self._nameless:
+            self._nameless.remove(hash(body))
+            self._seen.add(hash(body))
+        else:
+            self.wrong.append(f"a dead letter of what has an id, or was never sent: {body[:80]!r}")
 
     def arrived(self, key: tuple[str, int], record: dict[str, Any], schema: WriterSchema) -> float | None:
         """Take a record of the topic; returns when its message was published, Unix seconds."""

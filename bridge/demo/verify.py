@@ -77,10 +77,10 @@ def _plain(node: Any) -> Any:
     return [_plain(item) for item in node] if isinstance(node, list) else node
 
 
-def identity(sent: bytes) -> tuple[str, int]:
-    """betId and settlementVersion of a message: what makes it one of a kind."""
-    data = json.loads(sent)["data"]
-    return data["betId"], data["settlementVersion"]
+def identity(sent: bytes) -> tuple[str | None, int] | None:
+    """betId, if any, and settlementVersion of a message: what makes it one of a kind. None without a bet."""
+    data = json.loads(sent).get("data")
+    return None if data is None else (data.get("betId"), data["settlementVersion"])
 
 
 def _compare(path: str, sent: Any, got: Any, schema: Any, names: WriterSchema) -> Iterator[str]:

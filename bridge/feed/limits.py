@@ -2,8 +2,8 @@
 
     initial    connections without a revision, with 0, or with one older than the feed's memory
     proper     connections with any other revision
-    large      of these, the ones that ask for more than an hour of recovery
-    bucket     the others: the seconds they ask for fill a bucket, which leaks
+    large      connections with any revision older than an hour, 0 and what is too old included
+    bucket     the rest of the proper ones: the seconds they ask for fill a bucket, which leaks
 
 What the provider makes of an attempt is known to within bounds only. It arrives up to `reach` seconds
 after it was decided, and is older by then; it is judged by a clock up to `skew` seconds from ours. So an
@@ -258,7 +258,7 @@ class Limiter:
             case "proper":
                 return ages.low <= self._memory
             case _:
-                return ages.low <= self._memory and ages.high > self._large_age
+                return ages.high > self._large_age
 
     def _may_be_small(self, ages: _Ages) -> bool:
         """Whether it may be a recovery that goes into the bucket."""

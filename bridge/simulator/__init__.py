@@ -24,7 +24,7 @@ It shares no code with the bridge, so that each checks the other. From the insid
     rest                 sans-IO: a request goes in, an answer comes out
 
     settings             all that can be chosen
-    handshake            what a client of the feed asks for, before it counts as an attempt
+    handshake            what a client of the feed asks for, and who may not
     control              faults and the truth of both sides over HTTP: a WSGI application
     server               the only module with the provider's sockets and a clock
     command              `bridge simulate`: a process of its own

@@ -1,4 +1,4 @@
-"""Settled bets, made from a seed and a number: every field, every enum value and every oddity allowed.
+"""Settled bets, made from a seed and a number: every field, every enum value, null wherever it may be.
 
 What was placed depends on the bet's number alone; what came of it also on the settlement version, so
 that a bet that is settled again differs from before in its outcome and in nothing else.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, Literal, get_args
 
 import orjson
 
@@ -18,6 +18,10 @@ from bridge.simulator.world import Event, Market, World, mix
 
 Json = dict[str, Any]
 Draw = Callable[[], float]
+Oddity = Literal["with a ping", "without an id", "empty"]
+"""What the interface allows and a provider has no reason to send: a bet and a ping in one message, a bet
+without `betId`, and a message with neither ping nor bet."""
+ODDITIES: tuple[Oddity, ...] = get_args(Oddity)
 
 # SettlementResult and BetItemType (interface, "Resources and their fields")
 NONE, WIN, LOSE, REFUND, HALF_WIN, HALF_LOSE, CASH_OUT, PLACE_WIN = range(8)
@@ -49,7 +53,7 @@ _TYPES = (
 _BUILDER_SHARE = 0.1
 _TERSE_SHARE = 0.2
 
-_PLACED, _SETTLED, _TERSE = 11, 12, 13
+_PLACED, _SETTLED, _TERSE, _PINGED = 11, 12, 13, 14
 _EPOCH = datetime(1970, 1, 1)  # naive: the zone is added as text, in whichever form it takes
 
 
@@ -96,7 +100,14 @@ class _Settlement:
         }
 
 
-def message(world: World, number: int, version: int, micros: int, least_bytes: int = 0) -> Json:
+def message(
+    world: World,
+    number: int,
+    version: int,
+    micros: int,
+    least_bytes: int = 0,
+    oddity: Oddity | None = None,
+) -> Json:
     """A message with a settled bet (interface, "SettlementFeedMessageDto").
 
     `number` says which bet, from 0; `version` which settlement of it, from 1; `micros` when it was
@@ -104,8 +115,13 @@ def message(world: World, number: int, version: int, micros: int, least_bytes: i
     as many selections as it takes for the message to be of `least_bytes`.
     Some messages leave out what is null, as a serializer may.
     """
-    bet = _bet(world, number, version, micros, least_bytes)
-    whole: Json = {"pingId": None, "data": bet}
+    whole: Json = {"pingId": None, "data": None}
+    if oddity != "empty":
+        whole["data"] = _bet(world, number, version, micros, least_bytes)
+    if oddity == "with a ping":
+        whole["pingId"] = f"{mix(world.seed, _PINGED, number, version):016x}"
+    elif oddity == "without an id":
+        whole["data"]["betId"] = None
     if mix(world.seed, _TERSE, number) < _TERSE_SHARE * 2**64:
         whole = _without_nulls(whole)
     return whole
@@ -170,11 +186,11 @@ def _item(world: World, draw: Draw, settlement: _Settlement, result: int, builde
     item: Json = {
         "event": {
             "id": event.id,
-            "name": event.name,
+            "name": event.name if not 0.05 < rare < 0.06 else None,
             "isLive": draw() < 0.6,
             "startTime": event.start,
         },
-        "market": market.json,
+        "market": market.json if not 0.06 < rare < 0.07 else _nameless(market),
         "selectionId": selection,
         "competitionId": league.id,
         "countryId": league.region.id,
@@ -197,7 +213,10 @@ def _item(world: World, draw: Draw, settlement: _Settlement, result: int, builde
     }
     if kind == EACH_WAY:
         item["price"] = None
-        item["eachWayPrice"] = {"win": price, "place": None if rare > 0.9 else round(1 + (price - 1) / 5, 3)}
+        item["eachWayPrice"] = {
+            "win": None if 0.8 < rare < 0.9 else price,
+            "place": None if rare > 0.9 else round(1 + (price - 1) / 5, 3),
+        }
         item["placeDeadHeatFactor"] = 1 / 3 if rare < 0.2 else None
     elif kind == BET_BUILDER:
         item["betBuilderItems"] = [
@@ -211,8 +230,9 @@ def _item(world: World, draw: Draw, settlement: _Settlement, result: int, builde
 def _builder_item(event: Event, draw: Draw, settlement: _Settlement, result: int) -> Json:
     """A part of a bet builder, always of the same event (interface, "SettledBetBuilderItemViewModel")."""
     market, selection = _pick(event, draw)
+    rare = draw()
     return {
-        "market": market.json if draw() > 0.02 else None,
+        "market": None if rare < 0.02 else _nameless(market) if rare < 0.04 else market.json,
         "selectionId": selection,
         "settlement": settlement.of(result) if draw() > 0.02 else None,
     }
@@ -223,6 +243,10 @@ def _pick(event: Event, draw: Draw) -> tuple[Market, int]:
     return market, market.selections[int(draw() * len(market.selections))]
 
 
+def _nameless(market: Market) -> Json:
+    return {**market.json, "name": None}
+
+
 def _parameters(market: Market, kind: int, draw: Draw) -> dict[str, str]:
     found = {"lineage": f"sr:{market.type}:{int(draw() * 1000)}", "språk": "sv"}
     return {**found, "bog": "true"} if kind == STARTING_PRICE else found
@@ -231,9 +255,10 @@ def _parameters(market: Market, kind: int, draw: Draw) -> dict[str, str]:
 def _amount(draw: Draw, again: Draw) -> Json:
     """The stake (interface, "BetAmountViewModel"). Values above 2^53 are odd, so no double holds them."""
     currency = _CURRENCIES[int(draw() * len(_CURRENCIES))]
-    rate = currency.rate * (0.99 + draw() / 50)
+    part = draw()
+    rate = currency.rate * (0.99 + part / 50)
     return {
-        "currency": currency.symbol,
+        "currency": currency.symbol if part > 0.01 else None,
         "value": int(draw() * currency.highest) + 1,
         "precision": currency.precision,
         "placementExchangeRate": rate,

@@ -84,8 +84,8 @@ class Garbage(_Fault):
 class Refuse(Lasting):
     """Handshakes are refused: the next `count` where that is given, or all of them meanwhile.
 
-    With a close code the handshake is accepted and the connection closed at once. Any refusal but 401
-    counts as an attempt.
+    With a close code the handshake is accepted and the connection closed at once. Each counts as an
+    attempt.
     """
 
     count: Annotated[int, Field(ge=1)] | None = None

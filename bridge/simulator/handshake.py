@@ -1,32 +1,41 @@
-"""What a handshake on the feed's path says, before it counts as an attempt."""
+"""What a handshake on the feed's path asks for, and whether it can be let in at all."""
 
 from __future__ import annotations
 
 import hmac
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
-from bridge.simulator.provider import UNAUTHORIZED, Refusal
+from bridge.simulator.provider import Refusal
 from bridge.simulator.settings import SimulatorSettings
 
 Query = dict[str, list[str]]
 
 
-def requested(settings: SimulatorSettings, query: str, header: Callable[[str], str]) -> int | Refusal | None:
-    """The revision asked for, None without one, or why nothing can be asked for.
+class Asked(NamedTuple):
+    """A handshake. It counts as an attempt, denied or not."""
+
+    revision: int | None
+    """None without one, or with one that is no number."""
+    denied: Refusal | None = None
+    """Why it is not let in, whatever the limits say."""
+
+
+def requested(settings: SimulatorSettings, query: str, header: Callable[[str], str]) -> Asked:
+    """What is asked for; whoever is not known is told nothing else.
 
     `header` gives the value of a header, empty where there is none (interface, "Settlement feed").
     """
     given = parse_qs(query, keep_blank_values=True)
+    number = re.fullmatch(r"[0-9]{1,15}", given.get("revision", [""])[-1])
+    revision = int(number[0]) if number else None
     if not _is_known(settings, given, header):
-        return Refusal(UNAUTHORIZED, "the credentials are missing or wrong")
-    if "revision" not in given:
-        return None
-    revision = given["revision"][-1]
-    if not re.fullmatch(r"[0-9]{1,15}", revision):
-        return Refusal(400, "revision must be a Unix timestamp in seconds")
-    return int(revision)
+        return Asked(revision, Refusal(401, "the credentials are missing or wrong"))
+    if "revision" in given and revision is None:
+        return Asked(None, Refusal(400, "revision must be a Unix timestamp in seconds"))
+    return Asked(revision)
 
 
 def _is_known(settings: SimulatorSettings, query: Query, header: Callable[[str], str]) -> bool:

@@ -4,9 +4,11 @@ Where the interface leaves room, the strictest reading is taken, so that a clien
 is let in by any provider that keeps to it (interface, "Limits"):
 
 - attempts without a revision and with one that is too small share one window;
-- a large recovery also counts as a connection with a proper revision;
+- 0 and a too small revision are older than an hour, so they count as large recoveries, too;
+- any other large recovery also counts as a connection with a proper revision;
 - a small recovery is blocked when the bucket would overflow, not only when it is full already;
-- a refused attempt counts like any other, and what it asked for fills the bucket.
+- an attempt counts whatever the answer, be it 401, and what it asked for fills the bucket;
+- one whose revision is no number counts as one without.
 """
 
 from __future__ import annotations
@@ -109,11 +111,10 @@ class Limits:
             found.append(("initial", self._initial.add(now)))
         else:
             found.append(("proper", self._proper.add(now)))
-            if kind == "large":
-                found.append(("large", self._large.add(now)))
-            else:
-                age = self._age(now, revision, ahead)
-                found.append(("bucket", self._bucket.add(now, max(0.0, age))))
+        if kind == "small":
+            found.append(("bucket", self._bucket.add(now, max(0.0, self._age(now, revision, ahead)))))
+        elif revision is not None:
+            found.append(("large", self._large.add(now)))
         breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
         self.breaches += breaches
         return Verdict(kind, breaches[0] if breaches else None)

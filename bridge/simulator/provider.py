@@ -14,11 +14,11 @@ from typing import Literal
 
 from bridge.simulator.connection import Connection, Farewell
 from bridge.simulator.faults import Clear, ClockJump, Drop, Fault, Forget, Garbage, HalfOpen, Ongoing
-from bridge.simulator.limits import Breach, Kind, Limits
+from bridge.simulator.limits import Breach, Kind, Limits, Verdict
 from bridge.simulator.log import Log
 from bridge.simulator.stream import Published, Stream
 
-ACCEPTED, UNAUTHORIZED = 101, 401
+ACCEPTED = 101
 
 
 @dataclass(frozen=True)
@@ -93,23 +93,23 @@ class Provider:
         """Every breach of a limit so far."""
         return self.limits.breaches
 
-    def connect(self, now: float, revision: int | None) -> Connection | Refusal:
+    def connect(
+        self, now: float, revision: int | None, denied: Refusal | None = None
+    ) -> Connection | Refusal:
         """Answer an attempt to connect and write it in the log of connections.
 
-        With `second = replace` the connection that was active before is no longer afterwards.
+        One that is `denied`, whatever the limits say, counts like any other. With `second = replace` the
+        connection that was active before is no longer afterwards.
         """
         ahead = self.log.stream.clock.ahead(now)
-        fault = self.ongoing.refusal(now)
-        refusal = Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
-        kind = self.limits.kind(now, revision, ahead=ahead)
-        # Whoever is not known has no account to charge.
-        if refusal is None or refusal.status != UNAUTHORIZED:
-            second = self.active is not None and self.policy.second == "refuse"
-            verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
-            refusal = refusal or self._refusal(kind, revision, verdict.breach)
+        second = self.active is not None and self.policy.second == "refuse"
+        verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
+        refusal = denied or self._fault(now) or self._refusal(revision, verdict)
         if refusal:
             status = refusal.status if refusal.close_code is None else ACCEPTED
-            self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
+            self._record(
+                Attempt(now, revision, verdict.kind, status, refusal.reason, None, refusal.close_code)
+            )
             return refusal
         since = self._replay_from(now, revision)
         self._dismiss(Farewell(1001, "another connection took over"))
@@ -123,7 +123,7 @@ class Provider:
             replay_rate=policy.replay_rate,
             ping_seconds=policy.ping_seconds,
         )
-        self._record(Attempt(now, revision, kind, ACCEPTED, "", since))
+        self._record(Attempt(now, revision, verdict.kind, ACCEPTED, "", since))
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
@@ -177,14 +177,18 @@ class Provider:
             self.active.farewell = farewell
             self.disconnect(self.active)
 
-    def _refusal(self, kind: Kind, revision: int | None, breach: Breach | None) -> Refusal | None:
-        policy = self.policy
+    def _fault(self, now: float) -> Refusal | None:
+        fault = self.ongoing.refusal(now)
+        return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
+
+    def _refusal(self, revision: int | None, verdict: Verdict) -> Refusal | None:
+        policy, breach = self.policy, verdict.breach
         status, code, reason = policy.refusal_status, policy.refusal_close_code, ""
         if breach:
             reason = breach.reason
             if breach.rule == "active":
                 status, code = policy.second_status, policy.second_close_code
-        elif revision and kind == "initial" and policy.too_old == "refuse":
+        elif revision and verdict.kind == "initial" and policy.too_old == "refuse":
             reason = f"revision is older than {self.limits.max_age:g} s"
         if not reason:
             return None

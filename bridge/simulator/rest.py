@@ -67,7 +67,7 @@ class _Refused(Exception):
 
 
 class Rest:
-    """The translations and currency endpoints of one world.
+    """All that is asked by HTTP about one world.
 
     Tokens expire by the provider's `clock`; requests are counted by the time at which things happen.
     """
@@ -154,14 +154,14 @@ class Rest:
         language = self._spoken(code)
         if language is None:
             return []
-        ids, sport = self._filter(query), self._sport(query) if self.policy.sport_id in query else None
-        if ids is None and sport is None:
+        ids, sports = _filter(query, self.policy.ids), _filter(query, self.policy.sport_id)
+        if ids is None and sports is None:
             return self._whole_list(kind, language)
         return [
             self._item(entry, language)
             for entry in self.catalogue.entries(kind)
             if (ids is None or entry.id in ids)
-            and (sport is None or entry.relations.get("sportId", sport) == sport)
+            and (sports is None or entry.relations.get("sportId") in {None, *sports})
         ]
 
     def _whole_list(self, kind: Indexed, language: Language) -> orjson.Fragment:
@@ -175,7 +175,7 @@ class Rest:
 
     def _markets(self, event_id: int, code: str, query: Query) -> object:
         self._known_event(event_id)
-        language, ids = self._spoken(code), self._filter(query)
+        language, ids = self._spoken(code), _filter(query, self.policy.ids)
         if language is None:
             return []
         return [
@@ -257,6 +257,7 @@ class Rest:
         return {"precision": precision}
 
     def _collection(self, query: Query, name: str) -> list[int]:
+        """Of templates. Only their endpoints have a bad request (interface, "Errors")."""
         numbers = _numbers(query, name)
         if not numbers:
             raise _Refused(problem(400, f"{name} is missing"))
@@ -270,16 +271,27 @@ class Rest:
             raise _Refused(problem(400, f"{self.policy.sport_id} must be given once"))
         return numbers[0]
 
-    def _filter(self, query: Query) -> set[int] | None:
-        return set(_numbers(query, self.policy.ids)) if self.policy.ids in query else None
+
+def _given(query: Query, name: str) -> list[str]:
+    """A parameter that is given again and again, or once with commas."""
+    return [text for value in query.get(name, []) for text in value.split(",")]
 
 
 def _numbers(query: Query, name: str) -> list[int]:
-    """Ids from a parameter that is given again and again, or once with commas."""
-    given = [text for value in query.get(name, []) for text in value.split(",")]
-    if not all(text.isdecimal() and len(text) <= 18 for text in given):
+    """Ids, and nothing else."""
+    given = _given(query, name)
+    if not all(map(_is_id, given)):
         raise _Refused(problem(400, f"{name} must be ids"))
     return [int(text) for text in given]
+
+
+def _filter(query: Query, name: str) -> set[int] | None:
+    """The ids to which a list is narrowed, None for all of it. What is no number matches nothing."""
+    return {int(text) for text in _given(query, name) if _is_id(text)} if name in query else None
+
+
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 18
 
 
 class _TokenBucket:

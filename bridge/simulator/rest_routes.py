@@ -39,7 +39,7 @@ _PATHS: dict[Endpoint, str] = {
 ENDPOINTS = tuple(_PATHS)
 _PATTERNS = {
     endpoint: re.compile(
-        ROOT + path.replace("ID", "(?P<id>[0-9]{1,18})").replace("LANG", "(?P<language>[^/]+)")
+        ROOT + path.replace("ID", "(?P<id>-?[0-9]{1,18})").replace("LANG", "(?P<language>[^/]+)")
     )
     for endpoint, path in _PATHS.items()
 }

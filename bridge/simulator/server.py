@@ -25,7 +25,7 @@ from bridge.simulator.faults import Clear, Drop, Fault, Stall
 from bridge.simulator.handshake import requested
 from bridge.simulator.limits import Breach, Limits
 from bridge.simulator.log import Reader
-from bridge.simulator.provider import Attempt, Provider, Refusal
+from bridge.simulator.provider import Attempt, Provider
 from bridge.simulator.rest import Rest
 from bridge.simulator.rest_routes import ROOT
 from bridge.simulator.settings import SimulatorSettings
@@ -68,7 +68,7 @@ class Simulator:
         stream = settings.stream(origin)
         self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
-        """The translations and currency endpoints: their tokens, their faults, their truth."""
+        """What is asked by HTTP: its tokens, its faults, its truth."""
         self._loop = asyncio.get_running_loop()
         self._control = self._serve_control()
         try:
@@ -238,7 +238,7 @@ class Simulator:
         if header("Upgrade").lower() != "websocket":
             return None  # the library refuses it; no attempt is spent
         asked = requested(self.settings, address.query, header)
-        answer = asked if isinstance(asked, Refusal) else self._provider.connect(self.now(), asked)
+        answer = self._provider.connect(self.now(), *asked)
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:

@@ -49,6 +49,8 @@ class SimulatorSettings(BaseModel):
     """Share of messages that settle an earlier bet again."""
     disorder_seconds: Seconds = 2
     """How long before its publication a message's settlementTime may lie."""
+    odd: Share = 0
+    """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
 
     ping_seconds: Annotated[float, Field(gt=0)] = 5
     limits_scale: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1
@@ -84,7 +86,7 @@ class SimulatorSettings(BaseModel):
     sizes: Sizes = Sizes()
     """How much of everything the world has; the feed and the REST side share it."""
     api: RestPolicy = RestPolicy()
-    """The translations and currency endpoints."""
+    """What is asked by HTTP: translations and currencies."""
 
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
@@ -117,6 +119,7 @@ class SimulatorSettings(BaseModel):
             disorder=self.disorder_seconds,
             large_every=self.large_every,
             large_bytes=self.large_bytes,
+            odd=self.odd,
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from bridge.simulator.bets import message
+from bridge.simulator.bets import ODDITIES, Oddity, message
 from bridge.simulator.clock import Clock
 from bridge.simulator.world import World, mix
 
@@ -23,7 +23,7 @@ _BLOCKS_BACK = (1, 3, 16, 1024)
 """How many blocks back each lane looks: at 200 messages/s from about a second to some twenty minutes."""
 _BLOCK = _LANE * len(_BLOCKS_BACK)
 
-_AGAIN, _SHUFFLE, _DELAY = 21, 22, 23
+_AGAIN, _SHUFFLE, _DELAY, _ODD = 21, 22, 23, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Published:
     seq: int
     """Number of its slot, from 0; negative for what was injected."""
     bet_id: str | None
-    """None for what was injected: it need not be a bet."""
+    """None for an odd message without one, and for what was injected: it need not be a bet."""
     body: bytes
     version: int | None = None
-    """The bet's `settlementVersion`; None for what was injected."""
+    """The bet's `settlementVersion`; None for an odd message without a bet, and for what was injected."""
 
 
 class Stream:
@@ -48,7 +48,7 @@ class Stream:
     moment, `resettle` the share of messages that settle an earlier bet again (less until there are earlier
     ones), `disorder` how long, in seconds, a message's `settlementTime` may lie before its publication. Of
     every `large_every` bets (0: none) one has so many selections that its message is of `large_bytes` or
-    more. `clock` gives the times that messages carry.
+    more. A share `odd` of the messages is as in `bets.Oddity`. `clock` gives the times that messages carry.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Stream:
         disorder: float = 2.0,
         large_every: int = 0,
         large_bytes: int = 1_000_000,
+        odd: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
         self.world = world
@@ -73,6 +74,7 @@ class Stream:
         self._disorder = disorder
         self._large_every = large_every
         self._large_bytes = large_bytes
+        self._odd = int(odd * 2**64)
 
     def at(self, slot: int) -> float:
         """When the slot is published, Unix seconds. Never falls as the slot rises."""
@@ -94,8 +96,10 @@ class Stream:
         # One microsecond earlier, for the seventh digit that `timestamp` adds.
         micros = int((self.clock.reading(at) - delay) * 1e6) - 1
         is_large = self._large_every > 0 and number % self._large_every == self._large_every - 1
-        content = message(self.world, number, version, micros, self._large_bytes if is_large else 0)
-        return Published(at, slot, content["data"]["betId"], orjson.dumps(content), version)
+        least_bytes, oddity = self._large_bytes if is_large else 0, self._oddity(slot)
+        content = message(self.world, number, version, micros, least_bytes, oddity)
+        bet = content.get("data") or {}
+        return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
 
     def messages(self, since: float, until: float) -> Iterator[Published]:
         """Everything published from `since` on and before `until`, in order."""
@@ -107,8 +111,14 @@ class Stream:
         version = 1
         while (earlier := self._earlier(slot)) is not None:
             slot = earlier
-            version += 1
+            version += self._oddity(slot) != "empty"  # which settles nothing
         return slot, version
+
+    def _oddity(self, slot: int) -> Oddity | None:
+        if not self._odd:  # as nearly always: a hash a message is saved
+            return None
+        drawn = mix(self.world.seed, _ODD, slot)
+        return ODDITIES[drawn % len(ODDITIES)] if drawn < self._odd else None
 
     def _earlier(self, slot: int) -> int | None:
         seed = self.world.seed

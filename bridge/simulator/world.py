@@ -1,4 +1,4 @@
-"""The provider's world: sports, regions, leagues, competitors, events, markets and selections.
+"""The provider's world: who plays what, where, and what can be bet on it.
 
 Everything follows from a seed, so the settled bets that name these things and any service that
 describes them agree by their ids. Ids of markets and of selections are larger than 32 bits.

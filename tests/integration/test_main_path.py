@@ -91,6 +91,28 @@ async def test_malformed_messages_are_dead_lettered(place: Place, converter: str
     assert place.checkpoint()["counters"]["deadLettered"] == 200
 
 
+@pytest.mark.parametrize("converter", ["pydantic", "compiled"])
+async def test_odd_messages_come_out_as_the_interface_allows_them(place: Place, converter: str) -> None:
+    """A ping beside a bet is answered, a bet without an id is a dead letter, what has neither is empty."""
+    async with provider(history_seconds=10, odd=0.1) as feed:
+        settings = {"FEED__CONVERTER": converter, "FEED__PING_REPLY": "{pingId}"}
+        bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await until(lambda: "Live" in bridge.states(), "live")
+        tally = await place.settled(feed, bridge)
+        truth = list(feed.published())
+        nameless = [m.body for m in truth if m.bet_id is None and m.version is not None]
+        await until(lambda: len(place.read("deadletters")) >= len(nameless), "all dead letters")
+        assert await bridge.end() == 0
+        pings = {json.loads(message.body).get("pingId") for message in truth} - {None}
+        assert pings <= set(feed.replies)
+    assert_exact(tally)
+    assert sorted(letter.value() or b"" for letter in place.read("deadletters")) == sorted(nameless)
+    counters = place.checkpoint()["counters"]
+    assert (counters["published"], counters["deadLettered"]) == (tally.sent, len(nameless))
+    assert counters["empty"] == sum(message.version is None for message in truth)
+    assert min(counters["empty"], len(nameless), len(pings)) > 50
+
+
 async def test_large_and_oversized_messages(place: Place) -> None:
     """A record above Kafka's 1 MB arrives; a message above the limit is kept by size, hash and head."""
     async with provider(rate=20, compression="none") as feed:

@@ -268,22 +268,21 @@ async def test_pings_and_replies() -> None:
     ],
 )
 async def test_wrong_credentials_are_refused(auth: Any, query: str, headers: Any) -> None:
-    """Without the right secret the answer is 401 and no attempt is spent; with it the client is let in."""
+    """Without the right secret the answer is 401 and counts as an attempt; with it one is let in."""
     async with Simulator(settings(**auth, auth_value=SecretStr("s3cret"))) as simulator:
         assert await refusal(simulator) == 401
         wrong = {name: value + "x" for name, value in headers.items()}
         assert await refusal(simulator, query and query + "x", additional_headers=wrong) == 401
-        assert simulator.connections == []
         async with dial(simulator, query, additional_headers=headers):
-            assert [attempt.status for attempt in simulator.connections] == [101]
+            assert [attempt.status for attempt in simulator.connections] == [401, 401, 101]
 
 
 @pytest.mark.parametrize("revision", ["", "now", "-5", "1.5"])
 async def test_a_revision_that_is_no_timestamp_is_refused(revision: str) -> None:
-    """Anything but a whole number of seconds is answered with 400 and spends no attempt."""
+    """Anything but a whole number of seconds is answered with 400, and counts like one without a revision."""
     async with Simulator(settings()) as simulator:
         assert await refusal(simulator, f"?revision={revision}") == 400
-        assert simulator.connections == []
+        assert [(a.status, a.revision, a.kind) for a in simulator.connections] == [(400, None, "initial")]
 
 
 async def test_the_date_header_is_the_providers_clock() -> None:

@@ -176,6 +176,17 @@ def test_hosts_whose_clocks_differ_take_over_from_each_other(seed: int, skew: fl
 
 
 @settings(deadline=None)
+@given(SEEDS, st.lists(st.sampled_from([None, 0, 60, 3595, 5000, 259_190, 400_000]), max_size=40))
+def test_revisions_of_every_age_break_no_limit(seed: int, recoveries: list[int | None]) -> None:
+    """In any order, one right after the other; 0 and what is too old count as large recoveries, too."""
+    world = World(Random(seed), skew=1.5)
+    for recovery in recoveries:
+        world.revision = None if recovery is None else int(world.time) - recovery
+        world.dial()
+    assert world.breaches() == []
+
+
+@settings(deadline=None)
 @given(SEEDS, OUTAGES, st.sampled_from([0.0, 5.0, 200.0]), st.none() | st.integers(-100, 4000))
 def test_a_shortened_ledger_decides_as_the_whole_one(
     seed: int, outages: list[float], skew: float, ask: int | None

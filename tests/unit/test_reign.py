@@ -46,7 +46,7 @@ def test_what_can_be_seen_of_it() -> None:
         assert {room.name: room.used for room in seen["rooms"]} == {
             "initial": 1,
             "proper": 0,
-            "large": 0,
+            "large": 1,
             "bucket": 0,
         }
         assert seen["next_dial"] == world.clock().wall

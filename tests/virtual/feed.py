@@ -22,6 +22,8 @@ from bridge.simulator.provider import Provider, Refusal
 
 QUEUE_MESSAGES = 100
 CHUNK = 50
+UNKNOWN = "who are you?"
+"""Why a handshake without the right token is refused."""
 
 
 @dataclass
@@ -228,11 +230,10 @@ class Feed:
         if arrived.cancelled() and self.provider.active:
             return  # overtaken by its successor: the provider finds the socket closed
         token = self.network.token
-        if token and request.headers.get("Authorization") != f"Bearer {token}":
-            answer: Peer | Refusal = Refusal(401, "who are you?")
-        else:
-            revision = int(parse_qs(urlsplit(request.url).query)["revision"][0])
-            answer = self.provider.connect(self.moment(), revision)
+        is_known = not token or request.headers.get("Authorization") == f"Bearer {token}"
+        denied = None if is_known else Refusal(401, UNKNOWN)
+        revision = int(parse_qs(urlsplit(request.url).query)["revision"][0])
+        answer = self.provider.connect(self.moment(), revision, denied)
         if not arrived.done():
             arrived.set_result(answer)
         elif isinstance(answer, Peer):

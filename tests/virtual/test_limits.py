@@ -14,8 +14,8 @@ from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, play
 
 
 @pytest.mark.parametrize(("minutes", "refused"), [(10, False), (30, True)])
-def test_a_client_that_reconnects_every_five_minutes(minutes: int, refused: bool) -> None:
-    """Asking for 10 minutes it is let in for a week; asking for 30 it is refused within the hour."""
+def test_whoever_comes_back_each_five_minutes(minutes: int, refused: bool) -> None:
+    """With 10 minutes of recovery it is let in for a week, with 30 it is refused within the hour."""
     provider = Provider(Stream(ENTITIES, origin=EPOCH, rate=1), Limits())
     answers = []
     for number in range(7 * 24 * 12):

@@ -64,7 +64,26 @@ def test_a_credential_that_stays_wrong_stops_the_bridge(changes: int, tmp_path: 
         assert "BRIDGE_FEED__AUTH" in str(error)
         assert "wrong" not in str(error)
         assert len(world.last.ledger) == (2 if changes else 1)
-        assert world.provider.attempts == []
+        assert [attempt.status for attempt in world.provider.attempts] == [401] * len(world.last.ledger)
+
+    play(story, feed=by_file(file))
+
+
+def test_a_supervisor_that_restarts_it_with_a_wrong_credential_breaks_no_limit(tmp_path: Path) -> None:
+    """A refused credential counts in the ledger as it does at the provider: no more than five in a row."""
+    file = tmp_path / "token"
+    file.write_text("wrong")
+
+    async def story(world: World) -> None:
+        world.network.token = "right"
+        for _ in range(12):
+            world.start()
+            assert isinstance(await world.ended(), AuthError)
+        at = [attempt.at for attempt in world.provider.attempts]
+        assert len(at) == 12
+        # The first asks with 0; those after it have a position to ask from.
+        assert all(sixth - first >= 300 for first, sixth in zip(at[1:], at[6:], strict=False))
+        assert world.provider.breaches == []
 
     play(story, feed=by_file(file))
 

@@ -36,7 +36,7 @@ from bridge.sink.checkpoint import Checkpoint, State
 from bridge.sink.gap import Cause
 from bridge.status import Status
 from bridge.topics import declare
-from tests.virtual.feed import Feed, Network
+from tests.virtual.feed import UNKNOWN, Feed, Network
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import run
 from tests.virtual.truth import Truth
@@ -93,7 +93,7 @@ class World:
     `history` is for how many seconds the provider had been publishing, `burst` how many bets at a time.
 
     `scale` is how many times shorter all limits and margins are, `feed` holds settings of the bridge's
-    `[feed]`, `max_records` is the size of a batch.
+    `[feed]`, `max_records` is the size of a batch, `odd` the share of odd messages.
     """
 
     def __init__(
@@ -108,6 +108,7 @@ class World:
         burst: int = 1,
         feed: Mapping[str, Any] = MappingProxyType({}),
         max_records: int = 5000,
+        odd: float = 0,
     ) -> None:
         random.seed(seed)  # of the pauses after a failure
         self.random = random.Random(seed)
@@ -120,7 +121,13 @@ class World:
             batch=BatchSettings(max_age_ms=500, max_records=max_records),
         )
         stream = _Stream(
-            ENTITIES, origin=EPOCH - history, rate=rate, burst=burst, resettle=0.3, disorder=2 / scale
+            ENTITIES,
+            origin=EPOCH - history,
+            rate=rate,
+            burst=burst,
+            resettle=0.3,
+            disorder=2 / scale,
+            odd=odd,
         )
         if ahead:
             stream.clock.step(-inf, ahead)
@@ -252,7 +259,8 @@ class World:
         Or since a revision that it had promised before the provider heard of that dial.
 
         Excepted is what lies in a gap, and for these causes and no others gaps were declared. No limit was
-        broken and no attempt was refused but for a fault. Returns how many messages there had to be.
+        broken and no attempt was refused but for a fault or a token. Returns how many messages there had
+        to be.
         """
         self.inflict(Clear())
         while not self.feed.caught_up:
@@ -261,7 +269,8 @@ class World:
         await self.stop()
         assert [gap.cause for gap in self.kafka.gaps] == list(causes)
         assert self.provider.breaches == []
-        assert [a for a in self.provider.attempts if a.since is None and a.reason != BY_FAULT] == []
+        refused = [a.reason for a in self.provider.attempts if a.since is None]
+        assert {*refused} <= {BY_FAULT, UNKNOWN}
         self._check_counters()
         return Truth(self.provider, self.feed.moment(), self.kafka.gaps, since).compare(self.kafka)
 

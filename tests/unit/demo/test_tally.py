@@ -42,6 +42,9 @@ class Feed:
     def send(self, *bets: dict[str, Any], at: float = 100.0) -> None:
         self._fresh += [Published(at, 0, b["betId"], json.dumps({"data": b}).encode()) for b in bets]
 
+    def send_bodies(self, *bodies: bytes) -> None:
+        self._fresh += [Published(100.0, 0, None, body) for body in bodies]
+
     def arrive(self, record: dict[str, Any]) -> float | None:
         return self.tally.arrived((record["betId"], record["settlementVersion"]), record, SCHEMA)
 
@@ -104,3 +107,35 @@ def test_a_bet_that_goes_back_is_wrong() -> None:
     for record in (bet("a", 2), bet("b", 1), bet("a", 1)):
         feed.arrive(record)
     assert feed.tally.wrong == ["a went back to version 1"]
+
+
+NAMELESS = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"settlementVersion":2}}']
+
+
+def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
+    """Byte for byte; one that is ahead of the count is known as well."""
+    feed = Feed()
+    feed.send_bodies(*NAMELESS)
+    feed.tally.buried(NAMELESS[0])
+    assert (feed.tally.sent, feed.tally.missing) == (2, 1)
+    feed.tally.buried(NAMELESS[1])
+    assert (feed.tally.missing, feed.tally.duplicates, feed.tally.wrong) == (0, 0, [])
+
+
+def test_a_dead_letter_twice_or_of_something_else_is_told() -> None:
+    """A bet with an id has no business there, and is still awaited."""
+    feed = Feed()
+    feed.send(bet("a", 1))
+    feed.send_bodies(NAMELESS[0])
+    for body in (NAMELESS[0], NAMELESS[0], b'{"data":{"betId":"a","settlementVersion":1,"payout":1.5}}'):
+        feed.tally.buried(body)
+    assert (feed.tally.missing, feed.tally.duplicates, len(feed.tally.wrong)) == (1, 1, 1)
+    assert feed.tally.wrong[0].startswith("a dead letter of what has an id, or was never sent: ")
+
+
+def test_nothing_is_to_come_of_a_message_without_a_bet() -> None:
+    """It is not even counted, as a ping is not."""
+    feed = Feed()
+    feed.send_bodies(b"{}", b'{"pingId":null,"data":null}')
+    feed.tally.catch_up()
+    assert (feed.tally.sent, feed.tally.missing) == (0, 0)

@@ -40,6 +40,13 @@ def test_the_sixth_waits_until_the_first_leaves_the_window(
     assert made.decide(at(), None if recovery is None else int(NOW - recovery)).reason == reason
 
 
+def test_an_attempt_with_zero_is_older_than_an_hour_as_well() -> None:
+    """So it waits for a large recovery, and a large recovery for it."""
+    three, two = [attempt(100, INITIAL)] * 3, [attempt(50, LARGE)] * 2
+    assert wait(limiter(*three, *two), INITIAL) == wait(limiter(*three, *two), LARGE) == 1800 - 100 + 2
+    assert wait(limiter(*three, *two), SMALL) == 0
+
+
 def test_only_the_last_five_matter() -> None:
     """In whatever order the ledger has them."""
     ledger = [attempt(ago) for ago in (300, 1750, 200, 1600, 400, 500)]
@@ -120,7 +127,7 @@ def test_a_decision_spends_nothing() -> None:
 @pytest.mark.parametrize(
     ("recovery", "skew", "took", "classes"),
     [
-        (INITIAL, 0, 0, "initial"),
+        (INITIAL, 0, 0, "initial large"),
         # Two seconds of margin make it older, by which it may be a large one.
         (HOUR - 2, 0, 0, "proper bucket"),
         (HOUR - 1, 0, 0, "proper large bucket"),
@@ -142,9 +149,9 @@ def test_a_decision_spends_nothing() -> None:
         (DAYS - 7, 5, 0, "proper large"),
         (DAYS - 6, 5, 0, "initial proper large"),
         (DAYS + 1, 0, 0, "initial proper large"),
-        (DAYS + 2, 0, 0, "initial"),
+        (DAYS + 2, 0, 0, "initial large"),
         (DAYS + 6, 5, 0, "initial proper large"),
-        (DAYS + 7, 5, 0, "initial"),
+        (DAYS + 7, 5, 0, "initial large"),
     ],
 )
 def test_an_attempt_counts_in_every_class_it_may_belong_to(
@@ -175,7 +182,8 @@ def test_a_small_recovery_that_becomes_large_while_it_waits() -> None:
 @pytest.mark.parametrize("recovery", [DAYS - 100, DAYS, 2 * DAYS, int(NOW)])
 def test_what_falls_out_of_the_memory_while_it_waits_is_taken_for_its_edge(recovery: int) -> None:
     """So it stays a large recovery, and never one with too small a revision."""
-    made = limiter(*[attempt(1000, LARGE)] * 5, *[attempt(100, INITIAL)] * 5)
+    longer = {"initial_connections": 1, "initial_window_seconds": 7200}
+    made = limiter(*[attempt(1000, LARGE)] * 4, attempt(1000, INITIAL), **longer)
     assert wait(made, recovery) == 1800 - 1000 + 2
 
 
@@ -243,7 +251,7 @@ def test_the_room_of_each_limit() -> None:
     assert made.rooms(at()) == (
         Room("initial", 1, 5, None),
         Room("proper", 5, 5, NOW + 202),
-        Room("large", 5, 5, NOW + 1702),
+        Room("large", 6, 5, NOW + 1702),
         Room("bucket", 0, 3600, None),
     )
 

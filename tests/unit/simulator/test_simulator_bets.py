@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 import orjson
 import pytest
+from typing_extensions import is_typeddict
 
+from bridge import model
 from bridge.simulator.bets import timestamp
 from bridge.simulator.stream import Published, Stream
+from bridge.simulator.world import World
+from tests.unit.simulator.conftest import ORIGIN
 
 INT32, INT64, NUMBER, BOOL = "int32", "int64", "number", "boolean"
 TEXT, TIME, MAP, RESULT, TYPE = "text", "time", "map", "SettlementResult", "BetItemType"
@@ -117,6 +121,11 @@ def messages(stream: Stream) -> list[Published]:
 @pytest.fixture(scope="module")
 def fields(messages: list[Published]) -> dict[str, set[Any]]:
     """Path → all values seen there, maps as their keys."""
+    return seen_in(messages)
+
+
+def seen_in(messages: list[Published]) -> dict[str, set[Any]]:
+    """Path → all values seen there, maps as their keys."""
     seen: dict[str, set[Any]] = {}
     for message in messages:
         for path, value in walk(orjson.loads(message.body), MESSAGE, ""):
@@ -151,13 +160,42 @@ def walk_shape(shape: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, shape
 
 
+ENVELOPE = {".data", ".data.betId"}
+"""What is null or missing in odd messages only: without these there is no bet."""
+
+
 def test_nullable_fields_are_null_missing_or_set(fields: dict[str, set[Any]]) -> None:
-    """Nearly every nullable field occurs both as null and left out, so a reader must cope with both."""
-    never = {".data", ".data.betId", ".data.amount.currency"}  # a bet without these is no bet to anybody
-    named = {path for path in nullable(MESSAGE, "") if path.endswith((".name", "eachWayPrice.win"))}
-    expected = set(nullable(MESSAGE, "")) - never - named
-    assert {path for path in expected if None not in fields.get(path, {None})} == set()
-    assert {path for path in expected if path in fields and "missing" not in fields[path]} == set()
+    """Every nullable field of a bet occurs both as null and left out, so a reader must cope with both."""
+    expected = set(modelled(model.FeedMessage, "")) - ENVELOPE
+    assert {path for path in expected if not fields[path] >= {None, "missing"}} == set()
+
+
+def test_odd_messages_have_null_and_missing_everywhere(world: World) -> None:
+    """With them so does every nullable field of the interface; a ping beside a bet has an id of its own."""
+    stream = Stream(world, origin=ORIGIN, rate=200, odd=0.1)
+    seen = seen_in([stream.message(slot) for slot in range(9000)])
+    expected = set(modelled(model.FeedMessage, ""))
+    assert len(expected) == len(set(nullable(MESSAGE, ""))) == 31
+    assert {path for path in expected if not seen[path] >= {None, "missing"}} == set()
+    assert len(seen[".pingId"]) > 100
+
+
+def modelled(hint: Any, path: str) -> Iterator[str]:
+    """The paths of all nullable fields below a TypedDict of the bridge's model, and of `betId`."""
+    for name, inner in get_type_hints(hint, include_extras=True).items():
+        place = f"{path}.{name}"
+        if get_origin(inner) is NotRequired or name == "betId":
+            yield place
+        for part in parts(inner):
+            yield from modelled(part, place)
+
+
+def parts(hint: Any) -> Iterator[Any]:
+    """The TypedDicts in a field's type."""
+    if is_typeddict(hint):
+        yield hint
+    for argument in get_args(hint):
+        yield from parts(argument)
 
 
 def test_all_enum_values_occur(fields: dict[str, set[Any]]) -> None:

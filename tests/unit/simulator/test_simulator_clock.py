@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.simulator.clock import Clock
@@ -46,6 +46,7 @@ def test_a_reading_leads_to_its_first_moment(step: float, reading: float, moment
     assert stepped((0, step)).first(NOW + reading) == pytest.approx(NOW + moment, abs=1e-5, rel=0)
 
 
+@settings(deadline=None)
 @given(steps=steps, reading=st.integers(-100, 1500))
 def test_nothing_before_the_first_moment_shows_the_reading(
     steps: list[tuple[float, float]], reading: int

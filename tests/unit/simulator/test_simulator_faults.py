@@ -193,15 +193,20 @@ def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
     assert isinstance(feed.connect(NOW + 10, int(NOW)), Connection)
 
 
-@pytest.mark.parametrize(("status", "breaches"), [(503, 1), (401, 0)])
-def test_a_refused_handshake_counts_unless_nobody_knows_who_it_was(
-    feed: Provider, status: int, breaches: int
-) -> None:
-    """Any refusal spends an attempt, but for wrong credentials; the breach is in the book either way."""
+@pytest.mark.parametrize("status", [503, 401])
+def test_a_refused_handshake_counts(feed: Provider, status: int) -> None:
+    """Whatever the status, and the breach of a limit is in the book."""
     feed.inflict(Refuse(count=6, status=status), NOW)
     for i in range(6):
         feed.connect(NOW + i, int(NOW))
-    assert len(feed.breaches) == breaches
+    assert len(feed.breaches) == 1
+
+
+def test_a_denied_handshake_uses_up_no_fault(feed: Provider) -> None:
+    """The next one with the right credentials is refused."""
+    feed.inflict(Refuse(count=1), NOW)
+    answers = [feed.connect(NOW, int(NOW), Refusal(401, "no")), feed.connect(NOW, int(NOW))]
+    assert [answer.status for answer in answers if isinstance(answer, Refusal)] == [401, 503]
 
 
 @pytest.mark.parametrize("by", [45.0, -45.0])

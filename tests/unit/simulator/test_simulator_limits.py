@@ -56,6 +56,15 @@ def test_absent_and_too_small_share_a_window() -> None:
     assert rule(limits, NOW, old) == "initial"
 
 
+@pytest.mark.parametrize("revision", [0, int(NOW) - 4 * DAY])
+def test_zero_and_a_too_small_revision_are_older_than_an_hour_as_well(revision: int) -> None:
+    """Each counts as a large recovery, too; an attempt without any revision does not."""
+    limits = Limits()
+    assert [rule(limits, NOW, revision) for _ in range(3)] == [None] * 3
+    assert rule(limits, NOW, None) is None
+    assert broken(limits, [0, 1, 2], 2 * HOUR) == [None, None, "large"]
+
+
 @pytest.mark.parametrize(
     ("age", "kind"),
     [(3 * DAY + 1, "initial"), (3 * DAY, "large"), (HOUR + 1, "large"), (HOUR, "small"), (-60, "small")],

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.simulator.connection import Connection
-from bridge.simulator.limits import Limits
+from bridge.simulator.limits import Kind, Limits, Rule
 from bridge.simulator.provider import Attempt, Policy, Provider, Refusal
 from bridge.simulator.stream import Stream
 from bridge.simulator.world import World
@@ -104,6 +104,25 @@ def test_a_broken_limit_refuses(stream: Stream) -> None:
     assert answer.status == 429
     assert feed.active is None
     assert [breach.rule for breach in feed.breaches] == ["proper"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "status", "kind", "rule"),
+    [
+        (int(NOW), 401, "small", "proper"),
+        (int(NOW) - 7200, 401, "large", "proper"),
+        (None, 400, "initial", "initial"),
+    ],
+)
+def test_a_handshake_that_is_denied_counts_as_what_it_asked_for(
+    stream: Stream, revision: int | None, status: int, kind: Kind, rule: Rule
+) -> None:
+    """Without credentials, or with a revision that is none: the log has it, and the sixth breaks a limit."""
+    feed, denied = provider(stream), Refusal(status, "no")
+    assert [feed.connect(NOW + i, revision, denied) for i in range(6)] == [denied] * 6
+    assert feed.attempts[0] == Attempt(NOW, revision, kind, status, "no", None)
+    assert feed.breaches[0].rule == rule
+    assert isinstance(feed.connect(NOW + 6, revision), Refusal)
 
 
 def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:

@@ -310,7 +310,8 @@ def test_a_market_type_is_a_template_only_where_its_sport_has_it() -> None:
 
 def stakes(stream: Stream) -> Iterator[tuple[str, int]]:
     for slot in range(2000):
-        if amount := orjson.loads(stream.message(slot).body)["data"].get("amount"):
+        amount = orjson.loads(stream.message(slot).body)["data"].get("amount")
+        if amount and amount.get("currency"):
             yield amount["currency"], amount["precision"]
 
 

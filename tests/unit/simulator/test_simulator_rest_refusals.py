@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -152,6 +153,72 @@ def test_market_type_templates_need_one_sport(sport: str) -> None:
     answer = ask(rest(), f"/api/translations/templates/market-types?{sport}marketTypeIds=1")
     assert answer.status == 400
     assert detail(answer).startswith("sportId must be")
+
+
+STATUSES: dict[Endpoint, str] = {
+    "sports": "401 403 429",
+    "regions": "401 403 429",
+    "leagues": "401 403 429",
+    "competitors": "401 403 429",
+    "markets": "401 403 404 429 500",
+    "all-sport": "401 403 429",
+    "all-event": "401 403 404 429",
+    "all-markets": "401 403 404 429 500",
+    "all-region": "401 403 429",
+    "all-league": "401 403 429",
+    "all-competitor": "401 403 429",
+    "selection-templates": "400 401 403 429",
+    "market-type-templates": "400 401 403 429",
+    "active-currencies": "401 403 429 500",
+    "currency-precision": "401 403 429 500",
+}
+"""What the interface's tables of endpoints have beside 200."""
+ODD_QUERIES = (
+    "",
+    "ids=x",
+    "ids=",
+    "ids=1,,-2",
+    "ids=1&ids=" + "9" * 30,
+    "sportId=x",
+    "sportId=1,2",
+    "sportId=",
+    "type=x",
+    "symbol=",
+    "symbol=NONE",
+    "selectionIds=x",
+    "marketTypeIds=1",
+    "%",
+    "=",
+)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_no_question_is_answered_with_a_status_that_the_interface_does_not_have(endpoint: Endpoint) -> None:
+    """Whatever the query, of things that are known and of others; with a right, without, and too often."""
+    path = PATHS[endpoint].partition("?")[0]
+    unknown = [re.sub(r"/[0-9]+", other, path) for other in ("/0", "/-7", "/123456789012345678")]
+    side = rest()
+    paths = [
+        f"{one}?{query}" for one in [path, path.replace("/en/", "/xx/"), *unknown] for query in ODD_QUERIES
+    ]
+    found = {ask(side, one).status for one in [PATHS[endpoint], *paths]}
+    found |= {ask(rest(forbidden={endpoint}), PATHS[endpoint]).status, side.answer(NOW, path, None).status}
+    found |= {ask(slow, PATHS[endpoint]).status for slow in [rest(rate=1, burst=1)] for _ in range(2)}
+    assert found >= {200, 401, 403, 429}
+    assert found <= {200, *map(int, STATUSES[endpoint].split())}
+
+
+@pytest.mark.parametrize("path", ["leagues", f"{EVENT}/markets"])
+def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
+    """In a filter, alone or beside others; nor does a sport that is none."""
+    side, listed = rest(), f"/api/translations/en/{path}"
+    numbers = [(one.get("market") or one)["id"] for one in orjson.loads(ask(side, listed).body)]
+    for query, expected in (("ids=x", []), ("ids=", []), (f"ids={numbers[0]},x,-1", numbers[:1])):
+        found = orjson.loads(ask(side, f"{listed}?{query}").body)
+        assert [(one.get("market") or one)["id"] for one in found] == expected
+    if path == "leagues":
+        assert orjson.loads(ask(side, f"{listed}?sportId=x").body) == []
+        assert len(orjson.loads(ask(side, f"{listed}?sportId=1,2").body)) == len(numbers)
 
 
 def test_an_unknown_currency_is_an_error_of_the_server() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import inf, nextafter
@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.simulator.stream import Stream
@@ -42,6 +42,7 @@ def test_any_slot_can_be_had_alone(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.3, 7.0, 200.0, 9999.0])
+@settings(deadline=None)
 @given(slot=st.integers(0, 10**9), part=st.floats(0, 0.99), burst=st.sampled_from([1, 2, 7, 5000]))
 def test_the_first_slot_of_a_time_is_exact(
     world: World, rate: float, slot: int, part: float, burst: int
@@ -89,6 +90,37 @@ def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
     distances = [message.seq - int((message.bet_id or "")[19:].replace("-", ""), 16) for message in later]
     assert min(distance for distance in distances if distance) < 512
     assert max(distances) > 200_000
+
+
+def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: World) -> None:
+    """A third each with a ping beside the bet, without an id, and empty; the truth says what they say."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.3)
+    kinds: Counter[tuple[bool, ...]] = Counter()
+    for message in stream.messages(ORIGIN, ORIGIN + 20):
+        content = orjson.loads(message.body)
+        data = content.get("data") or {}
+        assert (message.bet_id, message.version) == (data.get("betId"), data.get("settlementVersion"))
+        kinds[bool(content.get("pingId")), bool(data), bool(data.get("betId"))] += 1
+    usual = kinds.pop((False, True, True))
+    assert usual == pytest.approx(2800, rel=0.05)
+    assert kinds.keys() == {(True, True, True), (False, True, False), (False, False, False)}
+    assert list(kinds.values()) == [pytest.approx(400, rel=0.2)] * 3
+
+
+def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
+    """Versions rise, and those that nobody can tell of a bet are no more than the bets without an id."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.5)
+    latest: dict[str, int] = {}
+    skipped = anonymous = 0
+    for message in stream.messages(ORIGIN, ORIGIN + 60):
+        if message.bet_id is None:
+            anonymous += message.version is not None
+        elif message.version is not None:
+            rise = message.version - latest.get(message.bet_id, 0)
+            assert rise >= 1
+            skipped += rise - 1
+            latest[message.bet_id] = message.version
+    assert 200 < skipped <= anonymous
 
 
 @pytest.mark.parametrize("disorder", [0.0, 2.0, 45.0])

@@ -30,7 +30,8 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
         body = stream.message(slot).body
         data = orjson.loads(body)["data"]
         items += data.get("selections") or ()
-        currencies.update([data["amount"]["currency"]] if data.get("amount") else [])
+        symbol = (data.get("amount") or {}).get("currency")
+        currencies.update([symbol] if symbol else [])
         mentions.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
     assert mentions.bets == 600
     assert mentions.currencies == currencies
