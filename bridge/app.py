@@ -28,8 +28,9 @@ from bridge.ports import Ports
 from bridge.reign import Reign
 from bridge.sink.checkpoint import State
 from bridge.sink.leadership import Leadership, group_of
-from bridge.sink.producer import TransactionalWriter
+from bridge.sink.producer import TransactionalWriter, transactional
 from bridge.sink.store import Store
+from bridge.sink.watchdog import discard
 from bridge.sink.worker import Worker
 from bridge.status import Status
 from bridge.view import View
@@ -151,14 +152,15 @@ class _Service:
 
     async def _stand_by(self) -> None:
         """Until something changes. While Kafka is away nobody is assigned the feed: so that is the state."""
-        client, worker = kafka.admin(self._settings.kafka), Worker("standby")
+        client, worker = None, Worker("standby")
         try:
             while not self._changed.is_set():
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
                     return
                 try:
-                    await asyncio.wrap_future(worker.submit(lambda: kafka.look_for_broker(client)))
+                    client = client or kafka.admin(self._settings.kafka)
+                    await asyncio.wrap_future(worker.submit(partial(kafka.look_for_broker, client)))
                 except kafka.KafkaUnavailable as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
@@ -197,6 +199,9 @@ class _Service:
                 get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
             registry = Registry(settings.registry)
             ids = await patiently(lambda: registry.register(settings.topics.prefix, SCHEMAS))
+            # One that is not used: a setting that librdkafka refuses is told at the start, and what it
+            # refuses later is a file that is away.
+            discard(transactional(settings))
         finally:
             worker.close(0)
         codecs = Codecs(*(Codec(load(name), ids[name], registry.schema_by_id) for name in SCHEMAS))

@@ -33,6 +33,8 @@ T = TypeVar("T")
 LONGEST_WAIT_SECONDS = 30.0
 """After which the limiter is asked again: a clock may have been set."""
 LOOK_SECONDS = 0.2
+CREDENTIAL_SECONDS = 5.0
+"""From one look for a credential's file to the next, where the last credential was refused."""
 HOW_TO_GO_ON = (
     "Get that interval from the provider by other means; to go on behind it, start with feed.on_gap "
     "(BRIDGE_FEED__ON_GAP) = continue. `bridge gaps` lists all gaps."
@@ -118,7 +120,7 @@ class Dialler:
         except FeedError as error:
             self.ended(error)
             if isinstance(error, FeedRefused) and error.status == 401:
-                self._credential_refused(error, asked, revision)
+                await self._credential_refused(error, asked, revision)
             return None
 
     def ended(self, error: FeedError) -> None:
@@ -258,8 +260,18 @@ class Dialler:
         """Whether the provider meant: not now. Any other answer is a fault of somebody's."""
         return isinstance(error, FeedRefused) and error.status in {None, *self._feed.refusal_statuses}
 
-    def _credential_refused(self, error: FeedRefused, asked: Request, revision: int | None) -> None:
-        """A credential in a file may have been rotated just now: it is read again, once."""
+    async def _credential_refused(self, error: FeedRefused, asked: Request, revision: int | None) -> None:
+        """A credential in a file may have been rotated just now: it is read again, once.
+
+        While it cannot be read nothing is concluded, and nothing dialled. Raises AuthError.
+        """
+        while trouble := self._feed.auth_trouble():
+            reason = f"the credential was refused, and its file cannot be read: {trouble}"
+            if self._status.become(State.WAITING_FOR_LIMIT, reason):
+                await self._journal.commit()
+            await self._pause(CREDENTIAL_SECONDS)
+            if not self._goes_on():
+                return
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
             get().warning("the credential was refused, and its file holds another by now: trying that")

@@ -49,7 +49,7 @@ _PRODUCER_ONLY = re.compile(
 
 
 class KafkaUnavailable(BridgeError):
-    """No broker answers. Whoever catches it waits and tries again."""
+    """No broker answers, or no client can be made. Whoever catches it waits and tries again."""
 
 
 class Stalled(KafkaUnavailable):
@@ -147,6 +147,7 @@ def producer(
     """
     return _create(
         Producer,
+        settings,
         _properties(
             settings,
             drop=_CONSUMER_ONLY,
@@ -180,6 +181,7 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consu
     """
     return _create(
         Consumer,
+        settings,
         _properties(
             settings,
             drop=_PRODUCER_ONLY,
@@ -215,6 +217,7 @@ def member(
     """
     return _create(
         Consumer,
+        settings,
         _properties(
             settings,
             drop=_PRODUCER_ONLY,
@@ -238,15 +241,20 @@ def member(
 def admin(settings: KafkaSettings) -> AdminClient:
     """An administration client."""
     both = re.compile(f"{_CONSUMER_ONLY.pattern}|{_PRODUCER_ONLY.pattern}")
-    return _create(AdminClient, _properties(settings, drop=both))
+    return _create(AdminClient, settings, _properties(settings, drop=both))
 
 
-def _create(kind: Callable[..., T], properties: Properties) -> T:
+def _create(kind: Callable[..., T], settings: KafkaSettings, properties: Properties) -> T:
+    """Raises SettingsError for what librdkafka refuses, KafkaUnavailable where it took it before."""
     try:
-        return kind({**properties, "error_cb": _report}, logger=LOG)
+        client = kind({**properties, "error_cb": _report}, logger=LOG)
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        if (kind, settings) in _accepted:  # a file that they name is away, or descriptors are lacking
+            raise KafkaUnavailable(f"no client can be made: {detail}") from None
         raise SettingsError(f"kafka: librdkafka does not accept the settings: {detail}") from None
+    _accepted.add((kind, settings))
+    return client
 
 
 def _report(error: KafkaError) -> None:
@@ -256,6 +264,7 @@ def _report(error: KafkaError) -> None:
         get().warning("Kafka cannot be used", reason=error.str())
 
 
+_accepted: set[tuple[Callable[..., object], KafkaSettings]] = set()  # each kind has properties of its own
 _reported: set[int] = set()
 _OPERATORS = {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE}
 

@@ -1,9 +1,13 @@
-"""Structured log lines on stderr: readable on a terminal, JSON elsewhere. Never one a message."""
+"""Structured log lines on stderr, for a terminal or as JSON: never one a message, and never a secret."""
 
 from __future__ import annotations
 
+import base64
 import logging
+import re
 import sys
+from typing import Any
+from urllib.parse import quote, quote_plus
 
 import orjson
 import structlog
@@ -40,6 +44,7 @@ def configure(*, verbose: bool = False, json: bool | None = None) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
+                _conceal_all,
                 renderer,
             ],
         )
@@ -53,6 +58,65 @@ def configure(*, verbose: bool = False, json: bool | None = None) -> None:
 def _name_the_library(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     event["library"] = logger.name if isinstance(logger, logging.Logger) else event["_record"].name
     return event
+
+
+MASK = "**********"
+SHORT = 8
+"""A secret of fewer characters may well be part of a word: it is only masked where it stands alone."""
+KEPT = 3
+"""So many values of a secret that is rotated are remembered."""
+
+_secrets: dict[str, tuple[tuple[str, str | None], ...]] = {}
+_mask: re.Pattern[str] | None = None
+
+
+def conceal(secret: str, name: str, user: str | None = None) -> None:
+    """Show this value of the secret `name` no more, nor as it stands in a URL, in JSON or in Basic auth."""
+    global _mask
+    known = _secrets.get(name, ())
+    if not secret or (secret, user) in known:
+        return
+    _secrets[name] = (*known, (secret, user))[-KEPT:]
+    seen = None
+    while seen != _secrets:  # another thread may have added one meanwhile
+        seen = _secrets.copy()
+        forms = {form for values in seen.values() for value in values for form in _forms(*value)}
+        _mask = re.compile("|".join(map(_pattern, sorted(forms, key=len, reverse=True))))
+
+
+def concealed(text: str) -> str:
+    """The text without any secret."""
+    return text if _mask is None else _mask.sub(MASK, text)
+
+
+def _forms(secret: str, user: str | None) -> set[str]:
+    plain = {secret, *(line for line in secret.splitlines() if len(line) >= SHORT)}  # a key has many
+    written = {repr(secret)[1:-1], orjson.dumps(secret).decode()[1:-1]}
+    basic = base64.b64encode(f"{user or ''}:{secret}".encode()).decode()
+    return plain | written | {quote(secret), quote(secret, safe=""), quote_plus(secret), basic}
+
+
+def _pattern(form: str) -> str:
+    return re.escape(form) if len(form) >= SHORT else rf"(?<!\w){re.escape(form)}(?!\w)"
+
+
+def _conceal_all(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """A processor: whoever logs it, and wherever in the event it is."""
+    return {
+        name: value if name in ("level", "timestamp") else _without(value) for name, value in event.items()
+    }
+
+
+def _without(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case dict():
+            return {concealed(str(name)): _without(inner) for name, inner in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_without(inner) for inner in value]
+        case _:
+            return concealed(str(value))
 
 
 def get(name: str = "bridge") -> structlog.stdlib.BoundLogger:

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from bridge import dev
+from bridge import dev, log
 from tests.harness import IN_VAIN, Bridge, Place
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test calls a secret may be an ordinary word of another's."""
+    monkeypatch.setattr(log, "_secrets", {})
+    monkeypatch.setattr(log, "_mask", None)
 
 
 @pytest.fixture(scope="session")

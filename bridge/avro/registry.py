@@ -33,6 +33,10 @@ class RegistryUnavailable(TopologyError):
     """The registry cannot be reached, or is in trouble itself: worth trying again later."""
 
 
+_accepted: set[RegistrySettings] = set()
+"""What clients were made of."""
+
+
 class Standing(Enum):
     """What a registry makes of one of our schemas."""
 
@@ -45,7 +49,8 @@ class Standing(Enum):
 class Registry:
     """A registry that speaks Confluent's API. Its calls block.
 
-    Raises SettingsError when there is no address or a file named in the settings cannot be used.
+    Raises SettingsError when there is no address or a file named in the settings cannot be used;
+    RegistryUnavailable where it could before.
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
@@ -65,9 +70,9 @@ class Registry:
         try:
             self._client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
-            raise SettingsError(
-                f"registry.url or registry.ca_file cannot be used for {self._address}: {error}"
-            ) from None
+            text = f"registry.url or registry.ca_file cannot be used for {self._address}: {error}"
+            raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
+        _accepted.add(settings)
         self._schemas: dict[int, Schema] = {}
 
     def __enter__(self) -> Self:

@@ -43,9 +43,12 @@ def main() -> Never:
     try:
         app(standalone_mode=True)
     except BridgeError as error:
-        for line in str(error).splitlines():
+        for line in log.concealed(str(error)).splitlines():
             typer.echo(f"error: {line}", err=True)
         sys.exit(error.exit_code)
+    except Exception as error:  # noqa: BLE001  # a traceback may show a secret, too
+        log.get().critical("unforeseen; please report it", exc_info=error)
+        sys.exit(1)
     sys.exit(0)
 
 

@@ -2,11 +2,13 @@
 
 Sources, the first that names a setting wins: environment variables (`BRIDGE_…`, `__` between
 levels), then the TOML file given by `--config`, then the default. A secret can be given by the path
-of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up.
+of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up. Whatever is one is
+made known to the log, which shows none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
@@ -15,6 +17,8 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies
 
 from pydantic import BaseModel, ValidationError, model_validator
 from pydantic_settings import (
@@ -25,6 +29,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bridge.config.secrets import read_secret, secret_trouble
 from bridge.config.sections import (
     ApiSettings,
     BatchSettings,
@@ -36,9 +41,9 @@ from bridge.config.sections import (
     WebSettings,
     age_seconds,
     parse_start,
-    read_secret,
 )
 from bridge.errors import SettingsError
+from bridge.log import conceal
 
 __all__ = [
     "ApiSettings",
@@ -55,6 +60,7 @@ __all__ = [
     "load",
     "parse_start",
     "read_secret",
+    "secret_trouble",
 ]
 
 ENV_PREFIX = "BRIDGE_"
@@ -138,7 +144,9 @@ def load(config: Path | None = None) -> Settings:
             f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
         )
     try:
-        return Sourced()
+        settings = Sourced()
+        _conceal_what_addresses_hold(settings)
+        return settings
     except ValidationError as error:
         lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
         raise SettingsError("\n".join(lines)) from None
@@ -146,6 +154,25 @@ def load(config: Path | None = None) -> Settings:
         raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
     except ValueError as error:  # a variable of a whole section that is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
+
+
+def _conceal_what_addresses_hold(settings: Settings) -> None:
+    """Their passwords. All other secrets are made known when they are used."""
+    feed, api = settings.feed, settings.api
+    given = (
+        feed.base_url,
+        feed.proxy,
+        api.base_url,
+        api.proxy,
+        settings.registry.url,
+        *getproxies().values(),
+    )
+    for address in given:
+        with contextlib.suppress(ValueError):
+            url = urlsplit(address or "")
+            for read in (str, unquote):
+                user, password = read(url.username or ""), read(url.password or "")
+                conceal(password, f"{read.__name__} of {url.hostname}", user)
 
 
 def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:

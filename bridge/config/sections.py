@@ -20,7 +20,9 @@ from pydantic import (
     model_validator,
 )
 
+from bridge.config.secrets import read_secret, secret_trouble
 from bridge.errors import SettingsError
+from bridge.log import conceal
 
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[int, Field(gt=0)]
@@ -128,9 +130,13 @@ class FeedSettings(_Section):
     def auth_secret(self) -> str:
         """The credential as it is now; the file is read at each call, so that it can be rotated.
 
-        Raises SettingsError when the file cannot be read.
+        Raises SettingsError as `read_secret`.
         """
-        return _secret("BRIDGE_FEED__AUTH_VALUE_FILE", self.auth_value, self.auth_value_file)
+        return _secret("BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file)
+
+    def auth_trouble(self) -> str:
+        """Why the credential's file cannot be read at this moment; empty when it can, or there is none."""
+        return "" if self.auth_value_file is None else secret_trouble(self.auth_value_file)
 
 
 class LimitsSettings(_Section):
@@ -189,22 +195,25 @@ class KafkaSettings(BaseModel):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Everything but the secrets, which librdkafka's names do not mark as such."""
         for name, value in super().__repr_args__():
-            yield name, "**********" if name and re.search("password|secret|_pem|jaas", name) else value
+            yield name, "**********" if name and _SECRET.search(name) else value
 
     def properties(self) -> dict[str, str | int | float | bool]:
         """librdkafka's names and values; `…_file` of a secret is read now.
 
-        Raises SettingsError when such a file cannot be read.
+        Raises SettingsError as `read_secret`.
         """
         found: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap_servers or ""}
         for name, value in (self.model_extra or {}).items():
             if name in ("sasl_password_file", "ssl_key_password_file"):
                 value = read_secret(f"BRIDGE_KAFKA__{name.upper()}", Path(str(value)))
                 name = name.removesuffix("_file")
+            elif _SECRET.search(name):
+                conceal(str(value), name)
             found[name.replace("_", ".")] = value
         return found
 
 
+_SECRET = re.compile(r"password|secret|[_.]pem|jaas")
 _OURS = frozenset(
     {
         "acks",
@@ -235,8 +244,8 @@ class RegistrySettings(_Section):
     ca_file: Path_ | None = None
 
     def secret(self) -> str:
-        """The registry's password as it is now. Raises SettingsError when its file cannot be read."""
-        return _secret("BRIDGE_REGISTRY__PASSWORD_FILE", self.password, self.password_file)
+        """The registry's password as it is now. Raises SettingsError as `read_secret`."""
+        return _secret("BRIDGE_REGISTRY__PASSWORD", self.password, self.password_file, self.user)
 
 
 class TopicsSettings(_Section):
@@ -321,13 +330,13 @@ class ApiSettings(_Section):
         return self
 
     def bearer(self) -> str:
-        """The token as it is now; the file is read at each call. Raises SettingsError."""
+        """The token as it is now; the file is read at each call. Raises SettingsError as `read_secret`."""
         if self.token is None and self.token_file is None:
             raise SettingsError(
                 "api.token is not set. Set BRIDGE_API__TOKEN_FILE to the path of a file with the token, or "
                 "BRIDGE_API__TOKEN."
             )
-        return _secret("BRIDGE_API__TOKEN_FILE", self.token, self.token_file)
+        return _secret("BRIDGE_API__TOKEN", self.token, self.token_file)
 
 
 class BatchSettings(_Section):
@@ -370,15 +379,6 @@ def parse_start(text: str, now: float) -> int | None:
     raise ValueError("must be 0, an age such as 2d, or a time with its zone such as 2026-01-31T12:00:00Z")
 
 
-def read_secret(name: str, file: Path) -> str:
-    """The content of a secret's file, as it is now. Raises SettingsError, which says nothing of it."""
-    try:
-        return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SettingsError(f"{name}: cannot read {file}: {reason}") from None
-
-
 def _has_host(address: str) -> bool:
     """Whether host, port and, where there are any, user and password of an address can be told apart."""
     try:
@@ -390,7 +390,9 @@ def _has_host(address: str) -> bool:
     return is_port and bool(parts.hostname) and (parts.username is None) == (parts.password is None)
 
 
-def _secret(name: str, value: SecretStr | None, file: Path | None) -> str:
+def _secret(name: str, value: SecretStr | None, file: Path | None, user: str | None = None) -> str:
+    secret = value.get_secret_value() if value else ""
     if file is not None:
-        return read_secret(name, file)
-    return value.get_secret_value() if value else ""
+        secret = read_secret(f"{name}_FILE", file)
+    conceal(secret, name, user)
+    return secret

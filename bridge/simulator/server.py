@@ -41,6 +41,8 @@ _TICK = 0.002
 _BATCH_BYTES = 1 << 20
 _CONTROL_SECONDS = 10
 """The event loop has that long to do what the control endpoint was asked for."""
+_CONTROL_BYTES = 100 << 20
+"""Of a request to it: a message to publish may be larger than the largest that a bridge takes."""
 
 
 class Simulator:
@@ -190,7 +192,7 @@ class Simulator:
             on_loop=self._on_loop,
             facts=settings.model_dump(include={"seed", "rate", "limits_scale"}),
         )
-        return WsgiServer(control, settings.host, settings.control_port)
+        return WsgiServer(control, settings.host, settings.control_port, body_bytes=_CONTROL_BYTES)
 
     def _close_control(self) -> None:
         if self._control:

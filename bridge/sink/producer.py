@@ -85,6 +85,20 @@ def hand_over(
             while_full()
 
 
+def transactional_id(settings: Settings) -> str:
+    """Whoever uses it next fences whoever used it before."""
+    return f"{settings.topics.prefix}.{settings.feed.name}"
+
+
+def transactional(settings: Settings) -> Producer:
+    """The feed's producer, which fences nobody before its `init_transactions`. Raises as `kafka.producer`."""
+    return kafka.producer(
+        settings.kafka,
+        transactional_id=transactional_id(settings),
+        max_record_bytes=max_record_bytes(settings),
+    )
+
+
 class TransactionalWriter:
     """Writes batches one after the other, each in a transaction of its own.
 
@@ -99,7 +113,7 @@ class TransactionalWriter:
         committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
         trouble: Callable[[str], None],
     ) -> None:
-        self.transactional_id = f"{settings.topics.prefix}.{settings.feed.name}"
+        self.transactional_id = transactional_id(settings)
         self._settings = settings
         self._leadership = leadership
         self._committed = committed
@@ -257,11 +271,10 @@ class TransactionalWriter:
         """
         if not self._leadership.confirm(self._gone) or self._gone():
             raise NotOwner("another process owns the feed")
-        producer = kafka.producer(
-            self._settings.kafka,
-            transactional_id=self.transactional_id,
-            max_record_bytes=max_record_bytes(self._settings),
-        )
+        try:
+            producer = transactional(self._settings)
+        except kafka.KafkaUnavailable as error:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, str(error))) from None
         self._watchdog.call(partial(producer.init_transactions, INIT_SECONDS))
         found = self._committed(self._gone, self._trouble)
         self._must_own()

@@ -54,11 +54,12 @@ def persist(
     while not give_up():
         if stalled:
             get().warning("nothing comes: reading on with new clients", reason=trouble)
-        clients = Clients(
-            kafka.admin(settings.kafka),
-            kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True),
-        )
+        clients = None
         try:
+            clients = Clients(
+                kafka.admin(settings.kafka),
+                kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True),
+            )
             read(clients.admin, clients.consumer)
             return ""
         except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
@@ -67,7 +68,8 @@ def persist(
             get().debug("reading waits for Kafka or the registry", error=trouble)
             time.sleep(RETRY_SECONDS)
         finally:
-            clients.close()
+            if clients is not None:
+                clients.close()
     return trouble
 
 

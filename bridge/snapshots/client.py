@@ -105,8 +105,8 @@ class Client:
         """The answer; None for a 404 where the interface has one.
 
         Raises AuthError (401), Forbidden (403), ApiError (anything else that is no answer, after as many
-        tries as the settings say where another try may help), SettingsError when the token's file has
-        become unreadable.
+        tries as the settings say where another try may help, and a 401 while the token's file is away),
+        SettingsError when the file holds what can be none.
         """
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Unavailable),
@@ -158,6 +158,8 @@ class Client:
             async with self._doubt:  # the others that were refused with it learn from the first
                 answer, token = await self._send(request)
                 if answer.status == 401:
+                    if trouble := self._token.trouble:
+                        raise ApiError(f"{request} answered {answer}, and its file cannot be read: {trouble}")
                     self._refused_token = token
                     raise self._unauthorized(request, token, str(answer))
         return answer

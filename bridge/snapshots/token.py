@@ -12,7 +12,7 @@ import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from bridge.config import ApiSettings
+from bridge.config import ApiSettings, secret_trouble
 from bridge.errors import SettingsError
 from bridge.log import get
 from bridge.text import duration, utc
@@ -26,7 +26,6 @@ class Token:
 
     def __init__(self, settings: ApiSettings) -> None:
         self._settings = settings
-        self._last = ""
         self._told = ""
 
     @property
@@ -34,20 +33,25 @@ class Token:
         """The environment variable that it comes from."""
         return "BRIDGE_API__TOKEN_FILE" if self._settings.token_file else "BRIDGE_API__TOKEN"
 
+    @property
+    def trouble(self) -> str:
+        """Why its file cannot be read at this moment; empty when it can, or there is none."""
+        file = self._settings.token_file
+        return "" if file is None else secret_trouble(file)
+
     def read(self, wall: float) -> str:
         """The token as it is now, at `wall` (Unix seconds); the log is told, once, when it ends soon.
 
-        Raises SettingsError when there is none, its file cannot be read, or no header can hold it.
+        While its file is away it is the last one. Raises SettingsError when there never was one, or no
+        header can hold it.
         """
-        # Whoever renews the file may empty it first: for that moment the last one stands.
-        token = self._settings.bearer() or self._last
+        token = self._settings.bearer()
         if not re.fullmatch(r"[!-~]+", token):
             found = "what cannot be a bearer token" if token else "no token"
             raise SettingsError(
                 f"{self.setting} holds {found}. Give the token alone: one word of ASCII characters, without "
                 "`Bearer` in front of it."
             )
-        self._last = token
         if token != self._told:
             self._tell(token, wall)
         return token

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+import socket
+from contextlib import ExitStack, closing
 from datetime import datetime
+from urllib.parse import urlsplit
 
 import httpx2
 
 from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
-from tests.harness import Bridge, Place, until
+from tests.harness import Bridge, Place, assert_exact, until
 
 
 def address(bridge: Bridge) -> str | None:
@@ -70,4 +74,27 @@ async def test_waiting_for_a_limit_is_seen_from_outside(place: Place) -> None:
         assert (
             abs((told - committed).total_seconds()) < 1
         )  # the two clocks of the machine drift apart a little
+        assert await bridge.end() == 0
+
+
+async def test_idle_connections_and_few_descriptors_hold_up_nothing(place: Place) -> None:
+    """With 256 descriptors and 400 clients that say nothing Kafka is found again, and a probe answered."""
+    async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        web = urlsplit(address(bridge))
+        with ExitStack() as held:
+            for _ in range(400):
+                client = held.enter_context(closing(socket.socket()))
+                client.setblocking(False)  # whoever does not get in is to go on trying
+                client.connect_ex((web.hostname, web.port))
+            assert (await get(bridge, "/healthz")).status_code == 200
+            await asyncio.to_thread(place.cluster.stop_broker, 1)
+            await until(lambda: "WaitingForKafka" in bridge.states(), "without Kafka", so_far=bridge.text)
+            assert (await get(bridge, "/healthz")).status_code == 200
+            await asyncio.to_thread(place.cluster.start_broker, 1)
+            await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+            assert (await get(bridge, "/healthz")).status_code == 200
+            assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0

@@ -51,6 +51,7 @@ DRIVERS = {
     "bridge.snapshots.service": "waits for the next run",
     "bridge.web.snapshots": "the same",
     "bridge.web.app": "answers as of the moment it is asked",
+    "bridge.wsgi": "bounds the time of a request",
 }
 """The modules that read it, and what for."""
 

@@ -8,7 +8,18 @@ import pytest
 
 from tests.repo.source import MODULES, imports, outside
 
-LEAVES = ["__init__", "errors", "model", "scalars", "log", "config", "config.sections", "instant", "text"]
+LEAVES = [
+    "__init__",
+    "errors",
+    "model",
+    "scalars",
+    "log",
+    "config",
+    "config.secrets",
+    "config.sections",
+    "instant",
+    "text",
+]
 CORES = [
     "avro.schemas",
     "avro.codec",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from bridge import app
+from bridge import app, kafka
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
 
@@ -42,3 +43,23 @@ def test_what_the_dial_will_need_is_looked_at_before_anything_else(
     )
     with pytest.raises(SettingsError, match=said):
         app.run(settings)
+
+
+async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that Kafka's settings name may be away; what is told is that Kafka is."""
+    made: list[KafkaSettings] = []
+    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
+
+    def admin(settings: KafkaSettings) -> object:
+        made.append(settings)
+        if len(made) < 3:
+            raise kafka.KafkaUnavailable("a file is away")
+        return object()
+
+    monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(kafka, "admin", admin)
+    monkeypatch.setattr(kafka, "look_for_broker", lambda _: service._changed.set())
+    with capture_logs() as logged:
+        await service._stand_by()
+    assert [line.get("reason", "") for line in logged] == ["a file is away", ""]
+    assert len(made) == 3

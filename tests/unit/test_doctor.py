@@ -141,27 +141,29 @@ def test_settings_are_named_and_not_shown() -> None:
 
 def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     """Each by the variable that names it."""
-    file = tmp_path / "token"
-    file.write_text("s3cret\n")
-    kafka: dict[str, Any] = {"bootstrap_servers": "b:1", "sasl_password_file": str(file)}
-    settings = Settings(
-        feed=FeedSettings(auth="bearer", auth_value_file=file),
-        registry=RegistrySettings(user="me", password_file=file),
-        api=ApiSettings(token_file=file),
-        kafka=KafkaSettings(**kafka),
-    )
+
+    def settings(file: Path) -> Settings:
+        kafka: dict[str, Any] = {"bootstrap_servers": "b:1", "sasl_password_file": str(file)}
+        return Settings(
+            feed=FeedSettings(auth="bearer", auth_value_file=file),
+            registry=RegistrySettings(user="me", password_file=file),
+            api=ApiSettings(token_file=file),
+            kafka=KafkaSettings(**kafka),
+        )
+
+    full, blank = tmp_path / "full", tmp_path / "blank"
+    full.write_text("s3cret\n")
+    blank.write_text(" \n")
     names = (
         "BRIDGE_FEED__AUTH_VALUE",
         "BRIDGE_REGISTRY__PASSWORD",
         "BRIDGE_API__TOKEN",
         "BRIDGE_KAFKA__SASL_PASSWORD",
     )
-    assert feed.secrets_readable(settings) == Finding(Outcome.OK, f"readable: {', '.join(names)}")
-    file.write_text(" \n")
-    empty = feed.secrets_readable(settings)
+    assert feed.secrets_readable(settings(full)) == Finding(Outcome.OK, f"readable: {', '.join(names)}")
+    empty = feed.secrets_readable(settings(blank))
     assert (empty.outcome, empty.seen) == (Outcome.FAIL, "\n".join(f"{name} is empty" for name in names))
-    file.unlink()
-    missing = feed.secrets_readable(settings)
+    missing = feed.secrets_readable(settings(tmp_path / "nothing"))
     assert missing.outcome is Outcome.FAIL
     assert [f"{name}_FILE: cannot read" in missing.seen for name in names] == [True] * 4
 

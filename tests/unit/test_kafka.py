@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import Future
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from bridge import kafka
 from bridge.config import KafkaSettings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import Answer, KafkaUnavailable, explained, triage
+from tests.tls import Authority
 
 RETRY, ABORT, REOPEN, REFUSED = Answer.RETRY, Answer.ABORT, Answer.REOPEN, Answer.REFUSED
 NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1")
@@ -200,6 +202,26 @@ def test_a_property_that_librdkafka_does_not_know_is_a_wrong_setting() -> None:
         kafka.producer(wrong, transactional_id="t", max_record_bytes=1_000_000)
 
 
+def test_a_client_that_was_made_before_can_be_made_again_later(tmp_path: Path) -> None:
+    """What librdkafka refuses from the start is a wrong setting; afterwards it is a file that is away."""
+    authority = Authority(tmp_path).certificate
+    settings = KafkaSettings.model_validate(
+        {"bootstrap_servers": "127.0.0.1:1", "security_protocol": "SSL", "ssl_ca_location": str(authority)}
+    )
+    away = authority.rename(tmp_path / "away")
+    with pytest.raises(SettingsError, match=r"ssl\.ca\.location"):
+        kafka.admin(settings)
+    away.rename(authority)
+    kafka.admin(settings)
+    authority.rename(away)
+    with pytest.raises(KafkaUnavailable, match=r"ssl\.ca\.location"):
+        kafka.admin(settings)
+    with pytest.raises(SettingsError, match=r"ssl\.ca\.location"):  # its own properties were never tried
+        kafka.producer(settings, transactional_id="t", max_record_bytes=1_000_000)
+    away.rename(authority)
+    kafka.admin(settings)
+
+
 SHARED = {
     "bootstrap_servers": "127.0.0.1:1",
     "client_id": "mine",
@@ -242,7 +264,7 @@ def test_only_who_needs_the_end_of_a_partition_at_once_asks_for_it_so_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever waits for what is to come leaves the broker in peace."""
-    monkeypatch.setattr(kafka, "_create", lambda _, properties: properties)
+    monkeypatch.setattr(kafka, "_create", lambda _kind, _settings, properties: properties)
     found: list[Any] = [kafka.reader(NOWHERE, name="r"), kafka.reader(NOWHERE, name="r", prompt=True)]
     assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
 

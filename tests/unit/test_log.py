@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 import structlog
 
-from bridge import log
+from bridge import cli, log
+from bridge.errors import SettingsError
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +81,107 @@ def test_an_exception_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> N
         log.get().exception("unforeseen")
     [line] = capsys.readouterr().err.splitlines()
     assert "what went wrong" in json.loads(line)["exception"]
+
+
+# Secrets.
+
+
+def shown(capsys: pytest.CaptureFixture[str], **said: Any) -> dict[str, Any]:
+    """What becomes of an event."""
+    log.configure()
+    log.get().info("said", **said)
+    found: dict[str, Any] = json.loads(capsys.readouterr().err)
+    return found
+
+
+SECRET = 's3cret/"ü+ \\x'
+FORMS = [
+    SECRET,
+    quote(SECRET),
+    quote(SECRET, safe=""),
+    quote_plus(SECRET),
+    repr(SECRET)[1:-1],
+    json.dumps(SECRET, ensure_ascii=False)[1:-1],
+    base64.b64encode(f"me:{SECRET}".encode()).decode(),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_of_a_secret_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wherever in an event it is: in a text, an exception, a list, a table, or an object."""
+    log.conceal(SECRET, "a test's", "me")
+    log.conceal("and another", "another test's")
+
+    class Holder:
+        def __str__(self) -> str:
+            return f"it holds {form}"
+
+    found = shown(
+        capsys, a=f"x{form}y", b=[(form,), {form: form}], c=Holder(), d=ValueError(form), e=17, f=None
+    )
+    assert form not in str(found)
+    assert found["a"] == f"x{log.MASK}y"
+    assert found["b"] == [[log.MASK], {log.MASK: log.MASK}]
+    assert found["c"] == f"it holds {log.MASK}"
+    assert (found["e"], found["f"]) == (17, None)
+    assert log.concealed(f"error: {form}") == f"error: {log.MASK}"
+
+
+def test_nor_in_what_a_library_says_nor_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is its own way into the log."""
+    log.conceal(SECRET, "a test's")
+    log.configure(verbose=True)
+    logging.getLogger("websockets").debug("> Authorization: %s %s", "Bearer", SECRET)
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        logging.getLogger("asyncio").exception("unforeseen")
+        log.get().exception("unforeseen", stack_info=True)
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 3
+    assert err.count(log.MASK) >= 3
+    assert not any(form in err for form in FORMS)
+    first, *_ = err.splitlines()
+    assert json.loads(first)["event"] == f"> Authorization: Bearer {log.MASK}"
+
+
+@pytest.mark.parametrize(("error", "code"), [(ValueError(SECRET), 1), (SettingsError(SECRET), 2)])
+def test_nor_in_what_ends_the_process(
+    error: Exception, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Foreseen or not."""
+
+    def ends(**_: Any) -> None:
+        raise error
+
+    log.conceal(SECRET, "a test's")
+    monkeypatch.setattr(cli, "app", ends)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    err = capsys.readouterr().err
+    assert caught.value.code == code
+    assert log.MASK in err
+    assert not any(form in err for form in FORMS)
+
+
+def test_a_short_secret_leaves_words_and_numbers_legible(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is masked where it stands alone; level and time stay what they are."""
+    for number, short in enumerate(("a", "20", "info")):
+        log.conceal(short, f"short {number}")
+    found = shown(capsys, reason="a bank said a: 2026, 20 informants")
+    assert found["reason"] == "X bank said X: 2026, X informants".replace("X", log.MASK)
+    assert (found["event"], found["level"]) == ("said", "info")
+    assert found["timestamp"].startswith("20")
+
+
+def test_a_secret_that_is_rotated_for_ever_takes_no_more_memory() -> None:
+    """The newest values are masked; nobody is let in by the older ones."""
+    for number in range(100):
+        log.conceal(f"rotated {number}", "rotated")
+    assert log.concealed("rotated 0, rotated 98, rotated 99") == f"rotated 0, {log.MASK}, {log.MASK}"
+
+
+def test_nothing_is_no_secret() -> None:
+    """It would be everywhere."""
+    log.conceal("", "empty")
+    assert log.concealed("as it was") == "as it was"

@@ -88,6 +88,50 @@ def test_a_supervisor_that_restarts_it_with_a_wrong_credential_breaks_no_limit(t
     play(story, feed=by_file(file))
 
 
+def test_a_file_that_is_away_at_a_dial_costs_nothing(tmp_path: Path) -> None:
+    """What it held before is dialled with."""
+    file = tmp_path / "token"
+    file.write_text("right")
+
+    async def story(world: World) -> None:
+        world.network.token = "right"
+        world.start()
+        await asyncio.sleep(300)
+        file.unlink()
+        world.inflict(Drop())
+        await world.check()
+        assert len(world.last.ledger) == 2
+
+    play(story, rate=0.2, feed=by_file(file))
+
+
+@pytest.mark.parametrize("content", ["new", "old"])
+def test_a_refusal_while_the_file_is_away_decides_nothing(content: str, tmp_path: Path) -> None:
+    """No attempt is spent until it can be read; then the same credential is wrong, and another is tried."""
+    file = tmp_path / "token"
+    file.write_text("old")
+
+    async def story(world: World) -> None:
+        world.network.token = "old"
+        world.start()
+        await asyncio.sleep(300)
+        world.network.token = "new"
+        file.unlink()
+        world.inflict(Drop())
+        await asyncio.sleep(200)
+        assert len(world.last.ledger) == 2
+        assert world.last.state is State.WAITING_FOR_LIMIT
+        assert "its file cannot be read: No such file" in world.last.reason
+        file.write_text(content)
+        if content == "new":
+            await world.check()
+        else:
+            assert isinstance(await world.ended(), AuthError)
+        assert len(world.last.ledger) == (3 if content == "new" else 2)
+
+    play(story, rate=0.2, feed=by_file(file))
+
+
 REFUSALS = [
     Refuse(count=3, status=429),
     Refuse(count=3, status=403),

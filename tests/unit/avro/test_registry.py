@@ -18,6 +18,7 @@ from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
+from tests.tls import Authority
 
 Answer = Callable[[str, str, Any], tuple[int, Any]]
 
@@ -207,3 +208,13 @@ def test_wrong_settings(tmp_path: Path) -> None:
         Registry(RegistrySettings(url="nonsense"))
     with pytest.raises(SettingsError, match=r"registry\.ca_file"):
         Registry(RegistrySettings(url="https://localhost", ca_file=tmp_path / "none.pem"))
+
+
+def test_an_authority_that_is_away_later_is_waited_for(url: str, tmp_path: Path) -> None:
+    """For a job that goes on, and makes a client for each run."""
+    settings = RegistrySettings(url=url.replace("http:", "https:"), ca_file=Authority(tmp_path).certificate)
+    Registry(settings).close()
+    assert settings.ca_file
+    settings.ca_file.unlink()
+    with pytest.raises(RegistryUnavailable, match=r"registry\.ca_file cannot be used"):
+        Registry(settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
@@ -111,6 +112,25 @@ def test_opening_outlives_a_producer_that_never_answers(topic: Topic, writer: Tr
     topic.committed = [b"checkpoint 0"]
     assert writer.run(writer.open).result(10) == b"checkpoint 0"
     assert topic.producers == 4
+
+
+def test_a_client_that_cannot_be_made_is_waited_for(
+    topic: Topic, writer: TransactionalWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its password's file or its certificates may be away for a moment, at the first as at any other."""
+    makes, refusals = kafka.producer, [kafka.KafkaUnavailable("a file is away")] * 3
+
+    def refused(*arguments: Any, **named: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return makes(*arguments, **named)
+
+    monkeypatch.setattr(kafka, "producer", refused)
+    writer.run(writer.open).result(10)
+    refusals += [kafka.KafkaUnavailable("a file is away")] * 5
+    topic.faults = {"commit": [FATAL]}
+    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(20)
+    assert (refusals, topic.committed) == ([], WHOLE)
 
 
 def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: TransactionalWriter) -> None:

@@ -63,6 +63,19 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     assert len(log.prompt) == 4
 
 
+def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
+    """As one that breaks down is."""
+
+    def connected(number: int) -> None:
+        if number < 3:
+            raise kafka.KafkaUnavailable("a file is away")
+
+    log.connected = connected
+    told: list[str] = []
+    assert persist(SETTINGS, lambda *_: None, lambda: False, told.append) == ""
+    assert (told, len(log.prompt)) == (["a file is away"] * 2, 3)
+
+
 def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
     """A broker that has just come back may not know it yet."""
 

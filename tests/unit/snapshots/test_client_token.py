@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from bridge.errors import AuthError, SettingsError
+from bridge.errors import ApiError, AuthError, SettingsError
 from bridge.snapshots.client import Client
 from tests.unit.snapshots.provider import AT, SPORTS, Provider, Reply, api, minted, now
 from tests.virtual.loop import run
@@ -159,17 +159,21 @@ def test_trouble_during_the_second_try_is_only_trouble() -> None:
     assert len(provider.requests) == 3
 
 
-def test_a_file_that_is_gone_ends_it(file: Path) -> None:
-    """There is nothing left to ask with."""
+def test_while_the_file_is_gone_the_last_token_is_used(file: Path) -> None:
+    """Where it is refused then, that is not for want of another: the next run may have it."""
+    provider = Provider(Reply(), REFUSED, REFUSED)
 
     async def story() -> None:
-        async with Provider().client(api(token_file=file)) as client:
+        async with provider.client(api(token_file=file)) as client:
             await client.ask(SPORTS)
             put(file, None)
-            with pytest.raises(SettingsError, match="BRIDGE_API__TOKEN_FILE: cannot read"):
+            with pytest.raises(ApiError, match=r"HTTP 401.* and its file cannot be read: No such file"):
                 await client.ask(SPORTS)
+            put(file, "new")
+            assert await client.ask(SPORTS) == []
 
     run(story())
+    assert provider.tokens == ["old", "old", "old", "new"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""Files of a running bridge that somebody takes away for a moment: nothing ends, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Place, assert_exact, until
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+async def test_files_that_are_away_while_everything_is_made_anew(
+    place: Place, tmp_path: Path, rotated: bool
+) -> None:
+    """The credential and Kafka's password, while the broker restarts and the feed is dialled."""
+    token, password = tmp_path / "token", tmp_path / "password"
+    token.write_text("hush of the feed")
+    password.write_text("hush of the broker")  # which asks nobody for it
+    settings = SimulatorSettings(port=0, rate=100, auth="bearer", auth_value="hush of the feed")
+    async with Simulator(settings) as feed:
+        bridge = place.bridge(
+            FEED__BASE_URL=feed.url,
+            FEED__AUTH="bearer",
+            FEED__AUTH_VALUE_FILE=str(token),
+            KAFKA__SASL_PASSWORD_FILE=str(password),
+            KAFKA__TRANSACTION_TIMEOUT_MS="10000",
+            KAFKA__SESSION_TIMEOUT_MS="60000",
+        )
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        for file in (token, password):
+            file.rename(file.with_suffix(".old"))
+            if rotated:
+                file.touch()
+        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.sleep(14)  # the producer is fenced by then: another is made
+        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        await feed.drop()
+        await until(lambda: bridge.states().count("Live") > 2, "dialled again", so_far=bridge.text)
+        assert_exact(await place.settled(feed, bridge))
+        assert await bridge.end() == 0
+    assert "hush" not in bridge.text()

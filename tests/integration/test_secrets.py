@@ -1,0 +1,60 @@
+"""A bridge that tells all it can, on everything that has a secret: its log holds none."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from urllib.parse import quote, quote_plus, urlsplit
+
+import pytest
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Place, until
+
+FEED, REGISTRY, BROKER = "f33d/s3cret +ü", "r3gistry:s3cret", "br0ker s3cret"
+KEY = "a-k3y-that-is-n0ne"
+
+
+def forms(secret: str, user: str) -> set[str]:
+    """As it may be written."""
+    basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
+    return {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], basic}
+
+
+@pytest.mark.parametrize("auth", ["bearer", "header", "query"])
+async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_path: Path, auth: str) -> None:
+    """Whatever the way to the provider, with all that librdkafka and the other libraries say."""
+    secret = FEED if auth == "query" else FEED.replace("ü", "u")  # no header holds the other
+    url = urlsplit(place.cluster.registry_url)
+    registry = {"REGISTRY__USER": "us3r", "REGISTRY__PASSWORD": REGISTRY}
+    if auth == "query":
+        registry = {"REGISTRY__URL": url._replace(netloc=f"us3r:{quote(REGISTRY)}@{url.netloc}").geturl()}
+    password = tmp_path / "password"
+    password.write_text(BROKER)
+    settings = SimulatorSettings.model_validate(
+        {"port": 0, "rate": 50, "auth": auth, "auth_name": "x-api-key", "auth_value": secret}
+    )
+    async with Simulator(settings) as feed:
+        bridge = place.bridge(
+            "run",
+            "-v",
+            FEED__BASE_URL=feed.url,
+            FEED__AUTH=auth,
+            FEED__AUTH_NAME="x-api-key",
+            FEED__AUTH_VALUE=secret,
+            KAFKA__DEBUG="all",
+            KAFKA__SASL_USERNAME="us3r",
+            KAFKA__SASL_PASSWORD_FILE=str(password),
+            KAFKA__SASL_OAUTHBEARER_CLIENT_SECRET=KEY,
+            **registry,
+        )
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        await feed.drop()
+        await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
+        assert await bridge.end() == 0
+    said = bridge.text()
+    libraries = {line["library"].partition(".")[0] for line in bridge.lines() if "library" in line}
+    assert {"websockets", "librdkafka"} <= libraries
+    for value in (secret, REGISTRY, BROKER, KEY):
+        assert [form for form in forms(value, "us3r") if form in said] == []
