@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 LOG = logging.getLogger("librdkafka")
+SESSION_MS = 10_000
 ANSWER_SECONDS = 20.0
 """Longer than any request is given. What the client has not answered by then it never will."""
 
@@ -208,10 +209,11 @@ def member(
     *,
     group: str,
     committed: Callable[[KafkaError | None, list[TopicPartition]], None],
+    name: str | None = None,
 ) -> Consumer:
     """A member of a leadership group: dynamic, and sticky, so that a newcomer takes nothing away.
 
-    `committed` is called by `poll` with the outcome of each asynchronous commit.
+    `committed` is called by `poll` with the outcome of each asynchronous commit. A `name` is its client.id.
     """
     return _create(
         Consumer,
@@ -219,11 +221,12 @@ def member(
             settings,
             drop=_PRODUCER_ONLY,
             defaults={
-                "session.timeout.ms": 10_000,
+                "session.timeout.ms": SESSION_MS,
                 "heartbeat.interval.ms": 1_000,
                 "auto.offset.reset": "latest",
             },
             ours={
+                **({"client.id": name} if name else {}),
                 "group.id": group,
                 "on_commit": committed,
                 "partition.assignment.strategy": "cooperative-sticky",
@@ -233,6 +236,11 @@ def member(
             },
         ),
     )
+
+
+def session_seconds(settings: KafkaSettings) -> float:
+    """How long a member of a leadership group that is dead keeps its place."""
+    return float(settings.properties().get("session.timeout.ms", SESSION_MS)) / 1000
 
 
 def admin(settings: KafkaSettings) -> AdminClient:
