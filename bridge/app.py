@@ -27,6 +27,7 @@ from bridge.log import get
 from bridge.ports import Ports
 from bridge.reign import Reign
 from bridge.sink.checkpoint import State
+from bridge.sink.group import Watch
 from bridge.sink.leadership import Leadership, group_of
 from bridge.sink.producer import TransactionalWriter, transactional
 from bridge.sink.store import Store
@@ -44,8 +45,8 @@ SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 RETRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
 """Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
-LOOK_SECONDS = 5.0
-"""How often a standby looks whether Kafka is there at all."""
+LOOK_SECONDS = 2.0
+"""How often a standby looks whom it waits for, and whether Kafka is there at all."""
 BEAT_SECONDS = 1.0
 """How often what can be seen from outside is renewed."""
 
@@ -124,6 +125,7 @@ class _Service:
             group_of(self._settings),
             declared.checkpoints.name,
             partial(loop.call_soon_threadsafe, self._notice),
+            self._owner_id,
         )
         ports = Ports(
             topics=declared,
@@ -141,7 +143,7 @@ class _Service:
                 self._changed.clear()
                 leadership.check()
                 if not leadership.owner:
-                    await self._stand_by()
+                    await self._stand_by(leadership)
                     continue
                 await self._one_reign(ports, leadership)
                 await self._until_stopped(asyncio.sleep(PAUSE_SECONDS))
@@ -150,21 +152,36 @@ class _Service:
             if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
                 self._status.become(State.STOPPED)
 
-    async def _stand_by(self) -> None:
-        """Until something changes. While Kafka is away nobody is assigned the feed: so that is the state."""
-        client, worker = None, Worker("standby")
+    async def _stand_by(self, leadership: Leadership) -> None:
+        """Until something changes. No answer of Kafka is waited for then."""
+        looking = asyncio.ensure_future(self._look_around(leadership))
+        changed = asyncio.ensure_future(self._changed.wait())
         try:
-            while not self._changed.is_set():
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), LOOK_SECONDS)
-                    return
+            await asyncio.wait({looking, changed}, return_when=asyncio.FIRST_COMPLETED)
+            if looking.done():
+                looking.result()
+        finally:
+            looking.cancel()
+            changed.cancel()
+
+    async def _look_around(self, leadership: Leadership) -> None:
+        """Tell whom this process stands by for. While Kafka is away nobody is: so that is the state."""
+        client, worker = None, Worker("standby")
+        watch = Watch(self._owner_id, kafka.session_seconds(self._settings.kafka))
+        try:
+            while True:
                 try:
                     client = client or kafka.admin(self._settings.kafka)
-                    await asyncio.wrap_future(worker.submit(partial(kafka.look_for_broker, client)))
+                    group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
                 except kafka.KafkaUnavailable as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
-                    self._status.become(State.STANDBY)
+                    if group is not None:
+                        wait = watch.look(group, self._clock())
+                        self._status.become(State.STANDBY, wait.reason, until=wait.until)
+                    elif self._status.state is not State.STANDBY:
+                        self._status.become(State.STANDBY)
+                await asyncio.sleep(LOOK_SECONDS)
         finally:
             worker.close(0)
 

@@ -18,7 +18,6 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     Producer,
     TopicPartition,
 )
@@ -34,6 +33,7 @@ T = TypeVar("T")
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 LOG = logging.getLogger("librdkafka")
+SESSION_MS = 10_000
 ANSWER_SECONDS = 20.0
 """Longer than any request is given. What the client has not answered by then it never will."""
 
@@ -210,10 +210,11 @@ def member(
     *,
     group: str,
     committed: Callable[[KafkaError | None, list[TopicPartition]], None],
+    name: str | None = None,
 ) -> Consumer:
     """A member of a leadership group: dynamic, and sticky, so that a newcomer takes nothing away.
 
-    `committed` is called by `poll` with the outcome of each asynchronous commit.
+    `committed` is called by `poll` with the outcome of each asynchronous commit. A `name` is its client.id.
     """
     return _create(
         Consumer,
@@ -222,11 +223,12 @@ def member(
             settings,
             drop=_PRODUCER_ONLY,
             defaults={
-                "session.timeout.ms": 10_000,
+                "session.timeout.ms": SESSION_MS,
                 "heartbeat.interval.ms": 1_000,
                 "auto.offset.reset": "latest",
             },
             ours={
+                **({"client.id": name} if name else {}),
                 "group.id": group,
                 "on_commit": committed,
                 "partition.assignment.strategy": "cooperative-sticky",
@@ -236,6 +238,11 @@ def member(
             },
         ),
     )
+
+
+def session_seconds(settings: KafkaSettings) -> float:
+    """How long a member of a leadership group that is dead keeps its place."""
+    return float(settings.properties().get("session.timeout.ms", SESSION_MS)) / 1000
 
 
 def admin(settings: KafkaSettings) -> AdminClient:
@@ -353,47 +360,3 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
     if min(found) < 0:
         raise KafkaUnavailable(f"reading the end offsets of {topic}: no broker answered")
     return found
-
-
-def read_to(
-    consumer: Consumer,
-    places: list[TopicPartition],
-    ends: list[int],
-    take: Callable[[Message], None],
-    give_up: Callable[[], bool],
-) -> bool:
-    """Read partitions from their `places` up to their `ends`; `places[i].partition` is `i`.
-
-    Each place moves on behind what was taken, so that whoever is interrupted can go on from there. Waits
-    for as long as an open transaction of somebody hides records below an end. Returns False when `give_up`
-    said so first, which it is asked at least every 0.2 s. Raises TopologyError, and what `take` and
-    `give_up` raise.
-    """
-
-    def left() -> list[TopicPartition]:
-        return [place for place in places if place.offset < ends[place.partition]]
-
-    if not left():
-        return True
-    consumer.assign(left())
-    try:
-        while left():
-            if give_up():
-                return False
-            for message in consumer.consume(num_messages=2000, timeout=0.2):
-                error = message.error()
-                place, offset = places[message.partition() or 0], message.offset() or 0
-                end = ends[place.partition]
-                if error is None:
-                    # Not what was taken before, where a log was cut and a client begins anew; and not what
-                    # was written meanwhile: where that never ceases, no end of the partition is told.
-                    if place.offset <= offset < end:
-                        take(message)
-                    place.offset = max(place.offset, min(offset + 1, end))
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    place.offset = max(place.offset, min(offset, end))
-                elif error.fatal() or lacks_right(error):
-                    raise TopologyError(f"reading {message.topic()}: {error.str()}")
-        return True
-    finally:
-        consumer.unassign()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from bridge.errors import TopologyError
 from bridge.feed.progress import CatchUp
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import MICROS, Checkpoint
+from bridge.sink.group import Group, Member, release, sessions, whole
 from bridge.sink.store import Store
 
 ANSWER_SECONDS = 15.0
@@ -35,6 +36,9 @@ class Bet(NamedTuple):
 
 def read_checkpoint(settings: Settings) -> Checkpoint | None:
     """The last committed checkpoint of the feed, None before the first.
+
+    An open transaction is not waited for. One that a dead owner has left lasts until its place in the
+    leadership group is free, and who looks wants to know why nobody owns the feed.
 
     Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
     """
@@ -54,11 +58,9 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
         nonlocal trouble
         trouble = reason
 
-    value = store.checkpoint(give_up, told)
+    value = store.checkpoint(give_up, told, visible=True)
     if given_up:
-        likely = (
-            f"no broker of {settings.kafka.bootstrap_servers} answers, or an open transaction hides its end"
-        )
+        likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
         raise kafka.KafkaUnavailable(
             f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
         )
@@ -170,6 +172,36 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
         lines.append(f"  {text.utc(attempt.at)}  {asked}, {answer}")
     return "\n".join(lines)
+
+
+def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:
+    """Who is in the leadership group, beside the last checkpoint; None for what is not told."""
+    awaited = group.awaited(last.owner) if group else ()
+    return {
+        "owners": group and group.owners,
+        "standbys": group and group.standbys,
+        "awaited": group and [member.name for member in awaited],
+        "freeBy": text.utc(_free_by(group, awaited, session, now)) if group and awaited else None,
+        "lastCommitAgeSeconds": round(now - last.updated_at, 3),
+    }
+
+
+def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, now: float) -> str:
+    """The same for a person. A member says nothing of itself, so it is told by when a dead one is out."""
+    if group is None:
+        return "leadership  not told: the right to describe the group is missing"
+    awaited = group.awaited(last.owner)
+    if not awaited:
+        return "leadership  nobody owns the feed, 0 standing by"
+    names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
+    others = len(group.members) - len(awaited)
+    state = "owned by" if group.owners and not group.joining else "a rebalance waits for"
+    by = _free_by(group, awaited, session, now)
+    return f"leadership  {state} {names}, {others} standing by\n            {release(awaited, by)}"
+
+
+def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float) -> float:
+    return whole(now + session * sessions(group, awaited))
 
 
 def _progress(catch_up: CatchUp, now: float) -> str:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,8 @@ class Bridge:
         return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
 
     def states(self) -> list[str]:
-        """The states it has been in, in order."""
-        return [line["state"] for line in self.lines() if "state" in line]
+        """The states it has been in, in order; one that goes on for another reason is the same."""
+        return [state for state, _ in groupby(line["state"] for line in self.lines() if "state" in line)]
 
     def text(self) -> str:
         """Everything on its stderr."""

@@ -123,7 +123,14 @@ def tail(
 def checkpoint_show(config: Config = None, json: Json = False) -> None:
     """Show the committed position of the feed, its state, counters, recent connections, and who owns it."""
     from bridge.doctor.cluster import ask_members
-    from bridge.readers import checkpoint_as_json, checkpoint_as_lines, read_checkpoint
+    from bridge.kafka import session_seconds
+    from bridge.readers import (
+        checkpoint_as_json,
+        checkpoint_as_lines,
+        leadership_as_json,
+        leadership_as_lines,
+        read_checkpoint,
+    )
 
     settings = load(config)
     found = read_checkpoint(settings)
@@ -133,19 +140,15 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
             f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
         )
     try:
-        members = ask_members(settings)
+        group = ask_members(settings)
     except TopologyError:  # a principal that may read the topic need not be allowed to see the group
-        members = None
+        group = None
+    now, session = time.time(), session_seconds(settings.kafka)
     if json:
-        who = {"owners": members and members.owners, "standbys": members and members.standbys}
-        print_json({**checkpoint_as_json(found), **who})
+        print_json({**checkpoint_as_json(found), **leadership_as_json(group, found, session, now)})
     else:
-        typer.echo(checkpoint_as_lines(found, time.time()))
-        if members is None:
-            typer.echo("leadership  not told: the right to describe the group is missing")
-        else:
-            owned = f"owned from {', '.join(members.owners)}" if members.owners else "nobody owns the feed"
-            typer.echo(f"leadership  {owned}, {members.standbys} standing by")
+        typer.echo(checkpoint_as_lines(found, now))
+        typer.echo(leadership_as_lines(group, found, session, now))
 
 
 @topics.command("plan")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from confluent_kafka import TopicCollection
+from confluent_kafka import ConsumerGroupState, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from bridge import instant, kafka, topics
 from bridge.avro.registry import Registry, Standing
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
+from bridge.sink.group import Group, Member
 from bridge.sink.leadership import group_of
 
 ASK_SECONDS = 5.0
@@ -92,28 +93,21 @@ def judged_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: froz
 
 def owner_known(settings: Settings) -> Finding:
     """Who owns the feed, and how many stand by."""
-    members = ask_members(settings)
-    return judged_owners(group_of(settings), members.owners, members.size)
+    found = ask_members(settings)
+    return judged_owners(group_of(settings), found.owners, len(found.members))
 
 
-class Members(NamedTuple):
-    """The members of a leadership group: the hosts of those that own the feed, one at most; and all."""
-
-    owners: list[str]
-    size: int
-
-    @property
-    def standbys(self) -> int:
-        """How many stand by."""
-        return self.size - len(self.owners)
-
-
-def ask_members(settings: Settings) -> Members:
+def ask_members(settings: Settings) -> Group:
     """Who is in the leadership group. Raises as `kafka.explained`."""
-    members = _group(kafka.admin(settings.kafka), group_of(settings)).members
+    described = _group(kafka.admin(settings.kafka), group_of(settings))
     checkpoints = topics.declare(settings).checkpoints.name
-    owners = [member.host.lstrip("/") for member in members if checkpoints in _assigned(member)]
-    return Members(owners, len(members))
+    return Group(
+        tuple(
+            Member(m.member_id, m.client_id, m.host.lstrip("/"), checkpoints in _assigned(m))
+            for m in described.members
+        ),
+        described.state is ConsumerGroupState.PREPARING_REBALANCING,
+    )
 
 
 def _assigned(member: Any) -> set[str]:

@@ -9,6 +9,9 @@ standby that joins takes nothing away from the owner.
 The consumer is used on its own thread alone: while it polls, the client makes other threads wait, and
 may keep them waiting for ever.
 
+The client.id of a `bridge run` in its group is its owner id, so that it can be found by the `owner` of a
+checkpoint.
+
 The assignment as this process knows it may be stale (it was paused, Kafka was away). `confirm` asks
 the coordinator itself, by a commit that only a current member can make.
 """
@@ -22,13 +25,16 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from bridge import kafka
 from bridge.config import Settings
 from bridge.errors import TopologyError
+from bridge.sink.group import Group, Member
 
 POLL_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
+ASK_SECONDS = 3.0
 HANDOVER_SECONDS = 5.0
 """How long giving up leadership may hold the group's rebalance, while the socket is closed."""
 
@@ -45,15 +51,35 @@ def group_of(settings: Settings) -> str:
     return f"{settings.topics.prefix}.{settings.feed.name}.owner"
 
 
+def as_group(listed: Any, topic: str) -> Group:
+    """A group whose members want the one partition of a topic, as `AdminClient.list_groups` gives it."""
+    # An assignment, as Kafka's consumers write it: two bytes of version, the number of topics in four, then
+    # of each the length of its name in two, its name, and its partitions.
+    return Group(
+        tuple(
+            Member(m.id, m.client_id, m.client_host.lstrip("/"), m.assignment[8:].startswith(topic.encode()))
+            for m in listed.members
+        ),
+        listed.state == "PreparingRebalance",
+    )
+
+
 class Leadership:
     """Membership in a group, kept up by a thread of its own.
 
     `changed` is called on that thread whenever `owner` changes. After a loss the thread waits, for
     `HANDOVER_SECONDS` at most, until `released` is called: first the socket is closed, then the next
-    owner may dial.
+    owner may dial. `name` is the member's client.id, that of all clients where it is not given.
     """
 
-    def __init__(self, settings: Settings, group: str, topic: str, changed: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        group: str,
+        topic: str,
+        changed: Callable[[], object],
+        name: str | None = None,
+    ) -> None:
         self.group = group
         self._partition = TopicPartition(topic, 0)
         self._changed = changed
@@ -66,7 +92,7 @@ class Leadership:
         self._term = 0
         self._metadata: Any = None
         """Of the group, as of the last poll; one that a rebalance has made stale aborts the transaction."""
-        self._consumer = kafka.member(settings.kafka, group=self.group, committed=self._committed)
+        self._consumer = kafka.member(settings.kafka, group=self.group, committed=self._committed, name=name)
         self._thread = threading.Thread(target=self._run, args=(topic,), name="leadership", daemon=True)
         self._thread.start()
 
@@ -114,6 +140,22 @@ class Leadership:
             except Empty:
                 continue
         return KafkaError._ASSIGNMENT_LOST
+
+    def look(self, client: AdminClient) -> Group | None:
+        """Who is in the group; None where Kafka does not tell. Raises KafkaUnavailable where none answers.
+
+        Without the right to describe the group it seems to be empty.
+        """
+        try:
+            with kafka.explained(f"listing the members of {self.group}"):
+                # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
+                found = client.list_groups(group=self.group, timeout=ASK_SECONDS)
+        except TopologyError:
+            return None
+        except kafka.KafkaUnavailable:
+            kafka.look_for_broker(client)  # it may be another one that is away
+            return None
+        return as_group(found[0], self._partition.topic) if found else Group()
 
     def released(self) -> None:
         """The former owner has closed its socket."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge import instant, kafka
@@ -202,7 +202,7 @@ class Passage:
             self._look(admin, begun)
             return give_up()
 
-        self.done = kafka.read_to(consumer, self._places, self.ends, self._take, is_over)
+        self.done = _read_to(consumer, self._places, self.ends, self._take, is_over)
         if self.done:
             self._tell(sum(self.ends))
 
@@ -258,3 +258,47 @@ class Passage:
     def _tell(self, reached: int) -> None:
         if self._progress is not None:
             self._progress(reached - self._begun_at, sum(self.ends) - self._begun_at)
+
+
+def _read_to(
+    consumer: Consumer,
+    places: list[TopicPartition],
+    ends: list[int],
+    take: Callable[[Message], None],
+    give_up: Callable[[], bool],
+) -> bool:
+    """Read partitions from their `places` up to their `ends`; `places[i].partition` is `i`.
+
+    Each place moves on behind what was taken, so that whoever is interrupted can go on from there. Waits
+    for as long as an open transaction of somebody hides records below an end. Returns False when `give_up`
+    said so first, which it is asked at least every 0.2 s. Raises TopologyError, and what `take` and
+    `give_up` raise.
+    """
+
+    def left() -> list[TopicPartition]:
+        return [place for place in places if place.offset < ends[place.partition]]
+
+    if not left():
+        return True
+    consumer.assign(left())
+    try:
+        while left():
+            if give_up():
+                return False
+            for message in consumer.consume(num_messages=2000, timeout=0.2):
+                error = message.error()
+                place, offset = places[message.partition() or 0], message.offset() or 0
+                end = ends[place.partition]
+                if error is None:
+                    # Not what was taken before, where a log was cut and a client begins anew; and not what
+                    # was written meanwhile: where that never ceases, no end of the partition is told.
+                    if place.offset <= offset < end:
+                        take(message)
+                    place.offset = max(place.offset, min(offset + 1, end))
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    place.offset = max(place.offset, min(offset, end))
+                elif error.fatal() or kafka.lacks_right(error):
+                    raise TopologyError(f"reading {message.topic()}: {error.str()}")
+        return True
+    finally:
+        consumer.unassign()

@@ -43,8 +43,13 @@ class Store:
         self._versions = Projection("settlementVersion", schema_by_id)
         self._topics = topics
 
-    def checkpoint(self, give_up: Callable[[], bool], told: Callable[[str], None]) -> bytes | None:
-        """The value of the feed's last committed checkpoint, in wire format; None before the first."""
+    def checkpoint(
+        self, give_up: Callable[[], bool], told: Callable[[str], None], *, visible: bool = False
+    ) -> bytes | None:
+        """The value of the feed's last committed checkpoint, in wire format; None before the first.
+
+        With `visible` only of what can be seen now: an open transaction is not waited for.
+        """
         topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
         found: bytes | None = None
         patience = PATIENCE_SECONDS
@@ -57,7 +62,7 @@ class Store:
         def search(admin: AdminClient, consumer: Consumer) -> None:
             nonlocal found, patience
             found = None  # what a try that failed has seen may be outdated
-            [end] = kafka.end_offsets(admin, topic.name, 1)
+            [end] = kafka.end_offsets(admin, topic.name, 1, visible=visible)
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)

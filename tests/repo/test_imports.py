@@ -45,6 +45,7 @@ CORES = [
     "sink.checkpoint",
     "sink.deadletter",
     "sink.gap",
+    "sink.group",
     "sink.guard",
     "sink.marks",
     "sink.table",

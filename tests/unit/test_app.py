@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from bridge import app, kafka
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
+from bridge.sink.leadership import Leadership
 
 NOWHERE = "127.0.0.1:1"
 
@@ -48,6 +49,16 @@ def test_what_the_dial_will_need_is_looked_at_before_anything_else(
 async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that Kafka's settings name may be away; what is told is that Kafka is."""
     made: list[KafkaSettings] = []
+
+    class Untold(Leadership):
+        """It may not be told who is in the group."""
+
+        def __init__(self) -> None:
+            """A member of none."""
+
+        def look(self, _client: object) -> None:
+            service._changed.set()
+
     service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
 
     def admin(settings: KafkaSettings) -> object:
@@ -58,8 +69,7 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
 
     monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
     monkeypatch.setattr(kafka, "admin", admin)
-    monkeypatch.setattr(kafka, "look_for_broker", lambda _: service._changed.set())
     with capture_logs() as logged:
-        await service._stand_by()
+        await service._stand_by(Untold())
     assert [line.get("reason", "") for line in logged] == ["a file is away", ""]
     assert len(made) == 3

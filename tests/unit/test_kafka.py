@@ -269,6 +269,22 @@ def test_only_who_needs_the_end_of_a_partition_at_once_asks_for_it_so_often(
     assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
 
 
+def test_a_member_may_have_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which others find it in the group; without one it has that of all clients."""
+    monkeypatch.setattr(kafka, "_create", lambda _, properties: properties)
+    shared = KafkaSettings.model_validate(SHARED)
+    found: list[Any] = [
+        kafka.member(shared, group="g", committed=lambda *_: None, name=name) for name in ("vm:1:a", None)
+    ]
+    assert [properties["client.id"] for properties in found] == ["vm:1:a", "mine"]
+
+
+@pytest.mark.parametrize(("given", "seconds"), [({}, 10.0), ({"session_timeout_ms": "6000"}, 6.0)])
+def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float) -> None:
+    """As the member is told, whose default is not the client's."""
+    assert kafka.session_seconds(KafkaSettings.model_validate(given)) == seconds
+
+
 def test_librdkafka_takes_what_its_clients_are_given() -> None:
     """The names of all properties are right, and nothing that it would need is missing."""
     kafka.producer(NOWHERE, transactional_id="t", max_record_bytes=65 * 1024 * 1024)

@@ -19,10 +19,13 @@ from bridge.readers import (
     checkpoint_as_json,
     checkpoint_as_lines,
     follow_bets,
+    leadership_as_json,
+    leadership_as_lines,
     read_checkpoint,
 )
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import Checkpoint, Counters, State
+from bridge.sink.group import Group, Member
 from tests.unit.sink.log import NEVER, Log
 
 CHECKPOINT = Checkpoint(
@@ -73,9 +76,7 @@ def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
     with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         list(follow_bets(NOWHERE, from_beginning=True, until_end=True))
     log.written, log.stable = [5], [5]
-    with pytest.raises(
-        kafka.KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* or an open transaction"
-    ):
+    with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
         read_checkpoint(NOWHERE)
 
 
@@ -189,3 +190,54 @@ def test_a_bet_for_people(changes: dict[str, Any], line: str) -> None:
 def test_a_tombstone_for_people() -> None:
     """It says that the bet was removed."""
     assert bet_as_line(Bet(RECORD, 9, None)) == "b  removed"
+
+
+LAST = CHECKPOINT.updated_at
+SEEN = "2026-09-21T14:18:31Z"
+"""Ten seconds after the checkpoint, in whole seconds."""
+DEAD = f"            if it is dead, its place is free by {SEEN}"
+
+
+def member(name: str, holds: bool = False) -> Member:
+    return Member(f"{name}-1", name, "10.0.0.1", holds)
+
+
+@pytest.mark.parametrize(
+    ("group", "lines"),
+    [
+        (None, "not told: the right to describe the group is missing"),
+        (Group(), "nobody owns the feed, 0 standing by"),
+        (
+            Group((member("host:1:abc", True), member("b"))),
+            f"owned by host:1:abc from 10.0.0.1, 1 standing by\n{DEAD}",
+        ),
+        (
+            Group((member("host:1:abc"), member("b")), True),
+            f"a rebalance waits for host:1:abc from 10.0.0.1, 1 standing by\n{DEAD}",
+        ),
+        (
+            Group((member("a"), member("b"))),
+            "a rebalance waits for a from 10.0.0.1, b from 10.0.0.1, 0 standing by\n"
+            f"            the places of those that are dead are free by {SEEN}",
+        ),
+    ],
+)
+def test_a_person_is_told_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
+    """And by when a dead one's place is free: a session from now."""
+    assert leadership_as_lines(group, CHECKPOINT, 10.0, LAST) == f"leadership  {lines}"
+
+
+def test_a_script_is_told_the_same() -> None:
+    """Null is what is not told."""
+    group = Group((member("a"), member("b")), True)
+    assert leadership_as_json(group, CHECKPOINT, 10.0, LAST + 0.5) == {
+        "owners": [],
+        "standbys": 2,
+        "awaited": ["a", "b"],
+        "freeBy": "2026-09-21T14:18:41Z",
+        "lastCommitAgeSeconds": 0.5,
+    }
+    nobody = {"owners": [], "standbys": 0, "awaited": [], "freeBy": None, "lastCommitAgeSeconds": 0.0}
+    assert leadership_as_json(Group(), CHECKPOINT, 10.0, LAST) == nobody
+    untold = {"owners": None, "standbys": None, "awaited": None, "freeBy": None, "lastCommitAgeSeconds": 0.0}
+    assert leadership_as_json(None, CHECKPOINT, 10.0, LAST) == untold

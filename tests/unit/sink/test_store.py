@@ -111,3 +111,11 @@ def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
     assert len(store_of(log).guard(0.0, lambda: log.now >= gone, nobody)) == 0
     assert store_of(log, "0-0").checkpoint(lambda: log.now >= gone, nobody) is None
     assert log.now == pytest.approx(gone, abs=1)
+
+
+def test_who_only_looks_waits_for_no_transaction(log: Log) -> None:
+    """The last checkpoint that can be seen, whatever is hidden behind it."""
+    log.written, log.stable = [5], [3]
+    assert store_of(log, "0-2").checkpoint(never, nobody, visible=True) == VALUE
+    assert store_of(log, "0-4").checkpoint(never, nobody, visible=True) is None
+    assert log.now == 0

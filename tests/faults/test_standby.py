@@ -1,0 +1,89 @@
+"""Whom a bridge stands by for, after SIGKILL too: dead members keep their places in the leadership group."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Bridge, Place, until
+
+
+def provider(**settings: object) -> Simulator:
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 100, **settings}))
+
+
+def owner_id(bridge: Bridge) -> str:
+    """Of this process, as it stands in the checkpoints that it writes."""
+    return str(next(line["owner"] for line in bridge.lines() if line["event"] == "starting"))
+
+
+def told(bridge: Bridge) -> list[str]:
+    """What it has said it stands by for."""
+    return [line["reason"] for line in bridge.lines() if line.get("state") == "Standby" and "reason" in line]
+
+
+async def test_who_is_waited_for_is_told(place: Place) -> None:
+    """In the log and by `checkpoint show`: the dead member, and by when its place is free."""
+    settings = {"KAFKA__SESSION_TIMEOUT_MS": "20000"}  # time for two commands while it lasts
+    async with provider() as feed:
+        first = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await until(lambda: "Live" in first.states(), "live")
+        dead = owner_id(first)
+        first.kill()
+        second = place.bridge(FEED__BASE_URL=feed.url, **settings)
+        await until(lambda: bool(told(second)), "whom it waits for", so_far=second.text)
+        text, data = await asyncio.gather(
+            asyncio.to_thread(place.run, "checkpoint", "show", **settings),
+            asyncio.to_thread(place.run, "checkpoint", "show", "--json", **settings),
+        )
+        [line] = [line for line in second.lines() if "reason" in line]
+        assert line["reason"] == f"waits for {dead}; if it is dead, its place is free by {line['until']}"
+        assert f"{dead} from 127.0.0.1" in text.stdout
+        assert "if it is dead, its place is free by 2" in text.stdout
+        found = json.loads(data.stdout)
+        assert (found["owner"], found["awaited"]) == (dead, [dead])
+        assert found["freeBy"] > found["updatedAt"]
+        assert found["lastCommitAgeSeconds"] > 0
+        await until(lambda: "Live" in second.states(), "taking over", so_far=second.text)
+        assert place.checkpoint()["awaited"] == [owner_id(second)]
+        assert await second.end() == 0
+    await until(lambda: place.checkpoint()["awaited"] == [], "nobody is left")
+
+
+async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None:
+    """Then the standby says so, once, and that it stands by is no news."""
+    async with provider() as feed:
+        first = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in first.states(), "live")
+        second = place.bridge(FEED__BASE_URL=feed.url)
+        await until(
+            lambda: f"{owner_id(first)} owns the feed" in told(second), "the owner", so_far=second.text
+        )
+        assert second.states() == ["Standby"]
+        assert await first.end() == 0
+        await until(lambda: "Live" in second.states(), "taking over")
+        assert await second.end() == 0
+
+
+async def test_dead_members_pile_up_and_go(place: Place) -> None:
+    """Killed sooner than a session ends, again and again; the first that is left alone owns the feed."""
+    settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}
+    async with provider() as feed:
+        bridges = [place.bridge(FEED__BASE_URL=feed.url, **settings)]
+        await until(lambda: "Live" in bridges[0].states(), "live")
+        for _ in range(4):
+            bridges[-1].kill()
+            bridges.append(place.bridge(FEED__BASE_URL=feed.url, **settings))
+            await until(
+                lambda: bool(told(bridges[-1])) or "Live" in bridges[-1].states(),
+                "whom it waits for",
+                so_far=bridges[-1].text,
+            )
+        *killed, last = bridges
+        await until(lambda: "Live" in last.states(), "the feed", so_far=last.text)
+        dead = {owner_id(bridge) for bridge in killed}
+        assert all(any(name in reason for name in dead) for reason in told(last))
+        assert owner_id(last) not in " ".join(told(last))
+        assert await last.end() == 0
