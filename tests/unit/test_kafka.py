@@ -271,7 +271,7 @@ def test_only_who_needs_the_end_of_a_partition_at_once_asks_for_it_so_often(
 
 def test_a_member_may_have_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """By which others find it in the group; without one it has that of all clients."""
-    monkeypatch.setattr(kafka, "_create", lambda _, properties: properties)
+    monkeypatch.setattr(kafka, "_create", lambda _kind, _settings, properties: properties)
     shared = KafkaSettings.model_validate(SHARED)
     found: list[Any] = [
         kafka.member(shared, group="g", committed=lambda *_: None, name=name) for name in ("vm:1:a", None)
