@@ -35,12 +35,14 @@ _PR_SET_PDEATHSIG = 1
 class Bridge:
     """A bridge command as a process of its own, which dies with the test run."""
 
-    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, arguments: list[str], environment: dict[str, str], log: Path, module: tuple[str, ...] = ("bridge",)
+    ) -> None:
         self._log = log
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bridge", *arguments],
+                [sys.executable, "-m", *module, *arguments],
                 env={**inherited, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -107,10 +109,10 @@ class Place:
             **given,
         }
 
-    def bridge(self, *arguments: str, **settings: str) -> Bridge:
-        """Start a bridge; `bridge run` where no arguments are given."""
+    def bridge(self, *arguments: str, module: tuple[str, ...] = ("bridge",), **settings: str) -> Bridge:
+        """Start a bridge; `bridge run` where no arguments are given. `module` is what Python is to run."""
         log = self.directory / f"bridge-{len(self.bridges)}.log"
-        started = Bridge(list(arguments or ("run",)), self.environment(**settings), log)
+        started = Bridge(list(arguments or ("run",)), self.environment(**settings), log, module)
         self.bridges.append(started)
         return started
 

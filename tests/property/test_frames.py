@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from websockets.frames import Opcode
 
 from bridge.feed.frames import SLICE_BYTES, Reader
-from tests.frames import DATA, Client, chunks, frame, message
+from tests.frames import DATA, Client, chunks, frame, message, read_all
 
 _SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 126, 65_535, 65_536, 65_537])
 
@@ -41,7 +41,7 @@ def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]]
     data, bodies, controls = sent
     reader, client = Reader(), Client()
     for chunk in chunks(client.accepted + data, sizes):
-        client.take(reader.feed(chunk))
+        client.take(read_all(reader, chunk))
     assert client.messages() == bodies
     assert client.controls() == controls
     assert all(len(f.data) <= SLICE_BYTES for f in client.frames if f.opcode in DATA)
@@ -55,5 +55,5 @@ def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
     data = message(body, [cut], frame(Opcode.PING, b"?")) + message(b"next")
     reader, client = Reader(), Client()
     for byte in chunks(client.accepted + data, [1]):
-        client.take(reader.feed(byte))
+        client.take(read_all(reader, byte))
     assert client.messages() == [body, b"next"]

@@ -8,8 +8,8 @@ import pytest
 from websockets.frames import Opcode
 
 from bridge.feed.events import Oversized
-from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, Assembler, Reader
-from tests.frames import Client, frame, message
+from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, WHOLE_BYTES, Assembler, Reader
+from tests.frames import Client, frame, message, read_all
 
 LIMIT = 100_000
 
@@ -17,8 +17,8 @@ LIMIT = 100_000
 def found(data: bytes) -> list[bytes | bytearray]:
     """What a reader makes of the bytes that follow an accepted handshake."""
     reader, accepted = Reader(), Client().accepted
-    assert reader.feed(accepted) == [bytearray(accepted)]
-    return reader.feed(data)
+    assert read_all(reader, accepted) == [bytearray(accepted)]
+    return read_all(reader, data)
 
 
 def sliced(data: bytes) -> bytes:
@@ -44,7 +44,7 @@ def oversized(payload: bytes) -> Oversized:
     return Oversized(len(payload), hashlib.sha256(payload).hexdigest(), payload[:HEAD_BYTES])
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, SLICE_BYTES])
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, WHOLE_BYTES])
 @pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
 def test_a_small_whole_message_is_taken_out(size: int, opcode: Opcode) -> None:
     """Up to a slice, with each of the three ways of giving its length; the library sees nothing of it."""
@@ -56,9 +56,9 @@ def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
     """What is not all there waits for the rest."""
     reader, client = Reader(), Client()
     sent = message(body(300))
-    reader.feed(client.accepted)
-    assert reader.feed(sent[:cut]) == []
-    assert reader.feed(sent[cut:] + sent) == [body(300), body(300)]
+    read_all(reader, client.accepted)
+    assert read_all(reader, sent[:cut]) == []
+    assert read_all(reader, sent[cut:] + sent) == [body(300), body(300)]
 
 
 def test_what_is_not_a_plain_message_is_for_the_library() -> None:
@@ -72,7 +72,7 @@ def test_what_is_not_a_plain_message_is_for_the_library() -> None:
 def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> None:
     """That breaks the protocol, and the library says so."""
     begun, client = frame(Opcode.TEXT, b"begun", fin=False), Client()
-    client.take(Reader().feed(client.accepted + begun + message(b"amid")))
+    client.take(read_all(Reader(), client.accepted + begun + message(b"amid")))
     assert client.whole == []
     assert client.error is not None
     assert client.error.code == 1002
@@ -99,7 +99,7 @@ def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
 def test_what_comes_with_the_response_is_sliced_too() -> None:
     """The first frames may share their packet with the end of the handshake."""
     client = Client()
-    client.take(Reader().feed(client.accepted + message(body(3 * SLICE_BYTES)) + message(b"next")))
+    client.take(read_all(Reader(), client.accepted + message(body(3 * SLICE_BYTES)) + message(b"next")))
     assert client.messages() == [body(3 * SLICE_BYTES), b"next"]
     assert len(client.frames) == 4
 
@@ -109,9 +109,9 @@ def test_a_refused_handshake_passes_untouched() -> None:
     refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9\r\n\r\n"
     page = message(body(SLICE_BYTES + 1))
     reader = Reader()
-    assert reader.feed(refusal[:20]) == [refusal[:20]]
-    assert reader.feed(refusal[20:] + page) == [refusal[20:] + page]
-    assert reader.feed(page) == [page]
+    assert read_all(reader, refusal[:20]) == [refusal[:20]]
+    assert read_all(reader, refusal[20:] + page) == [refusal[20:] + page]
+    assert read_all(reader, page) == [page]
 
 
 @pytest.mark.parametrize(
