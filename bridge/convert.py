@@ -107,10 +107,9 @@ class Converter:
             try:
                 message = read_feed_message(text)
             except ValidationError as found:
-                error = found
-            else:
-                return Message(message["pingId"], message["data"], tuple(mends.extras))
-        # Few: of a list or a map pydantic names the first that is wrong, and what is unknown has been removed.
+                raise ConversionError(_reason(found), ping_id=ping_id) from None
+            return Message(message["pingId"], message["data"], tuple(mends.extras))
+        # Few: of a list or a map pydantic names the first that is wrong, and there is nothing unknown.
         raise ConversionError(_reason(error), ping_id=ping_id) from None
 
 
