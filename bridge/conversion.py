@@ -94,7 +94,7 @@ class ByTranscoder:
             return self._otherwise(data)
 
     def transcode(self, data: bytes) -> Conversion:
-        """Convert one message with a bet. Raises one of `NOT_TAKEN` for any other, ConversionError as `look`."""
+        """Convert one message with a bet. Raises one of `NOT_TAKEN` for any other, and what `look` does."""
         if len(data) > LARGE_BYTES:
             look(data)
         document = parse(data)

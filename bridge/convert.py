@@ -22,11 +22,11 @@ from typing_extensions import is_typeddict
 from bridge.errors import ConversionError, SettingsError
 from bridge.model import FeedMessage, SettledBet, Zero, read_feed_message
 
-LARGE_BYTES: Final = 64 * 1024
+LARGE_BYTES: Final = 32 * 1024
 """No smaller message can do harm, whatever it is."""
 MOST_VALUES: Final = 160_000
-"""Ten times as many as in the largest bet that comes to mind (`tests/unit/test_convert.py`). Parsed, each takes
-up to 500 bytes."""
+"""Ten times as many as in the largest bet that comes to mind (`tests/unit/test_convert_large.py`). Each takes
+up to 500 bytes once it is parsed."""
 MOST_EXTRAS: Final = 100
 """Paths of unknown fields that are told apart in one message."""
 _REASON_LENGTH: Final = 500
@@ -134,7 +134,9 @@ class _Place:
         self._required: Final[list[str]] = []
         self._zeros: Final[dict[str, Any]] = {}
         for name, hint in get_type_hints(record, include_extras=True).items():
-            below = [(suffix == "[]", _Place(r, f"{path}{name}{suffix}.", zeros)) for r, suffix in _records(hint)]
+            below = [
+                (suffix == "[]", _Place(r, f"{path}{name}{suffix}.", zeros)) for r, suffix in _records(hint)
+            ]
             self._fields[name] = below[0] if below else None
             if path + name in zeros:
                 self._zeros[name] = zeros[path + name]
@@ -142,7 +144,7 @@ class _Place:
                 self._required.append(name)
 
     def mend(self, found: dict[str, Any], at: tuple[int, ...], mends: _Mends) -> None:
-        """Remove unknown fields and fill in zeros, in this object and below; `at` are the indices on its path."""
+        """Remove unknown fields and fill in zeros, here and below; `at` are the indices on the path."""
         for name, below in self._fields.items():
             value = found.get(name)
             if below is None or value is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -19,6 +18,9 @@ from tests.bombs import Bomb, bet, text
 from tests.frames import frame
 from tests.harness import Bridge, Place, until
 
+MEMORY_MIB = 256
+HOLD_MS = 1_000
+"""Neither may be reached, whatever is sent."""
 _BEAT_SECONDS = 0.5
 
 
@@ -30,9 +32,7 @@ class RawProvider:
         self.url = ""
         self._writer: asyncio.StreamWriter | None = None
         self._sending = asyncio.Lock()
-        self.listens = asyncio.Event()
-        """Whether what the bridge says is read."""
-        self.listens.set()
+        self._listens = asyncio.Event()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Speak with one client until it goes."""
@@ -52,7 +52,7 @@ class RawProvider:
             self.connections += 1
             self._writer = writer
             while await reader.read(65536):
-                await self.listens.wait()
+                await self._listens.wait()
         if self._writer is writer:
             self._writer = None
         writer.close()
@@ -62,26 +62,32 @@ class RawProvider:
         while True:
             await asyncio.sleep(_BEAT_SECONDS)
             if not self._sending.locked():
-                with contextlib.suppress(OSError):
-                    await self.send([frame(Opcode.PING, b"")])
+                await self.send([frame(Opcode.PING, b"")])
 
     async def connected(self) -> None:
         """Wait for a connection."""
         await until(lambda: self._writer is not None, "a connection")
 
-    async def send(self, pieces: Iterable[bytes]) -> int:
-        """Send these bytes, as fast as they are read; returns how many. Raises OSError where it is over."""
+    async def send(self, pieces: Iterable[bytes], *, listen: bool = True) -> int:
+        """Send these bytes, as fast as they are read; returns how many, also where the bridge hangs up first.
+
+        Meanwhile what the bridge sends is read or not.
+        """
         sent = 0
         async with self._sending:
             await self.connected()
             writer = self._writer
             assert writer is not None
-            for piece in pieces:
-                if writer.is_closing():
-                    raise ConnectionResetError
-                writer.write(piece)
-                sent += len(piece)
-                await writer.drain()
+            if not listen:
+                self._listens.clear()
+            with contextlib.suppress(OSError):
+                for piece in pieces:
+                    if writer.is_closing():
+                        break
+                    writer.write(piece)
+                    sent += len(piece)
+                    await writer.drain()
+            self._listens.set()
         return sent
 
 
@@ -148,13 +154,14 @@ class Damage:
     bomb: str
     wire: int
     """Bytes sent."""
-    peak: float
-    """The most memory that the process had meanwhile, MiB."""
-    held: float
-    """The longest turn of its event loop, ms of CPU."""
+    peak_mib: float
+    """The most memory that the process had meanwhile."""
+    held_ms: float
+    """The longest turn of its event loop, of CPU."""
     letters: dict[str, int]
     published: int
     connections: int
+    """How often the bridge has dialled anew."""
 
 
 class Target:
@@ -165,16 +172,17 @@ class Target:
         self._topics = Topics(place)
         self._number = 0
 
-    async def throw(self, bomb: Bomb) -> Damage:
-        """Send a bomb and a bet behind it; returns when the bet is published."""
+    async def throw(self, bomb: Bomb, *, endless: bool = False) -> Damage:
+        """Send a bomb and a bet behind it; returns when the bet is published.
+
+        An endless one is sent, and what the bridge answers is not read, until it hangs up.
+        """
         proc, provider, topics = Path(f"/proc/{self._bridge.process.pid}"), self._provider, self._topics
         letters, bets, before = topics.letters.copy(), topics.bets.total(), provider.connections
         told = self._turns.stat().st_size if self._turns.exists() else 0
         (proc / "clear_refs").write_text("5")  # the peak is what it is now
-        wire = 0
-        try:
-            wire = await provider.send(bomb.wire())
-        except OSError:
+        wire = await provider.send(bomb.wire(), listen=not endless)
+        if endless:
             await until(lambda: provider.connections > before, "the next connection")
         self._number += 1
         sentinel = f"sentinel-{self._number}"
@@ -182,7 +190,9 @@ class Target:
         await self._seen(sentinel)
         status = (proc / "status").read_text()
         peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
-        turns = [float(line) for line in self._turns.read_text()[told:].split()] if self._turns.exists() else []
+        turns = (
+            [float(line) for line in self._turns.read_text()[told:].split()] if self._turns.exists() else []
+        )
         return Damage(
             bomb.name,
             wire,
@@ -212,8 +222,8 @@ async def target(place: Place, **settings: str) -> AsyncIterator[Target]:
     """A bridge under fire."""
     turns = place.directory / "turns"
     async with raw_provider() as provider:
-        bridge = place.bridge(
-            module=("tests.held", str(turns)),
+        bridge = place.watched(
+            turns,
             FEED__BASE_URL=provider.url,
             FEED__PROXY="none",
             FEED__PING_REPLY="echo",
@@ -227,8 +237,3 @@ async def target(place: Place, **settings: str) -> AsyncIterator[Target]:
             yield aimed
         finally:
             aimed.close()
-
-
-def line(damage: Damage) -> str:
-    """As JSON, for who measures."""
-    return json.dumps(damage.__dict__)

@@ -11,12 +11,12 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 from websockets.frames import Opcode
 
 from bridge.config import FeedSettings
+from bridge.convert import LARGE_BYTES
 from tests.frames import frame
 from tests.malformed import AN_AMOUNT, AN_ITEM
 
@@ -25,6 +25,8 @@ LIMIT: Final = FeedSettings().max_message_bytes
 """What the largest of them are made for."""
 _CHUNK: Final = 256 * 1024
 _NAME: Final = "Łódź United – Torino Athletic " * 3
+_MARK: Final = "MARK"
+"""The string in a message that something else takes the place of."""
 _SETTLED_AT: Final = "2026-01-31T12:00:00.1234567Z"
 
 Wire = Callable[[], Iterable[bytes]]
@@ -33,12 +35,11 @@ Wire = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True)
 class Bomb:
-    """`letters` are the dead letters that come of it: kind → how many. `ends`: the connection does not live."""
+    """`letters` are the dead letters that come of it: kind → how many. `published`: so many bets."""
 
     name: str
     wire: Wire
     letters: dict[str, int]
-    ends: bool = False
     published: int = 0
 
 
@@ -81,15 +82,15 @@ def text(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def spliced(message: dict[str, Any], mark: str, piece: bytes) -> bytes:
-    """A message with a piece of JSON, valid or not, where it has the string `mark`."""
-    return text(message).replace(f'"{mark}"'.encode(), piece)
+def spliced(message: dict[str, Any], piece: bytes) -> bytes:
+    """A message with a piece of JSON, valid or not, where it has the mark."""
+    return text(message).replace(f'"{_MARK}"'.encode(), piece)
 
 
-def filled(message: dict[str, Any], one: bytes, size: int, between: bytes = b",") -> bytes:
-    """A message of this size: the string "MARK" becomes a list of the same again and again."""
-    room = size - len(text(message)) - 2
-    return spliced(message, "MARK", b"[" + between.join([one] * (room // (len(one) + len(between)))) + b"]")
+def filled(message: dict[str, Any], one: bytes, size: int) -> bytes:
+    """A message of almost this size: the mark becomes a list of the same again and again."""
+    room = size - len(text(message))
+    return spliced(message, b"[" + (one + b",") * (room // (len(one) + 1) - 1) + one + b"]")
 
 
 def keys(count: int, value: str = "0", width: int = 6) -> bytes:
@@ -97,9 +98,9 @@ def keys(count: int, value: str = "0", width: int = 6) -> bytes:
     return b"{" + ",".join(f'"{n:0{width}x}":{value}' for n in range(count)).encode() + b"}"
 
 
-def whole(body: bytes) -> Wire:
+def whole(body: bytes) -> Iterator[bytes]:
     """One text message in one frame."""
-    return lambda: chopped([frame(Opcode.TEXT, body)])
+    return chopped([frame(Opcode.TEXT, body)])
 
 
 def chopped(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -138,129 +139,176 @@ def spaces(size: int, first: bytes = b"") -> Iterator[bytes]:
     yield from [b" " * MIB] * (size // MIB)
 
 
-# The bombs.
-
-_ERROR: Final = {"error": 1}
-_OVERSIZED: Final = {"oversized": 1}
-_NONE: Final[dict[str, int]] = {}
+def _items(message: dict[str, Any], one: Any, size: int = LIMIT) -> bytes:
+    message["data"]["selections"] = _MARK
+    return filled(message, text(one), size)
 
 
-def _items(message: dict[str, Any], size: int) -> bytes:
-    message["data"]["selections"] = "MARK"
-    return filled(message, text(item()), size)
+def _long(size: int) -> str:
+    """A text that takes four bytes a character in memory, for one of them."""
+    return "x" * size + "😀"
 
 
 def _without_payout() -> bytes:
     message = bet("no payout")
     del message["data"]["payout"]
-    return _items(message, LIMIT)
+    return _items(message, item())
 
 
 def _last_item_wrong() -> bytes:
-    body = _items(bet("the last one is wrong"), LIMIT - 100)
-    return body.replace(b"}]", b"}," + text({**item(), "sportId": "1"}) + b"]") if False else (
-        b"}," + text({**item(), "sportId": "1"}) + b"]"
-    ).join(body.rsplit(b"}]", 1))
+    good, _, rest = _items(bet("the last one is wrong"), item(), LIMIT - 2_000).rpartition(b"}]")
+    return good + b"}," + text(item(sportId="1")) + b"]" + rest
 
 
-def _every_enum_wrong() -> bytes:
-    message = bet("wrong results")
-    message["data"]["selections"] = "MARK"
-    return filled(message, text(item(type=9)), LIMIT)
+def _huge_numbers() -> bytes:
+    return filled(bet("numbers", selections=_MARK), b"9" * 4299, LIMIT)
 
 
 def _many_small_ones() -> Iterator[bytes]:
-    """As many bad messages as fit one read, each as dear as one of its size can be."""
+    """Bad messages that just need no look, each as dear as one of its size can be."""
+    inside = b",".join([b"[]"] * ((LARGE_BYTES - 100) // 3))
     for number in range(200):
-        inside = b",".join([b"[]"] * 20_000)
-        body = b'{"data":{"betId":%d,"selections":[{"a":[%s]}]}}' % (number, inside)
-        yield frame(Opcode.TEXT, body)
+        yield frame(Opcode.TEXT, b'{"data":{"betId":%d,"selections":[{"a":[%s]}]}}' % (number, inside))
 
 
 def _new_fields() -> Iterator[bytes]:
     """Large messages, each with fields that nobody has seen yet."""
     for number in range(40):
-        message = bet(f"new-fields-{number}")
-        message["data"]["selections"][0] = AN_ITEM | {f"new{number}-{n}": "x" * 20 for n in range(10)}
-        message["filler"] = "x" * MIB
-        yield frame(Opcode.TEXT, text(message))
+        message = bet(
+            f"new-fields-{number}", selections=[AN_ITEM | {f"new{number}-{n}": 0 for n in range(10)}]
+        )
+        yield frame(Opcode.TEXT, text({**message, "filler": "x" * MIB}))
+
+
+def _largest_in_a_row() -> Iterator[bytes]:
+    """Of what takes most memory, one behind the other: published, refused, mended and answered."""
+    for number in range(4):
+        long = _long(LIMIT - 700)
+        yield frame(Opcode.TEXT, text(bet(f"long-{number}", amount={**AN_AMOUNT, "currency": long})))
+        yield frame(Opcode.TEXT, text({"data": {"x": long, "n": number}}))
+        yield frame(Opcode.TEXT, text(bet(f"strange-{number}", strange=long)))
+        yield frame(Opcode.TEXT, text({"pingId": long}))
 
 
 def _inflating_messages() -> Iterator[bytes]:
-    """Whole messages of 8 KB each, all in a read or two, that become 8 MiB each."""
+    """Whole messages of 8 KB each, all in a read or two, that become as large as one may be."""
     for number in range(32):
-        yield from deflated(spaces(8 * MIB - MIB, b"%d" % number))
+        yield from deflated(spaces(LIMIT - MIB, b"%d" % number))
 
 
-def _huge_numbers() -> bytes:
-    number = b"9" * 4299
-    return b'{"data":{"betId":"n","selections":[%s]}}' % b",".join([number] * (LIMIT // 4300 - 1))
+def _empty_fragments() -> Iterator[bytes]:
+    """A message of empty fragments: it never goes on, and is no sign of life."""
+    yield frame(Opcode.TEXT, b"", fin=False)
+    while True:
+        yield b"\x00\x00" * 1_000
 
 
-BOMBS: Final = [
-    # What JSON can be.
-    Bomb("300 KB of empty items", whole(filled(bet("e", selections="MARK"), b"{}", 300_000)), _ERROR),
-    Bomb("items without end, and a field missing", lambda: whole(_without_payout())(), _ERROR),
-    Bomb("the last of many items is wrong", lambda: whole(_last_item_wrong())(), _ERROR),
-    Bomb("a wrong enum in each item", lambda: whole(_every_enum_wrong())(), _ERROR),
-    Bomb("zeros to the limit", lambda: whole(filled({"data": "MARK"}, b"0", LIMIT))(), _ERROR),
-    Bomb("empty lists to the limit", lambda: whole(filled({"data": "MARK"}, b"[]", LIMIT))(), _ERROR),
-    Bomb("one nest to the limit", lambda: whole(b"[" * (LIMIT // 2) + b"]" * (LIMIT // 2))(), _ERROR),
-    Bomb("100,000 unknown fields", lambda: whole(spliced(bet("u", x="M"), "M", keys(100_000)))(), {"sample": 1}, published=1),
+def _pings() -> Iterator[bytes]:
+    while True:
+        yield frame(Opcode.PING, b"?" * 125) * 1_000
+
+
+_ERROR: Final = {"error": 1}
+_OVERSIZED: Final = {"oversized": 1}
+_SAMPLE: Final = {"sample": 1}
+_NONE: Final[dict[str, int]] = {}
+_EMPTY: Final = frame(Opcode.CONT, b"", fin=False)
+_MANY: Final = 100_000
+
+
+def _properties(bet_id: str, value: str, width: int) -> bytes:
+    return spliced(bet(bet_id, selections=[item(parameters=_MARK)]), keys(_MANY, value, width))
+
+
+# What JSON can be.
+MESSAGES: Final = [
+    Bomb("300 KB of empty items", lambda: whole(filled(bet("e", selections=_MARK), b"{}", 300_000)), _ERROR),
+    Bomb("items to the limit, and a field of the bet missing", lambda: whole(_without_payout()), _ERROR),
+    Bomb("items to the limit, the last one wrong", lambda: whole(_last_item_wrong()), _ERROR),
+    Bomb("items to the limit, each with a wrong enum", lambda: whole(_items(bet("w"), item(type=9))), _ERROR),
+    Bomb("zeros to the limit", lambda: whole(filled({"data": _MARK}, b"0", LIMIT)), _ERROR),
+    Bomb("empty lists to the limit", lambda: whole(filled({"data": _MARK}, b"[]", LIMIT)), _ERROR),
+    Bomb("a nest to the limit", lambda: whole(b"[" * (LIMIT // 2) + b"]" * (LIMIT // 2)), _ERROR),
     Bomb(
-        "100,000 unknown fields beside the known",
-        lambda: whole(spliced(bet("ub", zzz="M"), "M", b"0," + keys(100_000)[1:-1]))(),
-        {"sample": 1},
+        "100,000 unknown fields in one of them",
+        lambda: whole(spliced(bet("unknown", new=_MARK), keys(_MANY))),
+        _SAMPLE,
+        published=1,
+    ),
+    Bomb(
+        "100,000 unknown fields",
+        lambda: whole(spliced(bet("fields", new=_MARK), b"0," + keys(_MANY)[1:-1])),
+        _SAMPLE,
         published=1,
     ),
     Bomb(
         "one key a million times",
-        lambda: whole(spliced(bet("k", x="M"), "M", b"{" + b",".join([b'"a":0'] * 1_000_000) + b"}"))(),
+        lambda: whole(spliced(bet("key", new=_MARK), b"{" + b",".join([b'"a":0'] * 1_000_000) + b"}")),
         _ERROR,
     ),
+    Bomb("100,000 properties", lambda: whole(_properties("map", f'"{"v" * 60}"', 6)), _NONE, published=1),
+    Bomb("100,000 properties, all wrong", lambda: whole(_properties("wrong", "1", 40)), _ERROR),
+    Bomb("a betId to the limit, with one emoji", lambda: whole(text(bet(_long(LIMIT - 600)))), _ERROR),
     Bomb(
-        "100,000 properties",
-        lambda: whole(spliced(bet("p", selections=[item(parameters="M")]), "M", keys(100_000, '"' + "v" * 60 + '"')))(),
-        _NONE,
+        "escapes to the limit",
+        lambda: whole(spliced(bet("escapes", new=_MARK), b'"%s"' % (b"\\u0142" * (LIMIT // 6 - 100)))),
+        _SAMPLE,
         published=1,
     ),
     Bomb(
-        "100,000 wrong properties",
-        lambda: whole(spliced(bet("w", selections=[item(parameters="M")]), "M", keys(100_000, "1", 40)))(),
+        "a number to the limit", lambda: whole(spliced(bet("n", payout=_MARK), b"9" * (LIMIT - 600))), _ERROR
+    ),
+    Bomb(
+        "a fraction to the limit",
+        lambda: whole(spliced(bet("fraction", payout=_MARK), b"0." + b"9" * (LIMIT - 600))),
+        _NONE,
+        published=1,
+    ),
+    Bomb("numbers of 4,299 digits to the limit", lambda: whole(_huge_numbers()), _ERROR),
+    Bomb("what is not UTF-8, to the limit", lambda: whole(b'"' + b"\xc3\x28" * (LIMIT // 2 - 1)), _ERROR),
+    Bomb("a ping id of 4 MiB, echoed", lambda: whole(text({"pingId": _long(4 * MIB)})), _NONE),
+    Bomb("200 bad messages of 32 KB", lambda: chopped(_many_small_ones()), {"error": 200}),
+    Bomb("40 messages of 1 MiB, each with 10 new fields", lambda: chopped(_new_fields()), {"sample": 40}, 40),
+    Bomb(
+        "16 of the largest, in every way",
+        lambda: chopped(_largest_in_a_row()),
+        {"error": 4, "sample": 3},
+        published=8,
+    ),
+    Bomb(
+        "20,000 tiny messages that are no JSON",
+        lambda: chopped(frame(Opcode.TEXT, b"?%d" % n) for n in range(20_000)),
+        {"error": 20_000},
+    ),
+]
+# What frames can be.
+FRAMES: Final = [
+    Bomb("64 MiB of zeros in one frame", lambda: whole(filled({"data": _MARK}, b"0", 64 * MIB)), _OVERSIZED),
+    Bomb("1 MiB in fragments of two bytes", lambda: chopped(fragments(b" " * MIB, 2)), _ERROR),
+    Bomb(
+        "300,000 empty fragments",
+        lambda: chopped([frame(Opcode.TEXT, b"", fin=False), _EMPTY * 300_000, frame(Opcode.CONT, b"{")]),
         _ERROR,
     ),
-    Bomb("a long name with one emoji", lambda: whole(text(bet("em", amount={**AN_AMOUNT, "currency": "x" * (LIMIT - 600) + "😀"})))(), _NONE, published=1),
-    Bomb("a long betId with one emoji", lambda: whole(text(bet("x" * (LIMIT - 600) + "😀")))(), _ERROR),
-    Bomb("long unknown text with one emoji, and all is missing", lambda: whole(text({"data": {"x": "x" * (LIMIT - 100) + "😀"}}))(), _ERROR),
-    Bomb("escapes to the limit", lambda: whole(spliced(bet("es", x="M"), "M", b'"' + b"\\u0142" * (LIMIT // 6 - 100) + b'"'))(), {"sample": 1}, published=1),
-    Bomb("a number of millions of digits", lambda: whole(spliced(bet("d", payout="M"), "M", b"9" * (LIMIT - 600)))(), _ERROR),
-    Bomb("a fraction of millions of digits", lambda: whole(spliced(bet("f", payout="M"), "M", b"0." + b"9" * (LIMIT - 600)))(), _NONE, published=1),
-    Bomb("as many numbers of 4,299 digits as fit", lambda: whole(_huge_numbers())(), _ERROR),
-    Bomb("text that is not UTF-8", lambda: whole(b'{"data":"' + b"\xc3\x28" * (LIMIT // 2 - 10) + b'"}')(), _ERROR),
-    Bomb("a ping id of 4 MiB, echoed", lambda: whole(text({"pingId": "p" * 4 * MIB + "😀"}))(), _NONE),
-    Bomb("200 bad messages of 60 KB at once", lambda: chopped(_many_small_ones()), {"error": 200}),
-    Bomb("40 messages of 1 MiB, 10 new fields in each", lambda: chopped(_new_fields()), {"sample": 40}, published=40),
-    # What frames can be.
-    Bomb("64 MiB of zeros", lambda: whole(filled({"data": "MARK"}, b"0", 64 * MIB))(), _OVERSIZED),
-    Bomb("1 MiB in fragments of two bytes", lambda: chopped(fragments(b" " * MIB, 2)), _ERROR),
-    Bomb("300,000 empty fragments", lambda: chopped(fragments(b"", 1, b"\x00\x00" * 300_000)) if False else chopped([frame(Opcode.TEXT, b"", fin=False), b"\x00\x00" * 300_000, frame(Opcode.CONT, b"{")]), _ERROR),
-    Bomb("pings between all fragments", lambda: chopped(fragments(b" " * 4 * MIB + b"1", 1024, frame(Opcode.PING, b"?" * 125))), _ERROR),
+    Bomb(
+        "a ping behind each of 4,096 fragments",
+        lambda: chopped(fragments(b" " * 4 * MIB + b"1", 1024, frame(Opcode.PING, b"?" * 125))),
+        _ERROR,
+    ),
     Bomb("200,000 pings", lambda: chopped([b"\x89\x00" * 200_000]), _NONE),
-    Bomb("one frame that inflates to 256 MiB", lambda: chopped(deflated(spaces(256 * MIB))), _OVERSIZED),
-    Bomb("the same in many fragments", lambda: chopped(deflated(spaces(256 * MIB, b"2"), 100)), _OVERSIZED),
-    Bomb("32 small frames that inflate to the limit each", lambda: chopped(_inflating_messages()), {"error": 32}),
-    Bomb("20,000 tiny messages that are no JSON", lambda: chopped([frame(Opcode.TEXT, b"%d" % n) for n in range(20_000)]), {"error": 20_000}),
+    Bomb("a frame that inflates to 256 MiB", lambda: chopped(deflated(spaces(256 * MIB))), _OVERSIZED),
+    Bomb(
+        "the same in fragments of 100 bytes",
+        lambda: chopped(deflated(spaces(256 * MIB, b"2"), 100)),
+        _OVERSIZED,
+    ),
+    Bomb(
+        "32 frames of 8 KB that inflate to the limit", lambda: chopped(_inflating_messages()), {"error": 32}
+    ),
 ]
-
-
-def endless_empty_fragments() -> Iterator[bytes]:
-    """A message that never goes on and never ends: no sign of life."""
-    yield frame(Opcode.TEXT, b"", fin=False)
-    while True:
-        yield b"\x00\x00" * 100
-
-
-def endless_pings() -> Iterator[bytes]:
-    """Each wants an answer."""
-    while True:
-        yield frame(Opcode.PING, b"?" * 125) * 100
+BOMBS: Final = [*MESSAGES, *FRAMES]
+# What the bridge has to end by itself.
+ENDLESS: Final = [
+    Bomb("empty fragments without end", _empty_fragments, _NONE),
+    Bomb("pings without end, no answer read", _pings, _NONE),
+]

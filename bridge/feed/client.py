@@ -37,7 +37,7 @@ UNREAD_BYTES = 1024 * 1024
 QUEUE_MESSAGES = 2_000
 QUEUE_BYTES = 4 * 1024 * 1024
 """The socket is not read while more than this waits: the provider is slowed down, nothing is dropped."""
-TAKE_BYTES = 512 * 1024
+TAKE_BYTES = 128 * 1024
 """No more is taken at once, but for the last message."""
 TURN_BYTES = 4 * 1024 * 1024
 """Of the library's frames, inflated: how much is handled before others on the event loop get their turn."""
