@@ -72,7 +72,7 @@ def run(settings: Settings) -> None:
 
 
 def _keep_little_memory() -> None:
-    """glibc by itself keeps up to 64 MiB of what large messages have once taken, and more between the pieces."""
+    """glibc would keep up to 64 MiB of what large messages have once taken, and more between the pieces."""
     with contextlib.suppress(AttributeError):  # another C library
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)

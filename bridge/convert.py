@@ -6,8 +6,8 @@ places are mended in the JSON document and it goes through the very same validat
 both ways read every number alike.
 
 A message may be anything, so each step is linear in its size and bounded in memory. A large one is looked
-at first: what it would become in memory depends on how many values it has. Only what lacks no field goes to
-pydantic then, which copies a whole object into the error for each field that is missing from it.
+at first: what it would become in memory depends on how many values it has. Of those larger than any bet, only
+what lacks no field goes to pydantic: for each field that is missing it copies a whole object into the error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing_extensions import is_typeddict
 from bridge.errors import ConversionError, SettingsError
 from bridge.model import FeedMessage, SettledBet, Zero, read_feed_message
 
-LARGE_BYTES: Final = 32 * 1024
+SMALL_BYTES: Final = 32 * 1024
 """No smaller message can do harm, whatever it is."""
-MOST_VALUES: Final = 160_000
-"""Ten times as many as in the largest bet that comes to mind (`tests/unit/test_convert_large.py`). Each takes
-up to 500 bytes once it is parsed."""
+BET_BYTES, BET_VALUES = 800 * 1024, 16_500
+"""More than the largest bet that comes to mind takes (`tests/unit/test_convert_large.py`)."""
+MOST_VALUES: Final = 10 * BET_VALUES
+"""Parsed, each takes up to 500 bytes."""
 MOST_EXTRAS: Final = 100
 """Paths of unknown fields that are told apart in one message."""
 _REASON_LENGTH: Final = 500
@@ -35,15 +36,17 @@ _NAME_LENGTH: Final = 60
 _INPUT_LENGTH: Final = 40
 
 
-def look(data: bytes) -> None:
-    """Raises ConversionError for a message that would become too much in memory if it were parsed.
+def look(data: bytes) -> bool:
+    """Whether a message is larger than any bet. Raises ConversionError where it is too much to parse.
 
     What counts is marks that stand before a value, so that a comma in a text is one too many.
     """
-    if len(data) > LARGE_BYTES:
-        values = data.count(b",") + data.count(b"{") + data.count(b"[")
-        if values > MOST_VALUES:
-            raise ConversionError(f"{values} values are more than any bet has, which is {MOST_VALUES}")
+    if len(data) <= SMALL_BYTES:
+        return False
+    values = data.count(b",") + data.count(b"{") + data.count(b"[")
+    if values > MOST_VALUES:
+        raise ConversionError(f"{values} values are more than any bet has; {MOST_VALUES} are read")
+    return len(data) > BET_BYTES or values > BET_VALUES
 
 
 class Message(NamedTuple):
@@ -81,8 +84,7 @@ class Converter:
 
         Raises ConversionError, whose reason lists the paths of the fields and what is wrong with them.
         """
-        if len(data) > LARGE_BYTES:
-            look(data)
+        if len(data) > SMALL_BYTES and look(data):
             return self._mend(data, None)
         try:
             message = read_feed_message(data)
@@ -91,7 +93,7 @@ class Converter:
         return Message(message["pingId"], message["data"], ())
 
     def _mend(self, data: bytes, error: ValidationError | None) -> Message:
-        """Convert what pydantic has refused, or has not seen yet because it is large."""
+        """Convert what pydantic has refused, or has not seen yet because it is larger than any bet."""
         try:
             document = from_json(data)
         except ValueError as invalid:
@@ -129,27 +131,25 @@ class _Place:
 
     def __init__(self, record: Any, path: str, zeros: Mapping[str, Any]) -> None:
         self._path: Final = path
-        self._fields: Final[dict[str, tuple[bool, _Place] | None]] = {}
-        """Name → the objects in it and whether they are in a list, where there are any."""
-        self._required: Final[list[str]] = []
-        self._zeros: Final[dict[str, Any]] = {}
-        for name, hint in get_type_hints(record, include_extras=True).items():
-            below = [
-                (suffix == "[]", _Place(r, f"{path}{name}{suffix}.", zeros)) for r, suffix in _records(hint)
-            ]
-            self._fields[name] = below[0] if below else None
-            if path + name in zeros:
-                self._zeros[name] = zeros[path + name]
-            elif get_origin(hint) is not NotRequired:
-                self._required.append(name)
+        self._below: Final[list[tuple[str, bool, _Place]]] = []
+        """The fields with objects in them, and whether these are in a list."""
+        hints = get_type_hints(record, include_extras=True)
+        for name, hint in hints.items():
+            for nested, suffix in _records(hint):
+                place = _Place(nested, f"{path}{name}{suffix}.", zeros)
+                self._below.append((name, suffix == "[]", place))
+        self._known: Final = hints.keys()
+        self._zeros: Final = {name: zeros[path + name] for name in hints if path + name in zeros}
+        self._required: Final = {
+            name: None
+            for name, hint in hints.items()
+            if name not in self._zeros and get_origin(hint) is not NotRequired
+        }.keys()
 
     def mend(self, found: dict[str, Any], at: tuple[int, ...], mends: _Mends) -> None:
         """Remove unknown fields and fill in zeros, here and below; `at` are the indices on the path."""
-        for name, below in self._fields.items():
+        for name, listed, place in self._below:
             value = found.get(name)
-            if below is None or value is None:
-                continue
-            listed, place = below
             if not listed:
                 if isinstance(value, dict):
                     place.mend(value, at, mends)
@@ -157,23 +157,23 @@ class _Place:
                 for number, item in enumerate(value):
                     if isinstance(item, dict):
                         place.mend(item, (*at, number), mends)
-        self._fill(found, at, mends)
-        if not found.keys() <= self._fields.keys():
+        if not found.keys() >= self._zeros.keys():
+            mends.made = True
+            found.update({name: zero for name, zero in self._zeros.items() if name not in found})
+        if not found.keys() >= self._required:
+            self._name_missing(found, at, mends)
+        if not found.keys() <= self._known:
             self._remove_unknown(found, mends)
 
-    def _fill(self, found: dict[str, Any], at: tuple[int, ...], mends: _Mends) -> None:
-        for name, zero in self._zeros.items():
-            if name not in found:
-                found[name] = zero
-                mends.made = True
-        for name in self._required:
-            if name not in found and len(mends.missing) < _ERRORS_SHOWN:
-                path = self._path.replace("[]", "[{}]").format(*at)
-                mends.missing.append(f"{path}{name}: Field required")
+    def _name_missing(self, found: dict[str, Any], at: tuple[int, ...], mends: _Mends) -> None:
+        path = self._path.replace("[]", "[{}]").format(*at)
+        room = _ERRORS_SHOWN - len(mends.missing)
+        missing = [f"{path}{name}: Field required" for name in self._required if name not in found]
+        mends.missing += missing[:room]
 
     def _remove_unknown(self, found: dict[str, Any], mends: _Mends) -> None:
         mends.made = True
-        for name in [name for name in found if name not in self._fields]:
+        for name in [name for name in found if name not in self._known]:
             del found[name]
             if len(mends.extras) < MOST_EXTRAS:
                 mends.extras[f"{self._path}{_cut(name, _NAME_LENGTH)}"] = None

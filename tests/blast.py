@@ -235,5 +235,6 @@ async def target(place: Place, **settings: str) -> AsyncIterator[Target]:
         aimed = Target(place, provider, bridge, turns)
         try:
             yield aimed
+            assert await bridge.end() == 0
         finally:
             aimed.close()

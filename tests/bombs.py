@@ -16,7 +16,7 @@ from typing import Any, Final
 from websockets.frames import Opcode
 
 from bridge.config import FeedSettings
-from bridge.convert import LARGE_BYTES
+from bridge.convert import BET_VALUES
 from tests.frames import frame
 from tests.malformed import AN_AMOUNT, AN_ITEM
 
@@ -165,8 +165,8 @@ def _huge_numbers() -> bytes:
 
 
 def _many_small_ones() -> Iterator[bytes]:
-    """Bad messages that just need no look, each as dear as one of its size can be."""
-    inside = b",".join([b"[]"] * ((LARGE_BYTES - 100) // 3))
+    """Bad messages that just go to pydantic at once, each as dear as one can be."""
+    inside = b",".join([b"[]"] * (BET_VALUES - 20))
     for number in range(200):
         yield frame(Opcode.TEXT, b'{"data":{"betId":%d,"selections":[{"a":[%s]}]}}' % (number, inside))
 
@@ -267,7 +267,7 @@ MESSAGES: Final = [
     Bomb("numbers of 4,299 digits to the limit", lambda: whole(_huge_numbers()), _ERROR),
     Bomb("what is not UTF-8, to the limit", lambda: whole(b'"' + b"\xc3\x28" * (LIMIT // 2 - 1)), _ERROR),
     Bomb("a ping id of 4 MiB, echoed", lambda: whole(text({"pingId": _long(4 * MIB)})), _NONE),
-    Bomb("200 bad messages of 32 KB", lambda: chopped(_many_small_ones()), {"error": 200}),
+    Bomb("200 bad messages of 48 KB", lambda: chopped(_many_small_ones()), {"error": 200}),
     Bomb("40 messages of 1 MiB, each with 10 new fields", lambda: chopped(_new_fields()), {"sample": 40}, 40),
     Bomb(
         "16 of the largest, in every way",

@@ -76,7 +76,7 @@ class FeedSettings(_Section):
     converter: Literal["pydantic", "compiled"] = "pydantic"
     """What reads a message: pydantic alone, or first compiled code that leaves to it what is unusual."""
     max_message_bytes: Positive = 8 * 1024 * 1024
-    """A larger message is dead-lettered by its size, hash and first 64 KiB."""
+    """A larger message is dead-lettered by its size, hash and first 64 KiB. Memory grows with it."""
     compression: Literal["deflate", "none"] = "deflate"
     proxy: str = "env"
     """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""

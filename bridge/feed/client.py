@@ -105,14 +105,15 @@ class Connection(ClientConnection):
 
     def _handle(self) -> None:
         """Handle what was read from the socket, as far as there is room and time; then see about the rest."""
-        self._spent = 0
+        self._spent, before = 0, len(self._queue)
         while self._reader.more and self._spent < TURN_BYTES and not self._full and not self.over:
             for piece in self._reader.read():
                 if isinstance(piece, bytearray):
                     self._hand_on(bytes(piece))
                 elif not self._ended:
-                    self.heard_at = self._read_at
                     self._add(piece, fin=True)
+        if len(self._queue) > before:
+            self.heard_at = self._read_at
         self._hold()
 
     def _hand_on(self, data: bytes) -> None:
@@ -168,9 +169,9 @@ class Connection(ClientConnection):
     def take(self, most: int) -> list[Received]:
         """Up to `most` messages, in order."""
         taken: list[Received] = []
-        size = 0
-        while self._queue and len(taken) < most and size < TAKE_BYTES:
-            message = self._queue.popleft()
+        queue, size = self._queue, 0
+        while queue and len(taken) < most and size < TAKE_BYTES:
+            message = queue.popleft()
             size += len(message.body)
             taken.append(message)
         self._queued_bytes -= size

@@ -73,8 +73,8 @@ class Reader:
 
     @property
     def midway(self) -> bool:
-        """Whether more of a frame has come than its header, and not all of it."""
-        return self._remaining > 0 or len(self._data) - self._at > _LONGEST_HEADER
+        """Whether all is read, and it ends within a frame, behind its header."""
+        return not self.more and (self._remaining > 0 or len(self._data) > _LONGEST_HEADER)
 
     def feed(self, data: bytes) -> None:
         """Take what has come from the socket."""
