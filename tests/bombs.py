@@ -16,7 +16,7 @@ from typing import Any, Final
 from websockets.frames import Opcode
 
 from bridge.config import FeedSettings
-from bridge.convert import BET_VALUES
+from bridge.convert import BET_BYTES, SMALL_BYTES
 from tests.frames import frame
 from tests.malformed import AN_AMOUNT, AN_ITEM
 
@@ -166,9 +166,16 @@ def _huge_numbers() -> bytes:
 
 def _many_small_ones() -> Iterator[bytes]:
     """Bad messages that just go to pydantic at once, each as dear as one can be."""
-    inside = b",".join([b"[]"] * (BET_VALUES - 20))
+    inside = b",".join([b"[]"] * ((SMALL_BYTES - 100) // 3))
     for number in range(200):
         yield frame(Opcode.TEXT, b'{"data":{"betId":%d,"selections":[{"a":[%s]}]}}' % (number, inside))
+
+
+def _large_ones_with_all_missing() -> Iterator[bytes]:
+    """As large as the largest bet, so that pydantic sees them, and copies the text for each missing field."""
+    filler = _long(BET_BYTES - 200)
+    for number in range(50):
+        yield frame(Opcode.TEXT, text({"data": {"betId": number, "selections": [{"x": filler}]}}))
 
 
 def _new_fields() -> Iterator[bytes]:
@@ -267,7 +274,8 @@ MESSAGES: Final = [
     Bomb("numbers of 4,299 digits to the limit", lambda: whole(_huge_numbers()), _ERROR),
     Bomb("what is not UTF-8, to the limit", lambda: whole(b'"' + b"\xc3\x28" * (LIMIT // 2 - 1)), _ERROR),
     Bomb("a ping id of 4 MiB, echoed", lambda: whole(text({"pingId": _long(4 * MIB)})), _NONE),
-    Bomb("200 bad messages of 48 KB", lambda: chopped(_many_small_ones()), {"error": 200}),
+    Bomb("200 bad messages of 32 KB", lambda: chopped(_many_small_ones()), {"error": 200}),
+    Bomb("50 bad messages of 800 KB", lambda: chopped(_large_ones_with_all_missing()), {"error": 50}),
     Bomb("40 messages of 1 MiB, each with 10 new fields", lambda: chopped(_new_fields()), {"sample": 40}, 40),
     Bomb(
         "16 of the largest, in every way",

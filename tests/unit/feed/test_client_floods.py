@@ -97,8 +97,9 @@ async def heard_of(reader: Reader, data: bytes) -> bool:
     connection = reader.connection
     connection.heard_at = before = connection.heard_at - 100
     connection.data_received(data)
-    while connection._reader.more:
+    for _ in range(100):  # the turns that it takes
         await asyncio.sleep(0)
+    assert not connection._reader.more
     return connection.heard_at > before
 
 
