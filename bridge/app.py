@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -51,6 +52,11 @@ BEAT_SECONDS = 1.0
 """How often what can be seen from outside is renewed."""
 
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES = 16 * 1024 * 1024
+"""Of memory that is free again: so much stays with the process at most, by and large."""
+LARGE_BLOCK_BYTES = 1024 * 1024
+"""A larger block goes back to the system at once when it is freed."""
 SWITCH_SECONDS = 0.001
 """How long a thread that commits waits at most for a busy event loop, each time it comes back from Kafka."""
 
@@ -63,7 +69,16 @@ def run(settings: Settings) -> None:
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
     _must_be_fit_to_dial(settings.feed)
     sys.setswitchinterval(SWITCH_SECONDS)
+    _keep_little_memory()
     asyncio.run(_Service(settings).serve())
+
+
+def _keep_little_memory() -> None:
+    """glibc would keep up to 64 MiB of what large messages have once taken, and more between the pieces."""
+    with contextlib.suppress(AttributeError):  # another C library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
 
 
 def _must_be_fit_to_dial(feed: FeedSettings) -> None:

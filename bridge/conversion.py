@@ -15,7 +15,7 @@ from bridge import log
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import UnknownSchema, compiled
 from bridge.avro.transcoder import Transcoder
-from bridge.convert import Converter
+from bridge.convert import SMALL_BYTES, Converter, look
 from bridge.errors import ConversionError, SchemaError
 from bridge.scalars import DateTimes
 from bridge.transcoding import parse, transcoder
@@ -94,7 +94,9 @@ class ByTranscoder:
             return self._otherwise(data)
 
     def transcode(self, data: bytes) -> Conversion:
-        """Convert one message with a bet. Raises one of `NOT_TAKEN` for any other."""
+        """Convert one message with a bet. Raises one of `NOT_TAKEN` for any other, and what `look` does."""
+        if len(data) > SMALL_BYTES:
+            look(data)
         document = parse(data)
         if not isinstance(document, dict) or (len(data) > _MOST_DIGITS and _may_hold_long_number(data)):
             raise ValueError

@@ -104,11 +104,13 @@ DateTime = Annotated[int, PlainValidator(_read_date_time), Zero("0001-01-01T00:0
 """A date-time in JSON, microseconds since 1970-01-01T00:00:00 UTC here and in Avro."""
 SettlementResult = Annotated[str, PlainValidator(_symbols(SETTLEMENT_RESULTS).parse), Zero(0)]
 BetItemType = Annotated[str, PlainValidator(_symbols(BET_ITEM_TYPES).parse)]
-StringMap = Annotated[dict[str, str], AfterValidator(scalars.in_order)]
+StringMap = Annotated[dict[str, str], Field(fail_fast=True), AfterValidator(scalars.in_order)]
 BetId = Annotated[str, Field(min_length=1, max_length=1000)]
 """Also the record's key, so it is bounded: one of megabytes would make a record that Kafka never takes."""
 """Nullable in the interface. It is the key, though, so a bet without one is an error."""
 
+Items = Annotated[list[T], Field(fail_fast=True)]
+"""Of a list, as of a map, only the first wrong item is told: there may be any number of them."""
 Nullable = Annotated[T | None, Field(default=None)]
 """May be null; `NotRequired` beside it says that it may be missing too, and is null then."""
 
@@ -197,7 +199,7 @@ class SettledBetItem(TypedDict):
     manualPrice: NotRequired[Nullable[Double]]
     alternativePrice: NotRequired[Nullable[Double]]
     type: BetItemType
-    betBuilderItems: NotRequired[Nullable[list[BetBuilderItem]]]
+    betBuilderItems: NotRequired[Nullable[Items[BetBuilderItem]]]
 
 
 @_AS_SENT
@@ -208,7 +210,7 @@ class SettledBet(TypedDict):
     betSettlement: SettlementResult
     payoutMultiplier: Double
     isCancelled: Boolean
-    selections: NotRequired[Nullable[list[SettledBetItem]]]
+    selections: NotRequired[Nullable[Items[SettledBetItem]]]
     isRejected: Boolean
     settlementTime: DateTime
     payout: Double

@@ -28,6 +28,7 @@ _ENUMS: Final = (
     (model.BetItemType, model.BET_ITEM_TYPES),
 )
 _NULLABLE: Final[Any] = model.Nullable
+_ITEMS: Final[Any] = model.Items
 _ANY_LENGTH: Final = 2**62
 
 
@@ -56,8 +57,9 @@ class _Pairing:
         kind = schema["type"]
         if is_typeddict(hint) and kind == "record":
             return self._record(hint, schema["fields"], path)
-        if get_origin(hint) is list and kind == "array":
-            return to.Array(self.type(get_args(hint)[0], schema["items"], f"{path}[]"))
+        listed, *_ = get_args(hint) or [hint]
+        if get_origin(listed) is list and kind == "array" and hint == _ITEMS[get_args(listed)[0]]:
+            return to.Array(self.type(get_args(listed)[0], schema["items"], f"{path}[]"))
         if hint == model.StringMap and kind == "map" and schema["values"] == "string":
             return to.StringMap()
         return _scalar(hint, schema, path)

@@ -8,7 +8,7 @@ from websockets.uri import parse_uri
 from websockets.utils import accept_key
 
 from bridge.feed.events import Oversized
-from bridge.feed.frames import Assembler
+from bridge.feed.frames import Assembler, Reader
 
 DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 
@@ -35,6 +35,19 @@ def chunks(data: bytes, sizes: list[int]) -> list[bytes]:
         size = sizes[turn % len(sizes)]
         found.append(data[at : at + size])
         at, turn = at + size, turn + 1
+    return found
+
+
+def read_all(reader: Reader, data: bytes) -> list[bytes | bytearray]:
+    """All that a reader makes of the bytes, as if it had found it at once."""
+    found: list[bytes | bytearray] = []
+    reader.feed(data)
+    while reader.more:
+        for piece in reader.read():
+            if isinstance(piece, bytearray) and found and isinstance(found[-1], bytearray):
+                found[-1] += piece
+            else:
+                found.append(piece)
     return found
 
 

@@ -34,14 +34,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Bridge:
-    """A bridge command as a process of its own, which dies with the test run."""
+    """A bridge command as a process of its own, which dies with the test run: a module and its arguments."""
 
-    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(self, command: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
         self._log = log
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bridge", *arguments],
+                [sys.executable, "-m", *command],
                 env={**inherited, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -110,8 +110,15 @@ class Place:
 
     def bridge(self, *arguments: str, **settings: str) -> Bridge:
         """Start a bridge; `bridge run` where no arguments are given."""
+        return self._start(("bridge", *(arguments or ("run",))), settings)
+
+    def watched(self, turns: Path, **settings: str) -> Bridge:
+        """Start `bridge run`, which tells the file of its long turns, as `tests.held` has it."""
+        return self._start(("tests.held", str(turns), "run"), settings)
+
+    def _start(self, command: tuple[str, ...], settings: Mapping[str, str]) -> Bridge:
         log = self.directory / f"bridge-{len(self.bridges)}.log"
-        started = Bridge(list(arguments or ("run",)), self.environment(**settings), log)
+        started = Bridge(command, self.environment(**settings), log)
         self.bridges.append(started)
         return started
 

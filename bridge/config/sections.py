@@ -77,8 +77,8 @@ class FeedSettings(_Section):
     """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
     converter: Literal["pydantic", "compiled"] = "pydantic"
     """What reads a message: pydantic alone, or first compiled code that leaves to it what is unusual."""
-    max_message_bytes: Positive = 64 * 1024 * 1024
-    """A larger message is dead-lettered by its size, hash and first 64 KiB."""
+    max_message_bytes: Positive = 8 * 1024 * 1024
+    """A larger message is dead-lettered by its size, hash and first 64 KiB. Memory grows with it."""
     compression: Literal["deflate", "none"] = "deflate"
     proxy: str = "env"
     """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""

@@ -35,6 +35,12 @@ UNREAD_BYTES = 1024 * 1024
 QUEUE_MESSAGES = 2_000
 QUEUE_BYTES = 4 * 1024 * 1024
 """The socket is not read while more than this waits: the provider is slowed down, nothing is dropped."""
+TAKE_BYTES = 128 * 1024
+"""No more is taken at once, but for the last message."""
+TURN_BYTES = 4 * 1024 * 1024
+"""Of the library's frames, inflated: how much is handled before others on the event loop get their turn."""
+FRAME_BYTES = 256
+"""What a frame counts on top of that, since it costs as much as inflating so many, whatever is in it."""
 
 
 class Connection(ClientConnection):
@@ -57,6 +63,12 @@ class Connection(ClientConnection):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._reader = Reader()
+        self._spent = 0
+        """Of `TURN_BYTES`, in this turn."""
+        self._has_turn = False
+        """Whether the event loop will call again for what has been read from the socket and not handled."""
+        self._reads = True
+        """Whether the event loop reads the socket."""
         self._ended = False
         """Whether the library has seen the end of the messages."""
         self._hung_up = False
@@ -85,23 +97,48 @@ class Connection(ClientConnection):
     def data_received(self, data: bytes) -> None:
         """Called by the event loop with what was read from the socket."""
         self._note_reading()
-        self.heard_at = self._read_at.steady
-        for piece in self._reader.feed(data):
-            if isinstance(piece, bytearray):
-                super().data_received(bytes(piece))
-                self._ended = self.protocol.close_rcvd is not None or self.protocol.parser_exc is not None
-            elif not self._ended:
-                self._add(piece, fin=True)
+        self._reader.feed(data)
+        self._handle()
+        if self._reader.midway:
+            self.heard_at = self._read_at.steady
+        if self._queue:
+            self._wake()
+
+    def _handle(self) -> None:
+        """Handle what was read from the socket, as far as there is room and time; then see about the rest."""
+        self._spent, before = 0, len(self._queue)
+        while self._reader.more and self._spent < TURN_BYTES and not self._full and not self.over:
+            for piece in self._reader.read():
+                if isinstance(piece, bytearray):
+                    self._hand_on(bytes(piece))
+                elif not self._ended:
+                    self._add(piece, fin=True)
+        if len(self._queue) > before:
+            self.heard_at = self._read_at.steady
         self._hold()
+
+    def _hand_on(self, data: bytes) -> None:
+        """Let the library see bytes; it answers pings and the end by itself."""
+        super().data_received(data)
+        self._ended = self.protocol.close_rcvd is not None or self.protocol.parser_exc is not None
+        self._must_be_read()
+
+    def _next_turn(self) -> None:
+        self._has_turn = False
+        self._handle()
         if self._queue:
             self._wake()
 
     def process_event(self, event: Event) -> None:
         """Called by the base class with each frame that it has seen, and first with the response."""
-        if isinstance(event, Frame) and event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-            self._add(bytes(event.data), event.fin)
-        else:
-            super().process_event(event)
+        if isinstance(event, Frame):
+            self._spent += FRAME_BYTES + len(event.data)
+            if event.fin or event.data:  # fragments with nothing in them could go on for ever
+                self.heard_at = self._read_at.steady
+            if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+                self._add(bytes(event.data), event.fin)
+                return
+        super().process_event(event)
 
     def _add(self, data: bytes, fin: bool) -> None:
         """Queue the message that this fragment completes, if it does; drop it once we have hung up."""
@@ -120,7 +157,7 @@ class Connection(ClientConnection):
 
     def breathe(self) -> None:
         """To be called at least every second: while it is, and nothing holds it up, the socket is read."""
-        if not self.held:
+        if self._reads:
             self._note_reading()
 
     def _note_reading(self) -> None:
@@ -131,9 +168,14 @@ class Connection(ClientConnection):
 
     def take(self, most: int) -> list[Received]:
         """Up to `most` messages, in order."""
-        taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
-        self._queued_bytes -= sum([len(message.body) for message in taken])
-        self._hold()
+        taken: list[Received] = []
+        queue, size = self._queue, 0
+        while queue and len(taken) < most and size < TAKE_BYTES:
+            message = queue.popleft()
+            size += len(message.body)
+            taken.append(message)
+        self._queued_bytes -= size
+        self._handle()
         return taken
 
     @property
@@ -144,11 +186,16 @@ class Connection(ClientConnection):
     def reply(self, text: str) -> None:
         """Send a message, and do not wait for the provider to read it: what it sends matters more."""
         with contextlib.suppress(WebSocketException, OSError):  # closed meanwhile: no news
-            if self.transport.get_write_buffer_size() > UNREAD_BYTES:
-                self.transport.abort()  # it reads none of our answers
-                return
-            self.protocol.send_text(text.encode())
-            self.send_data()
+            if self._must_be_read():
+                self.protocol.send_text(text.encode())
+                self.send_data()
+
+    def _must_be_read(self) -> bool:
+        """Whether the provider reads our answers; if it does not, the connection is given up."""
+        unread = self.transport.get_write_buffer_size() > UNREAD_BYTES
+        if unread:
+            self.transport.abort()
+        return not unread
 
     def why_over(self) -> FeedError:
         """What ended the connection: FeedRefused where its close code is one for a limit."""
@@ -165,22 +212,32 @@ class Connection(ClientConnection):
         self._hung_up = True
         self._queue.clear()
         self._queued_bytes = 0
-        self._hold()
+        self._handle()
         try:
             async with asyncio.timeout(HANG_UP_SECONDS):
                 await self.close()
         except (TimeoutError, OSError, WebSocketException):
             self.transport.abort()
 
+    @property
+    def _full(self) -> bool:
+        return len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
+
     def _hold(self) -> None:
-        full = len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
-        if full == self.held or self.over:
+        """Read on, or not yet: what was read and is not handled comes first."""
+        self.held = self._full
+        if self.over:
             return
-        self.held = full
-        if full:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
+        if self._reader.more and not self.held and not self._has_turn:
+            self._has_turn = True
+            self.loop.call_soon(self._next_turn)
+        reads = not self.held and not self._reader.more
+        if reads != self._reads:
+            self._reads = reads
+            if reads:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
 
 
 async def dial(

@@ -19,8 +19,13 @@ from typing import Final
 
 from bridge.feed.events import Oversized
 
-SLICE_BYTES: Final = 64 * 1024
-"""The largest fragment handed on. It bounds what a compressed one can inflate to: 1,032 times that."""
+WHOLE_BYTES: Final = 64 * 1024
+"""The largest message that is taken out here."""
+SLICE_BYTES: Final = 16 * 1024
+"""The largest fragment handed on, and about as much as is handed on at once. It bounds what comes of it: a
+compressed one inflates to 1,032 times that at most, and the smallest frames are 8,192."""
+STEP_MESSAGES: Final = 1_000
+"""Messages that are found at once, at most."""
 HEAD_BYTES: Final = 64 * 1024
 """How much of an oversized message is kept."""
 
@@ -31,6 +36,8 @@ _MASKED: Final = 0x80
 _WHOLE_TEXT: Final = 0x81
 _WHOLE_BINARY: Final = 0x82
 _HEADERS_END: Final = b"\r\n\r\n"
+_STATUS: Final = len(b"HTTP/1.1 101 ")
+_LONGEST_HEADER: Final = 10
 
 
 class Reader:
@@ -41,8 +48,13 @@ class Reader:
     """
 
     def __init__(self) -> None:
-        self._pending = b""
-        """The beginning of a frame that is not complete; of the response, before it is."""
+        self._data = b""
+        """What has come and is not read, from `_at` on."""
+        self._at = 0
+        self._status = b""
+        """The beginning of the response, until it is over."""
+        self._tail = b""
+        """The end of what has come of the response: its last line may be cut."""
         self._in_response = True
         self._remaining = 0
         """Bytes of payload that are still to come of a frame that the library sees."""
@@ -54,46 +66,60 @@ class Reader:
         """Whether a fragmented message has begun and not ended."""
         self._raw = False
         """Whether all that comes is for the library, as it is."""
+        self._handed_on = 0
+        """Bytes for the library that this `read` has found."""
+        self.more = False
+        """Whether `read` would find more without another `feed`."""
 
-    def feed(self, data: bytes) -> list[bytes | bytearray]:
-        """What the bytes hold, in order: messages as `bytes`, what is for the library as `bytearray`."""
+    @property
+    def midway(self) -> bool:
+        """Whether all is read, and it ends within a frame, behind its header."""
+        return not self.more and (self._remaining > 0 or len(self._data) > _LONGEST_HEADER)
+
+    def feed(self, data: bytes) -> None:
+        """Take what has come from the socket."""
+        self._data = self._data[self._at :] + data if self._at < len(self._data) else data
+        self._at = 0
+        self.more = True
+
+    def read(self) -> list[bytes | bytearray]:
+        """The next of what has come, in order: messages as `bytes`, what is for the library as `bytearray`.
+
+        Of the latter it is little more than `SLICE_BYTES`. While `more` is set, there is more to read.
+        """
         found: list[bytes | bytearray] = []
+        data, at = self._data, self._at
+        self._handed_on = 0
         if self._in_response:
-            data = self._response(found, data)
-        elif self._pending:
-            data, self._pending = self._pending + data, b""
-        at = 0
-        while at < len(data):
-            if self._raw:
-                _hand_on(found, data[at:])
-                break
-            if self._remaining > 0:
-                piece = data[at : at + self._remaining]
-                self._remaining -= len(piece)
-                self._payload(found, piece)
-                at += len(piece)
+            at = self._response(found, data)
+        while at < len(data) and self._handed_on < SLICE_BYTES and len(found) < STEP_MESSAGES:
+            if self._remaining > 0 or self._raw:
+                at = self._payload(found, data, at)
                 continue
             end = self._frame(found, data, at)
             if end < 0:
-                self._pending = data[at:]
-                break
+                self._data, self._at, self.more = data[at:], 0, False
+                return found
             at = end
+        self._at, self.more = at, at < len(data)
+        if not self.more:
+            self._data, self._at = b"", 0
         return found
 
-    def _response(self, found: list[bytes | bytearray], data: bytes) -> bytes:
-        """Hand on the answer to the handshake; returns what comes after it."""
-        seen = self._pending + data
+    def _response(self, found: list[bytes | bytearray], data: bytes) -> int:
+        """Hand on the answer to the handshake; returns where it ends."""
+        self._status = (self._status + data[:_STATUS])[:_STATUS]
+        seen = self._tail + data
         end = seen.find(_HEADERS_END)
         if end < 0:
-            _hand_on(found, data)
-            self._pending = seen
-            return b""
-        self._pending = b""
+            self._tail = seen[1 - len(_HEADERS_END) :]
+            self._hand_on(found, data)
+            return len(data)
         self._in_response = False
-        self._raw = seen.split(b" ", 2)[1:2] != [b"101"]  # what follows a refusal is no frames
-        rest = seen[end + len(_HEADERS_END) :]
-        _hand_on(found, data[: len(data) - len(rest)])
-        return rest
+        self._raw = self._status.split(b" ", 2)[1:2] != [b"101"]  # what follows a refusal is no frames
+        end += len(_HEADERS_END) - len(self._tail)
+        self._hand_on(found, data[:end])
+        return end
 
     def _frame(self, found: list[bytes | bytearray], data: bytes, at: int) -> int:
         """Read a message, or the header of another frame; returns where it ends, -1 if it is cut."""
@@ -108,7 +134,7 @@ class Reader:
             if len(data) < body:
                 return -1
             size = int.from_bytes(data[at + 2 : body], "big")
-        if first in (_WHOLE_TEXT, _WHOLE_BINARY) and size <= SLICE_BYTES and not self._in_fragments:
+        if first in (_WHOLE_TEXT, _WHOLE_BINARY) and size <= WHOLE_BYTES and not self._in_fragments:
             if len(data) < body + size:
                 return -1
             found.append(data[body : body + size])
@@ -120,35 +146,37 @@ class Reader:
             self._large, self._sliced = first, False
         else:
             self._large = -1
-            _hand_on(found, data[at:body])
+            self._hand_on(found, data[at:body])
         return body
 
-    def _payload(self, found: list[bytes | bytearray], data: bytes) -> None:
-        """Hand on payload of the present frame, in slices if it is a large one."""
-        if self._large < 0:
-            _hand_on(found, data)
-            return
-        for start in range(0, len(data), SLICE_BYTES):
-            piece = data[start : start + SLICE_BYTES]
-            last = self._remaining == 0 and start + len(piece) == len(data)
+    def _payload(self, found: list[bytes | bytearray], data: bytes, at: int) -> int:
+        """Hand on payload of the present frame, as a slice if it is a large one; returns where it ends."""
+        if self._raw:
+            piece = data[at : at + SLICE_BYTES]
+            self._hand_on(found, piece)
+            return at + len(piece)
+        piece = data[at : at + min(self._remaining, SLICE_BYTES)]
+        self._remaining -= len(piece)
+        if self._large >= 0:
             # Reserved bits and opcode belong to the first fragment, the end of the message to the last.
             first = 0 if self._sliced else self._large & ~_FIN
-            _hand_on(found, bytes([first | (self._large & _FIN if last else 0)]))
-            _hand_on(
-                found, bytes([len(piece)]) if len(piece) < 126 else b"\x7f" + len(piece).to_bytes(8, "big")
-            )
-            _hand_on(found, piece)
-            self._sliced = True
+            last = self._large & _FIN if self._remaining == 0 else 0
+            size, self._sliced = len(piece), True
+            self._hand_on(found, bytes([first | last, size if size < 126 else 126]))
+            if size > 125:
+                self._hand_on(found, size.to_bytes(2, "big"))
+        self._hand_on(found, piece)
+        return at + len(piece)
 
-
-def _hand_on(found: list[bytes | bytearray], data: bytes) -> None:
-    """Add to what the library is to see."""
-    if found:
-        last = found[-1]
-        if isinstance(last, bytearray):
-            last += data
-            return
-    found.append(bytearray(data))
+    def _hand_on(self, found: list[bytes | bytearray], data: bytes) -> None:
+        """Add to what the library is to see."""
+        self._handed_on += len(data)
+        if found:
+            last = found[-1]
+            if isinstance(last, bytearray):
+                last += data
+                return
+        found.append(bytearray(data))
 
 
 class Assembler:
@@ -156,29 +184,27 @@ class Assembler:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
+        self._data = bytearray()
+        """What has come; no more than the head, once it is above the limit."""
         self._size = 0
         self._hash: hashlib._Hash | None = None
+        """Of all that has come, once it is above the limit."""
 
     def add(self, data: bytes, fin: bool) -> bytes | Oversized | None:
         """The message that this fragment completes, if it does."""
-        if fin and not self._parts and len(data) <= self._limit:
+        if fin and self._size == 0 and len(data) <= self._limit:
             return data
         self._size += len(data)
-        self._parts.append(data)
-        if self._size > self._limit:
-            self._overflow()
+        if self._hash is None and self._size > self._limit:
+            self._hash = hashlib.sha256(self._data)
+            del self._data[HEAD_BYTES:]
+        if self._hash is not None:
+            self._hash.update(data)
+            data = data[: max(0, HEAD_BYTES - len(self._data))]
+        self._data += data
         return self._finish() if fin else None
 
-    def _overflow(self) -> None:
-        data = b"".join(self._parts)
-        if self._hash is None:
-            self._hash = hashlib.sha256(data)
-        else:
-            self._hash.update(data[len(self._parts[0]) :])
-        self._parts = [data[:HEAD_BYTES]]
-
     def _finish(self) -> bytes | Oversized:
-        whole, size, digest = b"".join(self._parts), self._size, self._hash
-        self._parts, self._size, self._hash = [], 0, None
-        return whole if digest is None else Oversized(size, digest.hexdigest(), whole[:HEAD_BYTES])
+        whole, size, digest = bytes(self._data), self._size, self._hash
+        self._data, self._size, self._hash = bytearray(), 0, None
+        return whole if digest is None else Oversized(size, digest.hexdigest(), whole)

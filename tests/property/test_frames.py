@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.frames import Opcode
 
-from bridge.feed.frames import SLICE_BYTES, Reader
-from tests.frames import DATA, Client, chunks, frame, message
+from bridge.feed.frames import SLICE_BYTES, WHOLE_BYTES, Reader
+from tests.frames import DATA, Client, chunks, frame, message, read_all
 
 _SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 126, 65_535, 65_536, 65_537])
 
@@ -41,10 +41,12 @@ def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]]
     data, bodies, controls = sent
     reader, client = Reader(), Client()
     for chunk in chunks(client.accepted + data, sizes):
-        client.take(reader.feed(chunk))
+        client.take(read_all(reader, chunk))
     assert client.messages() == bodies
     assert client.controls() == controls
-    assert all(len(f.data) <= SLICE_BYTES for f in client.frames if f.opcode in DATA)
+    assert all(len(body) <= WHOLE_BYTES for body in client.whole)
+    fragments = [bytes(f.data) for f in client.frames if f.opcode in DATA]
+    assert all(len(data) <= SLICE_BYTES for data in fragments if data not in client.whole)
 
 
 @settings(deadline=None, max_examples=25)
@@ -55,5 +57,5 @@ def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
     data = message(body, [cut], frame(Opcode.PING, b"?")) + message(b"next")
     reader, client = Reader(), Client()
     for byte in chunks(client.accepted + data, [1]):
-        client.take(reader.feed(byte))
+        client.take(read_all(reader, byte))
     assert client.messages() == [body, b"next"]

@@ -89,8 +89,9 @@ def described_model(hint: Any) -> str:
         if hint is record:
             return name
     inner = get_args(hint)[0]
-    if get_origin(hint) is list:
-        return described_model(inner) + "[]"
+    items: Any = model.Items
+    if get_origin(inner) is list and hint == items[get_args(inner)[0]]:
+        return described_model(get_args(inner)[0]) + "[]"
     is_nullable = get_args(inner)[1:] == (NoneType,)
     return described_model(get_args(inner)[0]) + "?" if is_nullable else repr(hint)
 

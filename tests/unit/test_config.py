@@ -45,7 +45,7 @@ def test_without_anything_the_defaults_hold() -> None:
     assert (settings.feed.base_url, settings.feed.name, settings.feed.start) == (None, "settlement-v4", "0")
     assert (settings.feed.silence_seconds, settings.feed.quiet_seconds) == (60, 120)
     assert (settings.feed.overlap_seconds, settings.feed.disorder_seconds) == (30, 60)
-    assert settings.feed.max_message_bytes == 64 * 1024 * 1024
+    assert settings.feed.max_message_bytes == 8 * 1024 * 1024
     assert (settings.feed.on_gap, settings.feed.max_skew_seconds) == ("stop", 15)
     assert (settings.feed.refusal_statuses, settings.feed.refusal_close_codes) == (
         frozenset({403, 429}),

@@ -8,8 +8,8 @@ import pytest
 from websockets.frames import Opcode
 
 from bridge.feed.events import Oversized
-from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, Assembler, Reader
-from tests.frames import Client, frame, message
+from bridge.feed.frames import HEAD_BYTES, SLICE_BYTES, STEP_MESSAGES, WHOLE_BYTES, Assembler, Reader
+from tests.frames import Client, frame, message, read_all
 
 LIMIT = 100_000
 
@@ -17,8 +17,8 @@ LIMIT = 100_000
 def found(data: bytes) -> list[bytes | bytearray]:
     """What a reader makes of the bytes that follow an accepted handshake."""
     reader, accepted = Reader(), Client().accepted
-    assert reader.feed(accepted) == [bytearray(accepted)]
-    return reader.feed(data)
+    assert read_all(reader, accepted) == [bytearray(accepted)]
+    return read_all(reader, data)
 
 
 def sliced(data: bytes) -> bytes:
@@ -44,7 +44,7 @@ def oversized(payload: bytes) -> Oversized:
     return Oversized(len(payload), hashlib.sha256(payload).hexdigest(), payload[:HEAD_BYTES])
 
 
-@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, SLICE_BYTES])
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, WHOLE_BYTES])
 @pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
 def test_a_small_whole_message_is_taken_out(size: int, opcode: Opcode) -> None:
     """Up to a slice, with each of the three ways of giving its length; the library sees nothing of it."""
@@ -56,9 +56,9 @@ def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
     """What is not all there waits for the rest."""
     reader, client = Reader(), Client()
     sent = message(body(300))
-    reader.feed(client.accepted)
-    assert reader.feed(sent[:cut]) == []
-    assert reader.feed(sent[cut:] + sent) == [body(300), body(300)]
+    read_all(reader, client.accepted)
+    assert read_all(reader, sent[:cut]) == []
+    assert read_all(reader, sent[cut:] + sent) == [body(300), body(300)]
 
 
 def test_what_is_not_a_plain_message_is_for_the_library() -> None:
@@ -72,17 +72,18 @@ def test_what_is_not_a_plain_message_is_for_the_library() -> None:
 def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> None:
     """That breaks the protocol, and the library says so."""
     begun, client = frame(Opcode.TEXT, b"begun", fin=False), Client()
-    client.take(Reader().feed(client.accepted + begun + message(b"amid")))
+    client.take(read_all(Reader(), client.accepted + begun + message(b"amid")))
     assert client.whole == []
     assert client.error is not None
     assert client.error.code == 1002
 
 
 def test_a_large_frame_becomes_fragments() -> None:
-    """One byte more than a slice makes two fragments, of which the last alone ends the message."""
-    client = read(sliced(message(body(SLICE_BYTES + 1))))
+    """One byte more than some slices makes one fragment more, and the last alone ends the message."""
+    client = read(sliced(message(body(WHOLE_BYTES + 1))))
     assert [(f.opcode, len(f.data), f.fin) for f in client.frames] == [
         (Opcode.TEXT, SLICE_BYTES, False),
+        *[(Opcode.CONT, SLICE_BYTES, False)] * 3,
         (Opcode.CONT, 1, True),
     ]
 
@@ -92,16 +93,71 @@ def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
     sent = bytearray(message(body(2 * SLICE_BYTES + 5)))
     sent[0] |= 0x40
     out = sliced(bytes(sent))
-    step = SLICE_BYTES + 10
+    step = SLICE_BYTES + 4
     assert [out[0], out[step], out[2 * step]] == [0x41, 0x00, 0x80]
 
 
 def test_what_comes_with_the_response_is_sliced_too() -> None:
     """The first frames may share their packet with the end of the handshake."""
     client = Client()
-    client.take(Reader().feed(client.accepted + message(body(3 * SLICE_BYTES)) + message(b"next")))
-    assert client.messages() == [body(3 * SLICE_BYTES), b"next"]
-    assert len(client.frames) == 4
+    client.take(read_all(Reader(), client.accepted + message(body(5 * SLICE_BYTES)) + message(b"next")))
+    assert client.messages() == [body(5 * SLICE_BYTES), b"next"]
+    assert len(client.frames) == 6
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        message(body(40 * SLICE_BYTES)),
+        message(body(1000), list(range(1000))) * 100,
+        frame(Opcode.CONT, b"", fin=False) * 100_000,
+        frame(Opcode.PING, b"?") * 100_000,
+        (frame(Opcode.PING, b"?") + message(b"!")) * 50_000,
+        message(b"") * 100_000,
+        frame(Opcode.TEXT, b"wrong", masked=True) + bytes(300_000),
+    ],
+    ids=["one frame", "fragments", "empty fragments", "pings", "in turns", "messages", "what is wrong"],
+)
+def test_no_step_finds_much(sent: bytes) -> None:
+    """However much has come at once: so that others have their turn between two steps."""
+    reader, taken = Reader(), bytearray()
+    reader.feed(Client().accepted + sent)
+    while reader.more:
+        step = reader.read()
+        taken += b"".join(step)
+        assert sum(len(piece) for piece in step if isinstance(piece, bytearray)) <= SLICE_BYTES + 200
+        assert len(step) <= STEP_MESSAGES
+    assert len(taken) >= min(len(sent) // 3, 100)
+
+
+def test_an_answer_without_an_end_is_not_kept() -> None:
+    """The library gives up on it; until then each byte is looked at once."""
+    reader = Reader()
+    for _ in range(1000):
+        assert read_all(reader, b"X: y\r\n" * 100) == [b"X: y\r\n" * 100]
+    assert len(reader._tail) < 4
+
+
+@pytest.mark.parametrize("cut", range(1, 5))
+def test_the_end_of_the_answer_may_be_cut(cut: int) -> None:
+    """What follows is frames all the same."""
+    reader, accepted = Reader(), Client().accepted
+    assert read_all(reader, accepted[:-cut]) == [accepted[:-cut]]
+    assert read_all(reader, accepted[-cut:] + message(b"first")) == [accepted[-cut:], b"first"]
+
+
+def test_a_reader_knows_that_it_is_midway() -> None:
+    """In a message, or in the payload of another frame; a header alone says nothing."""
+    reader = Reader()
+    read_all(reader, Client().accepted)
+    for sent in (message(body(300)), frame(Opcode.TEXT, body(300), fin=False)):
+        seen = []
+        for n in range(len(sent)):
+            read_all(reader, sent[n : n + 1])
+            seen.append(reader.midway)
+        assert seen[200]
+        assert not seen[0]
+        assert not seen[-1]
 
 
 def test_a_refused_handshake_passes_untouched() -> None:
@@ -109,9 +165,9 @@ def test_a_refused_handshake_passes_untouched() -> None:
     refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9\r\n\r\n"
     page = message(body(SLICE_BYTES + 1))
     reader = Reader()
-    assert reader.feed(refusal[:20]) == [refusal[:20]]
-    assert reader.feed(refusal[20:] + page) == [refusal[20:] + page]
-    assert reader.feed(page) == [page]
+    assert read_all(reader, refusal[:20]) == [refusal[:20]]
+    assert read_all(reader, refusal[20:] + page) == [refusal[20:] + page]
+    assert read_all(reader, page) == [page]
 
 
 @pytest.mark.parametrize(
@@ -156,12 +212,18 @@ def test_the_head_is_full_even_where_the_limit_is_smaller(limit: int) -> None:
         assert client.messages(limit) == [oversized(body(size))]
 
 
-def test_an_oversized_message_takes_no_more_memory_than_the_limit() -> None:
-    """Of a message without end only the head is held."""
+@pytest.mark.parametrize("size", [0, 1, 2, LIMIT, 3 * LIMIT])
+def test_an_oversized_message_takes_no_more_memory_than_the_limit(size: int) -> None:
+    """Of a message without end only the head is held, and of empty fragments nothing."""
     assembler = Assembler(LIMIT)
-    for _ in range(200):
-        assert assembler.add(bytes(LIMIT), False) is None
-        assert sum(map(len, assembler._parts)) <= LIMIT
-    last = assembler.add(b"", True)
-    assert isinstance(last, Oversized)
-    assert last.size == 200 * LIMIT
+    fragments = 10 if size else 100_000
+    for _ in range(fragments):
+        assert assembler.add(bytes(size), False) is None
+        assert len(assembler._data) <= LIMIT
+    last = assembler.add(bytes(LIMIT), True)
+    if size:
+        assert isinstance(last, Oversized)
+        assert last.size == fragments * size + LIMIT
+        assert len(last.head) == HEAD_BYTES
+    else:
+        assert last == bytes(LIMIT)

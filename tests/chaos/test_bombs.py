@@ -1,0 +1,31 @@
+"""The table of bombs as docs/reliability.md has it: what each did, at its worst."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from bridge.avro.encoder import compiled
+from tests.blast import Damage, target
+from tests.bombs import BOMBS, ENDLESS
+from tests.harness import Place
+
+
+@pytest.mark.parametrize("converter", os.environ.get("CONVERTER", "pydantic compiled").split())
+async def test_bombs(place: Place, converter: str) -> None:
+    """Prints a row of a table for each."""
+    print(f"\nfeed.converter = {converter}, {'compiled' if compiled() else 'plain'}\n")
+    print("| bomb | on the wire | peak | longest hold |\n|---|---|---|---|")
+    async with target(place, FEED__CONVERTER=converter) as bridge:
+        for bomb in BOMBS:
+            print(row(await bridge.throw(bomb)), flush=True)
+    async with target(place, FEED__CONVERTER=converter, FEED__SILENCE_SECONDS="5") as bridge:
+        for bomb in ENDLESS:
+            print(row(await bridge.throw(bomb, endless=True)), flush=True)
+
+
+def row(damage: Damage) -> str:
+    """Of the table."""
+    wire = f"{damage.wire / 1024:,.0f} KiB"
+    return f"| {damage.bomb} | {wire} | {damage.peak_mib:.0f} MiB | {damage.held_ms:.0f} ms |"

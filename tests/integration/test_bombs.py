@@ -1,0 +1,40 @@
+"""What a provider can send to exhaust a bridge, on a real socket, before a real Kafka."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.blast import HOLD_MS, MEMORY_MIB, Damage, target
+from tests.bombs import BOMBS, ENDLESS, Bomb
+from tests.harness import Place
+
+
+@pytest.mark.parametrize("converter", ["pydantic", "compiled"])
+async def test_no_bomb_takes_the_bridge_down(place: Place, converter: str) -> None:
+    """Each is a dead letter or harmless, within its bounds of memory and time, and the next bet arrives."""
+    assert len(BOMBS) >= 15
+    async with target(place, FEED__CONVERTER=converter) as bridge:
+        damages = [(bomb, await bridge.throw(bomb)) for bomb in BOMBS]
+    assert [(bomb.name, found) for bomb, damage in damages if (found := wrong(bomb, damage))] == []
+    counters = place.checkpoint()["counters"]
+    ends = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
+    assert counters["received"] == sum(counters[name] for name in ends)
+
+
+@pytest.mark.parametrize("bomb", ENDLESS, ids=lambda bomb: bomb.name)
+async def test_what_has_no_end_is_hung_up_on(place: Place, bomb: Bomb) -> None:
+    """And the next connection goes on."""
+    async with target(place, FEED__SILENCE_SECONDS="3") as bridge:
+        assert wrong(bomb, await bridge.throw(bomb, endless=True), connections=1) == []
+
+
+def wrong(bomb: Bomb, damage: Damage, connections: int = 0) -> list[str]:
+    """What a bomb has done that none must do."""
+    checks = {
+        f"{damage.peak_mib:.0f} MiB": damage.peak_mib < MEMORY_MIB,
+        f"held for {damage.held_ms:.0f} ms": damage.held_ms < HOLD_MS,
+        f"dead letters: {damage.letters}": damage.letters == bomb.letters,
+        f"bets: {damage.published}": damage.published == bomb.published,
+        f"connections: {damage.connections}": damage.connections == connections,
+    }
+    return [what for what, is_right in checks.items() if not is_right]

@@ -1,0 +1,150 @@
+"""An open connection under a provider that sends more than can be held, or more than can be answered."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterable
+
+import pytest
+from websockets.asyncio.server import ServerConnection
+from websockets.frames import CloseCode, Opcode
+
+from bridge.feed.client import QUEUE_BYTES, TAKE_BYTES, TURN_BYTES, UNREAD_BYTES
+from bridge.feed.events import Received
+from bridge.feed.frames import SLICE_BYTES
+from tests.frames import frame
+from tests.unit.feed.provider import Handler, Reader, provider, reading
+
+MIB = 1024 * 1024
+MOST_OF_A_STEP = 1032 * SLICE_BYTES
+
+
+def sending(data: bytes, times: int = 1) -> Handler:
+    """A provider that sends bytes as they are, and stays."""
+
+    async def handler(server: ServerConnection) -> None:
+        for _ in range(times):
+            server.transport.write(data)
+        await server.wait_closed()
+
+    return handler
+
+
+def deflated(body: bytes) -> bytes:
+    """A whole compressed message."""
+    squeezed = zlib.compressobj(9, zlib.DEFLATED, -15)
+    data = squeezed.compress(body) + squeezed.flush(zlib.Z_SYNC_FLUSH)
+    sent = frame(Opcode.TEXT, data.removesuffix(b"\x00\x00\xff\xff"))
+    return bytes([sent[0] | 0x40]) + sent[1:]
+
+
+def sizes(taken: Iterable[Received]) -> list[int]:
+    return [len(message.body) for message in taken]
+
+
+async def test_what_is_small_on_the_wire_and_large_when_inflated_waits_there() -> None:
+    """What came in one read becomes messages as there is room for them; all of them come, in order."""
+    count = 100  # of 1 KB each: one read would be 100 MiB
+    data = b"".join(deflated(b"%03d" % n + bytes(MIB)) for n in range(count))
+    async with provider(sending(data)) as url, reading(url, max_message_bytes=2 * MIB) as reader:
+        connection = reader.connection
+        taken: list[bytes] = []
+        while len(taken) < count:
+            await reader.until(lambda: connection.waiting > 0)
+            assert connection.waiting * MIB <= QUEUE_BYTES + MOST_OF_A_STEP
+            [message] = connection.take(10)
+            assert isinstance(message.body, bytes)
+            taken.append(message.body[:3])
+    assert taken == [b"%03d" % n for n in range(count)]
+
+
+async def test_a_part_of_what_waits_is_taken() -> None:
+    """Bounded by its bytes, because its handling takes time."""
+    handler = sending(frame(Opcode.TEXT, bytes(10_000)) * 100)
+    async with provider(handler, compression=None) as url, reading(url) as reader:
+        connection = reader.connection
+        await reader.until(lambda: connection.waiting == 100)
+        assert sum(sizes(connection.take(100))) in range(TAKE_BYTES, TAKE_BYTES + 10_000)
+        rest = [size for _ in range(9) for size in sizes(connection.take(100))]
+    assert len(rest) == 100 - TAKE_BYTES // 10_000 - 1
+
+
+@pytest.mark.parametrize(
+    ("data", "turns"),
+    [
+        (frame(Opcode.CONT, b"", fin=False) * 120_000, 120_000 * 256 // (TURN_BYTES + 10_000 * 256)),
+        (frame(Opcode.PONG, b"") * 120_000, 120_000 * 256 // (TURN_BYTES + 10_000 * 256)),
+        (deflated(bytes(256 * MIB)), 256 * MIB // (TURN_BYTES + MOST_OF_A_STEP)),
+    ],
+    ids=["empty fragments", "pongs", "inflation"],
+)
+async def test_others_have_their_turn_meanwhile(data: bytes, turns: int) -> None:
+    """The event loop comes back again and again while one read is worked off."""
+    begun = frame(Opcode.TEXT, b"", fin=False) if data[:1] == b"\x00" else b""
+    end = frame(Opcode.CONT, b"") if begun else b""
+    handler = sending(begun + data + end + frame(Opcode.TEXT, b"after"))
+    async with provider(handler) as url, reading(url, max_message_bytes=MIB) as reader:
+        seen = 0
+        while not reader.connection.waiting or reader.connection._reader.more:
+            seen += reader.connection._reader.more
+            await asyncio.sleep(0)
+    assert seen >= turns
+
+
+async def heard_of(reader: Reader, data: bytes) -> bool:
+    """Whether these bytes are taken for a sign of life."""
+    connection = reader.connection
+    connection.heard_at = before = connection.heard_at - 100
+    connection.data_received(data)
+    for _ in range(100):  # the turns that it takes
+        await asyncio.sleep(0)
+    assert not connection._reader.more
+    return connection.heard_at > before
+
+
+async def test_fragments_with_nothing_in_them_are_no_sign_of_life() -> None:
+    """They could go on for ever; anything else is one, a part of a message too."""
+    async with provider() as url, reading(url) as reader:
+        assert await heard_of(reader, frame(Opcode.TEXT, b"x", fin=False))
+        assert not await heard_of(reader, frame(Opcode.CONT, b"", fin=False) * 1000)
+        assert not await heard_of(reader, frame(Opcode.CONT, b"", fin=False) * 100_000)
+        assert not await heard_of(reader, frame(Opcode.CONT, b"", fin=False)[:1])
+        assert not await heard_of(reader, frame(Opcode.CONT, b"", fin=False)[1:])
+        assert await heard_of(reader, frame(Opcode.PING, b""))
+        assert await heard_of(reader, frame(Opcode.CONT, b"y", fin=False))
+        assert await heard_of(reader, frame(Opcode.CONT, b""))
+        assert await heard_of(reader, frame(Opcode.TEXT, bytes(100))[:50])
+        assert [m.body for m in reader.connection.take(2)] == [b"xy"]
+        reader.connection.transport.abort()
+
+
+async def test_who_asks_and_does_not_read_the_answers_is_left() -> None:
+    """A flood of the protocol's pings: the answers wait in memory up to a bound, then the connection ends."""
+
+    async def handler(server: ServerConnection) -> None:
+        server.transport.pause_reading()
+        for _ in range(1_000):
+            if server.transport.is_closing():
+                return
+            server.transport.write(frame(Opcode.PING, b"?" * 125) * 1_000)
+            await asyncio.sleep(0)
+        await server.wait_closed()
+
+    async with provider(handler, compression=None) as url, reading(url) as reader:
+        connection, most = reader.connection, 0
+        while not connection.over:
+            most = max(most, connection.transport.get_write_buffer_size())
+            await asyncio.sleep(0)
+        assert most <= UNREAD_BYTES + 2 * SLICE_BYTES
+
+
+async def test_hanging_up_amid_inflation_is_polite() -> None:
+    """What has been read and not handled is dropped, and the provider's answer behind it is seen."""
+    async with provider(sending(deflated(bytes(4 * MIB)), 20)) as url, reading(url) as reader:
+        connection = reader.connection
+        await reader.until(lambda: connection.held)
+        await connection.hang_up()
+        assert connection.close_code == CloseCode.NORMAL_CLOSURE
+        assert not connection.held
+        assert connection.take(1) == []
