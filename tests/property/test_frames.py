@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.frames import Opcode
 
-from bridge.feed.frames import SLICE_BYTES, Reader
+from bridge.feed.frames import SLICE_BYTES, WHOLE_BYTES, Reader
 from tests.frames import DATA, Client, chunks, frame, message, read_all
 
 _SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 126, 65_535, 65_536, 65_537])
@@ -44,7 +44,9 @@ def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]]
         client.take(read_all(reader, chunk))
     assert client.messages() == bodies
     assert client.controls() == controls
-    assert all(len(f.data) <= SLICE_BYTES for f in client.frames if f.opcode in DATA)
+    assert all(len(body) <= WHOLE_BYTES for body in client.whole)
+    fragments = [f.data for f in client.frames if f.opcode in DATA and f.data not in client.whole]
+    assert all(len(data) <= SLICE_BYTES for data in fragments)
 
 
 @settings(deadline=None, max_examples=25)
