@@ -184,6 +184,7 @@ class Dialler:
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
         position.reset(self._certain)
+        self._certain = None  # what the guard was restored from; it forgets from here on
         await self.declared(gap)
 
     async def _skip(self, revision: int) -> None:
