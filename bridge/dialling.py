@@ -103,6 +103,8 @@ class Dialler:
             return None
         try:
             await self._look_back()
+            if not self._goes_on():
+                return None
             now = self._clock()
             revision = None if self._first else self._revision(now)
             asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
@@ -165,7 +167,7 @@ class Dialler:
             return
         # A clock that runs days ahead would give away what the provider still has.
         await answer(self._timekeeper.compare(), self._goes_on)
-        if self._feed.on_gap == "stop":
+        if self._goes_on() and self._feed.on_gap == "stop":
             await self._skip(self._limiter.edge(self._clock().wall))
 
     def _in_future(self, now: float) -> bool:
