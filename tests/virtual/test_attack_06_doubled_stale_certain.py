@@ -46,6 +46,7 @@ def test_a_second_position_in_the_future_does_not_go_back_to_the_first() -> None
         await asyncio.sleep(6 * HOUR)
         world.set_by = HOUR
         world.inflict(Drop())
+        await asyncio.sleep(60)
         world.inflict(Pause(seconds=1.2 * HOUR))
         await asyncio.sleep(1.2 * HOUR)
         world.set_by = 0
