@@ -105,6 +105,8 @@ class Dialler:
             return None
         try:
             await self._look_back()
+            if not self._goes_on():
+                return None
             now = self._clock()
             revision = None if self._first else self._revision(now)
             asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
@@ -167,7 +169,7 @@ class Dialler:
             return
         # A clock that runs days ahead would give away what the provider still has.
         await answer(self._timekeeper.compare(), self._goes_on)
-        if self._feed.on_gap == "stop":
+        if self._goes_on() and self._feed.on_gap == "stop":
             await self._skip(self._limiter.edge(self._clock().wall))
 
     def _in_future(self, now: float) -> bool:
@@ -186,6 +188,7 @@ class Dialler:
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
         position.reset(self._certain)
+        self._certain = None  # what the guard was restored from; it forgets from here on
         await self.declared(gap)
 
     async def _skip(self, revision: int) -> None:

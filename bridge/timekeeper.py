@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from bridge.config import FeedSettings
-from bridge.errors import ClockError, FeedError
+from bridge.errors import ClockError, FeedError, SettingsError
 from bridge.feed.skew import Skew
 from bridge.instant import AnchoredClock
 from bridge.log import get
@@ -77,7 +77,7 @@ class Timekeeper:
         self._asking = None
         try:
             seen = asking.result()
-        except FeedError as error:
+        except (FeedError, SettingsError) as error:  # a file may be being replaced: the feed goes on
             get().warning("the provider cannot be asked for the time", reason=str(error))
             return None
         if seen is None:  # it does not tell: the clock goes on as it did

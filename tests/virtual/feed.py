@@ -172,6 +172,11 @@ class Feed:
         """Now, as the provider takes it: Unix seconds that never step."""
         return self._epoch + self._loop.time()
 
+    def paused(self, seconds: float) -> None:
+        """The client's machine stood still for so long, and the provider went on."""
+        self._epoch += seconds
+        self.poke()
+
     def loop_time(self, moment: float) -> float:
         """A moment of the provider as loop time."""
         return moment - self._epoch

@@ -137,6 +137,8 @@ class World:
         self.network = Network()
         self.set_by = 0.0
         """How far the bridge's wall clock was set."""
+        self.slept = 0.0
+        """For how long its machine was paused, all in all: its steady clock stood still meanwhile."""
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
         self.leadership = Leadership()
         self.kafka = Kafka(declare(self.settings))
@@ -154,7 +156,12 @@ class World:
     def clock(self) -> Instant:
         """Those of the bridge's machine."""
         steady = self._loop.time()
-        return Instant(EPOCH + steady + self.set_by, steady)
+        return Instant(EPOCH + steady + self.slept + self.set_by, steady)
+
+    def pause(self, seconds: float) -> None:
+        """Stop the bridge's machine for so long, as a hypervisor does; then its wall clock is set right."""
+        self.slept += seconds
+        self.feed.paused(seconds)
 
     # The process.
 
@@ -267,7 +274,7 @@ class World:
             await self.until(State.LIVE, State.QUIET)
             await asyncio.sleep(1.0)
         await self.stop()
-        assert [gap.cause for gap in self.kafka.gaps] == list(causes)
+        assert [gap.cause for gap in self.kafka.gaps] == list(causes), self.kafka.gaps
         assert self.provider.breaches == []
         refused = [a.reason for a in self.provider.attempts if a.since is None]
         assert {*refused} <= {BY_FAULT, UNKNOWN}
