@@ -31,6 +31,7 @@ MOST_VALUES: Final = 10 * BET_VALUES
 """Parsed, each takes up to 500 bytes."""
 MOST_EXTRAS: Final = 100
 """Paths of unknown fields that are told apart in one message."""
+_FIELDS: Final = FeedMessage.__annotations__.keys()
 _REASON_LENGTH: Final = 500
 _ERRORS_SHOWN: Final = 5
 _NAME_LENGTH: Final = 60
@@ -48,6 +49,12 @@ def look(data: bytes) -> bool:
     if values > MOST_VALUES:
         raise ConversionError(f"{values} values are more than any bet has; {MOST_VALUES} are read")
     return len(data) > BET_BYTES or values > BET_VALUES
+
+
+def holds_objects(data: bytes) -> bool:
+    """Whether a message has objects, or lists, in fields that the interface does not know."""
+    fields = from_json(data).items()
+    return any(isinstance(value, dict | list) for name, value in fields if name not in _FIELDS)
 
 
 class Message(NamedTuple):
@@ -236,7 +243,7 @@ def _cut(text: str, length: int) -> str:
 def _held_by_unknown_fields(document: dict[str, Any]) -> str:
     """The names of the first few fields of a message that hold something, and that nobody knows."""
     names = (name for name, value in document.items() if value is not None)
-    unknown = (_cut(name, _NAME_LENGTH) for name in names if name not in FeedMessage.__annotations__)
+    unknown = (_cut(name, _NAME_LENGTH) for name in names if name not in _FIELDS)
     return ", ".join(islice(unknown, _ERRORS_SHOWN))
 
 

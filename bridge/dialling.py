@@ -26,13 +26,14 @@ from bridge.sink.checkpoint import State
 from bridge.sink.gap import Cause, Gap
 from bridge.status import Status
 from bridge.text import duration, utc
-from bridge.timekeeper import Timekeeper
+from bridge.timekeeper import STEP_SECONDS, Timekeeper
 
 T = TypeVar("T")
 
 LONGEST_WAIT_SECONDS = 30.0
 """After which the limiter is asked again: a clock may have been set."""
 LOOK_SECONDS = 0.2
+EDGE_SECONDS = 600
 CREDENTIAL_SECONDS = 5.0
 """From one look for a credential's file to the next, where the last credential was refused."""
 HOW_TO_GO_ON = (
@@ -45,9 +46,9 @@ class Dialler:
     """Opens one connection after the other.
 
     `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `certain` is
-    the revision to go back to where the position lies in the future; None where it did not when the guard
-    was restored. `pause` sleeps for so many seconds at most, `goes_on` says whether to, and raises NotOwner;
-    `still_owner` asks the coordinator; `woken` is called when a connection has something.
+    the revision to go back to where the position lay in the future when the guard was restored, else None.
+    `pause` sleeps for so many seconds at most, `goes_on` says whether to, and raises NotOwner; `still_owner`
+    asks the coordinator; `woken` is called when a connection has something.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Dialler:
         self._timekeeper = timekeeper
         self._first = first
         self._certain = certain
+        self._offset = ports.clock.offset
         self._pause = pause
         self._goes_on = goes_on
         self._still_owner = still_owner
@@ -100,24 +102,24 @@ class Dialler:
         Raises GapError, ClockError, AuthError and SettingsError when a person has to act, and what
         ends a commit. Every attempt is in the committed ledger before it is made.
         """
-        await self._wait()
-        if not self._goes_on():
-            return None
         try:
-            await self._look_back()
-            if not self._goes_on():
+            await self._settle()
+            await self._wait()
+            if not self._goes_on() or self._timekeeper.stepped or not await self._look_back():
                 return None
             now = self._clock()
             revision = None if self._first else self._revision(now)
+            if revision is None:  # nothing was asked yet, so nothing is promised
+                self._pipeline.position.skip(int(now.wall - self._feed.overlap_seconds))
             asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
             self._limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
             await self._journal.commit()
-            self._first = False  # from here on the position is promised
             if self._clock().steady - now.steady > DECIDED_SECONDS:
                 get().warning("Kafka took long for the checkpoint: asking the limiter anew")
                 self._limiter.withdraw()  # what was decided then need not hold now
                 return None
+            self._first = False  # from here on the position is promised
             return await self._dial(asked, revision, now)
         except FeedError as error:
             self.ended(error)
@@ -154,23 +156,37 @@ class Dialler:
         present = int(now.wall - self._feed.max_skew_seconds)
         return max(min(self._pipeline.position.revision, present), self._limiter.edge(now.wall))
 
-    async def _look_back(self) -> None:
-        """Whether the feed still has what comes after the position.
+    async def _settle(self) -> None:
+        """Have a clock that ages can be taken by. Raises FeedError, ClockError."""
+        self.moved(await answer(self._timekeeper.settle(), self._goes_on))
+
+    def moved(self, seconds: float | None) -> bool:
+        """The clock was set right by so many seconds; returns whether that is more than the margins bear."""
+        far = seconds is not None and abs(seconds) > self._feed.max_skew_seconds
+        if far:
+            self._pipeline.position.set_right(self._clock().wall)
+        return far
+
+    async def _look_back(self) -> bool:
+        """Whether the feed still has what comes after the position, so that the limiter's decision holds.
 
         Raises GapError when it has not and the operator wants to stop then, ClockError when a clock is
         wrong, FeedError when the provider cannot be asked for the time: then a dial would fail as well.
         """
         position, now = self._pipeline.position, self._clock().wall
-        if self._in_future(now):
-            await answer(self._timekeeper.compare(), self._goes_on)
-            if self._goes_on() and self._in_future(self._clock().wall):
+        if self._certain is not None or self._in_future(now):
+            self.moved(await answer(self._timekeeper.compare(), self._goes_on))
+            if self._goes_on() and (self._certain is not None or self._in_future(self._clock().wall)):
                 await self._take_back()
+            return False
         if self._first or position.revision >= self._limiter.edge(now):
-            return
+            return True
         # A clock that runs days ahead would give away what the provider still has.
-        await answer(self._timekeeper.compare(), self._goes_on)
-        if self._goes_on() and self._feed.on_gap == "stop":
+        if self.moved(await answer(self._timekeeper.compare(), self._goes_on)) or not self._goes_on():
+            return False
+        if self._feed.on_gap == "stop":
             await self._skip(self._limiter.edge(self._clock().wall))
+        return True
 
     def _in_future(self, now: float) -> bool:
         """Whether the position lies ahead of the provider's clock, however far that is from ours."""
@@ -179,7 +195,8 @@ class Dialler:
     async def _take_back(self) -> None:
         """Go back to what is certain: what was promised beyond may not have come. Raises as `declared`."""
         position, now = self._pipeline.position, self._clock().wall
-        if self._certain is None:
+        clock_was_wrong = abs(self._clock.offset - self._offset) > STEP_SECONDS
+        if self._certain is None or clock_was_wrong:  # and so is what the guard was restored from
             raise ClockError(
                 f"the committed position {utc(position.revision)} is in the future: this machine's clock is "
                 "behind, or was wrong until now. Set it right (is NTP running?) and start the bridge again: "
@@ -187,7 +204,8 @@ class Dialler:
             )
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
-        position.reset(self._certain)
+        # Not to the very edge of memory, which moves on until the dial.
+        position.reset(max(self._certain, self._limiter.edge(now) + EDGE_SECONDS))
         self._certain = None  # what the guard was restored from; it forgets from here on
         await self.declared(gap)
 
@@ -248,7 +266,8 @@ class Dialler:
             raise NotOwner("leadership was lost while dialling")
         if now.steady - decided.steady > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
             raise FeedLost("this process stood still while it dialled: what was decided is too old")
-        self._timekeeper.note(connection.skew)
+        if self.moved(self._timekeeper.note(connection.skew)):
+            raise FeedLost("this machine's clock was set right: what was asked for was older than it seemed")
         now = self._clock()
         if self._in_future(now.wall):
             raise FeedLost("the position turns out to be in the future")

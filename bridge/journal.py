@@ -111,6 +111,8 @@ class Journal:
             partition=0,
         )
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
-        assert self._latest is None or checkpoint.follows(self._latest), "the checkpoint would go back"
+        follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
+        assert follows, "the checkpoint would go back"
+        position.taken_back = False
         self._latest, self._told = checkpoint, status.state
         self._committer.start(self._pipeline.seal(), record)

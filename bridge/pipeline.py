@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import inf
 
 from bridge.avro.codec import Codecs
 from bridge.config import Settings
 from bridge.conversion import Bet, conversion
-from bridge.convert import Converter
+from bridge.convert import Converter, holds_objects
 from bridge.errors import ConversionError, SchemaError
 from bridge.feed.events import Oversized, Received
 from bridge.feed.position import Position
@@ -64,6 +65,8 @@ class Pipeline:
         self._stood_at = position.revision
         """Where the position was when the connection began."""
         self._connected_at = 0.0
+        self.replays_from = inf
+        """From where on this connection may still bring back what is known, Unix seconds."""
         self._new_extra = new_extra
         self.position = position
         self.counters = counters
@@ -97,6 +100,7 @@ class Pipeline:
         self.position.connected(*(skew.seconds, skew.high) if skew else (0.0, None))
         self._connected_at = now
         self._guard.connected(revision)
+        self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay has to bring it back.
         known = revision is not None and self.newest is not None and self.newest > revision
         self._awaiting = revision if known else None
@@ -155,7 +159,7 @@ class Pipeline:
             self.counters.empty += 1
         else:
             self.counters.pings += 1
-            if extras:  # who knows what they hold
+            if extras and holds_objects(body):  # a bet, for all that anybody knows
                 self.position.not_understood(message.at)
             else:
                 self.position.ping(message.at)
@@ -183,6 +187,7 @@ class Pipeline:
             self.counters.stale += 1
         else:
             self._guard.publish(key, version, content, message.at, settled_at)
+            self.replays_from = inf  # the feed is in order: all that is known has come before what is new
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))

@@ -34,7 +34,7 @@ from bridge.ports import Connection, Ports
 from bridge.sink.checkpoint import Checkpoint, Counters, State
 from bridge.status import Status
 from bridge.text import duration, utc
-from bridge.timekeeper import STEP_SECONDS, Timekeeper, check_skew
+from bridge.timekeeper import Timekeeper, check_skew
 
 BURST = 500
 """Messages handled before others on the event loop get their turn,"""
@@ -44,6 +44,8 @@ PORTION = 50
 """Messages handled before the clock is read again."""
 BREATH_SECONDS = 1.0
 EVICT_SECONDS = 5.0
+FOLLOWS_SECONDS = 3600.0
+"""A revision that is nearer than that to the clock may have followed it."""
 PROGRESS_SECONDS = 10.0
 """Between two lines of the log on how a replay goes."""
 
@@ -86,15 +88,20 @@ class Reign:
                 if connection is not None:
                     await self._use(connection)
             self._status.become(State.STOPPED)
-            await self._journal.commit()
+            await self._leave_word()
         except (ClockError, AuthError, SettingsError) as error:
             self._status.become(State.STOPPED, str(error))
             if self._is_open:
-                await self._journal.commit()
+                await self._leave_word()
             raise
         finally:
             self._timekeeper.close()
             self._committer.close(abandon=not self._owned())
+
+    async def _leave_word(self) -> None:
+        """Commit why this ends; unless nothing was ever asked, so that the next start is still the first."""
+        if self._journal.committed is not None:
+            await self._journal.commit()
 
     def seen(self) -> dict[str, Any]:
         """What can be seen of it now, as the fields of a `bridge.view.View`."""
@@ -146,6 +153,7 @@ class Reign:
             feed.max_skew_seconds,
             previous.ledger if previous else (),
         )
+        self._limiter.observe(self._clock())  # from here on the ledger grows older by the steady clock
         certain = self._certain(previous) if previous else None
         restoring = partial(
             self._ports.store.guard,
@@ -201,7 +209,6 @@ class Reign:
 
     async def _compare_clocks(self) -> None:
         """Raises ClockError when the provider can be asked for the time and ours is too far from it."""
-        self._clock.anchor()  # where nobody can be asked, the machine is believed
         try:
             await answer(self._timekeeper.compare(), self._goes_on)
         except FeedError as error:
@@ -226,7 +233,11 @@ class Reign:
         """
         now, skew = self._clock().wall, self._settings.feed.max_skew_seconds
         newest, edge = previous.newest, self._limiter.edge(now)
-        if previous.revision <= now + skew:
+        # Written by a clock that was ahead, and while live the revision follows that.
+        by_wrong_clock = (
+            previous.updated_at > now + 2 * skew and previous.revision > previous.updated_at - FOLLOWS_SECONDS
+        )
+        if previous.revision <= now + skew and not by_wrong_clock:
             return None
         if newest is None:
             return edge
@@ -249,6 +260,7 @@ class Reign:
             self._dialler.ended(error)
         finally:
             self._connection = None
+            self._timekeeper.close()
             await connection.hang_up()
         await self._journal.commit()
 
@@ -305,10 +317,10 @@ class Reign:
     def _tell_state(self) -> None:
         position = self._pipeline.position
         moved = self._timekeeper.watch(doubted=position.doubts_clocks)
+        if self._dialler.moved(moved):
+            raise FeedLost("this machine's clock was set right: nobody knows when what waits was sent")
         if moved is not None and (skew := self._timekeeper.skew) is not None:
             position.compared(skew.seconds, skew.high)
-            if abs(moved) > STEP_SECONDS:
-                position.stalled()  # what is read next may have been sent while the machine stood still
         check_skew(self._settings.feed, position.skew)
         now = self._clock()
         self._journal.progress.observe(now.steady, self._pipeline.counters.received, position.newest)
@@ -342,7 +354,7 @@ class Reign:
         committed = self._journal.committed
         if now.steady >= self._evict_at and committed is not None:
             self._evict_at = now.steady + EVICT_SECONDS
-            self._guard.evict(self._guarded_from(committed.revision))
+            self._guard.evict(self._guarded_from(min(committed.revision, self._pipeline.replays_from)))
 
     # Little things.
 

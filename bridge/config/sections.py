@@ -127,11 +127,13 @@ class FeedSettings(_Section):
             )
         return self
 
-    def auth_secret(self) -> str:
-        """The credential as it is now; the file is read at each call, so that it can be rotated.
+    @property
+    def stall_seconds(self) -> float:
+        """What is read after a longer pause is read late. Whether it is read is looked at once a second."""
+        return max(self.overlap_seconds / 2, 2.5)
 
-        Raises SettingsError as `read_secret`.
-        """
+    def auth_secret(self) -> str:
+        """The credential as it is now, its file read at each call. Raises SettingsError as `read_secret`."""
         return _secret("BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file)
 
     def auth_trouble(self) -> str:

@@ -253,11 +253,10 @@ async def dial(
 
     def create(*args: Any, **kwargs: Any) -> Connection:
         assembler = Assembler(settings.max_message_bytes)
-        stall_after = settings.overlap_seconds / 2
         return Connection(
             *args,
             assembler=assembler,
-            stall_after=stall_after,
+            stall_after=settings.stall_seconds,
             clock=clock,
             wake=wake,
             without_secret=request.without_secret,

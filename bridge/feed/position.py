@@ -15,10 +15,10 @@ when a message settled at t has come, everything published before t has come too
                    late resettlement, or a feed that has fallen behind.
 
 Back to catching up when the socket was not read for more than half the overlap, because what is read
-next was published long ago; and when `WINDOW` data in a row were settled longer than `disorder` ago,
-because then the feed is behind after all. Pings alone count as caught up after `quiet` seconds, but
-only if the last data before them were near now, otherwise after an hour: a provider may pause, and ping,
-in the middle of a replay.
+next was published long ago; when `WINDOW` data in a row were settled longer than `disorder` ago, because
+then the feed is behind after all; and when such data, between others, have held it for `quiet` seconds.
+Pings alone count as caught up after `quiet` seconds, but only if the last data before them were near now,
+otherwise after an hour: a provider may pause, and ping, in the middle of a replay.
 
 What is not understood moves nothing: it may have been sent at any time. Pings after it do not either, until
 data near now, or pings alone for `quiet` seconds, have shown that the feed has not fallen behind.
@@ -80,6 +80,10 @@ class Position:
         self.doubts_clocks = False
         """Whether data in a row were settled later than the provider's clock can be by its own word."""
         self._promised_at = 0.0
+        self._not_before = 0.0
+        """Until it can be promised as much, nothing more is."""
+        self.taken_back = False
+        """Whether the revision has gone back, until somebody takes note of it."""
         self.newest: float | None = None
         """The newest plausible settlementTime of this connection."""
         self.last_data: float | None = None
@@ -139,6 +143,15 @@ class Position:
     def reset(self, revision: int) -> None:
         """Go back to an earlier revision: the one so far lies in the future, and is declared as a gap."""
         self._revision = float(revision)
+        self.taken_back = True
+
+    def set_right(self, now: float) -> None:
+        """Our clock was set forward to `now`: what came lately is stamped by one that was behind.
+
+        In between no revision is promised: a replay from there would bring back what the stamps, by which the
+        guard forgets and is restored, say to be older.
+        """
+        self._not_before = now + self._settings.overlap
 
     def data(self, at: float, settled_at: float) -> None:
         """A settled bet was received; `settled_at` is its settlementTime."""
@@ -166,7 +179,7 @@ class Position:
             self._was_live = False
             self._near = 0
             self._far += 1
-            if self.live and self._far >= WINDOW:
+            if self.live and (self._far >= WINDOW or self.held(at)):
                 self.stalled()
         if self._revision < settled_at <= at + self._ahead:
             self._window.add(settled_at)
@@ -212,7 +225,8 @@ class Position:
             promise = self._window.lowest - overlap
         else:
             return
-        self._revision = max(self._revision, promise)
+        if promise >= self._not_before:
+            self._revision = max(self._revision, promise)
 
 
 class _Window:

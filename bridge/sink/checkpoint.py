@@ -87,13 +87,13 @@ class Checkpoint:
     catch_up: CatchUp | None = None
     """How far a replay has come, while there is one."""
 
-    def follows(self, other: Checkpoint) -> bool:
+    def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
         """Whether this one may be written after `other`: neither the position nor a count goes back.
 
-        Except a position that lay in the future, so that it was never true.
+        Except where the position was `taken_back`, with a gap that says so.
         """
         pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
-        goes_on = self.revision >= other.revision or other.revision > self.updated_at
+        goes_on = self.revision >= other.revision or taken_back
         return goes_on and all(before <= after for before, after in pairs)
 
     def to_avro(self) -> dict[str, Any]:

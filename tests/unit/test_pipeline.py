@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -234,9 +235,6 @@ def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
     assert line.counters == Counters(received=7, published=6, duplicates=1)
 
 
-UNKNOWN_ENVELOPE = b'{"bet":{"betId":"b"},"pingId":null}'
-
-
 def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead_letter() -> None:
     """Each original is kept, and the unknown fields are counted and told like those of a bet."""
     line = Line()
@@ -298,7 +296,7 @@ def test_whatever_is_understood_moves_the_position() -> None:
 NOT_UNDERSTOOD: dict[str, bytes | Oversized] = {
     "broken": BROKEN,
     "too large": Oversized(5000, "ab" * 32, b""),
-    "unknown envelope": UNKNOWN_ENVELOPE,
+    "unknown envelope": b'{"bet":{"betId":"b"},"pingId":null}',
     "ping with an unknown field": b'{"pingId":"7","bet":{}}',
     "empty": b"{}",
 }
@@ -335,6 +333,17 @@ def test_a_stall_is_told_to_the_position_before_the_message() -> None:
     line.pipeline.handle(Received(PING, NOW + 500, stalled=True), now=0.0)
     assert not line.pipeline.position.live
     assert line.pipeline.position.revision == int(NOW) - 90
+
+
+def test_a_replay_reaches_back_until_something_new_comes() -> None:
+    """What is known has come by then, since the feed is in order; until then nothing of it is forgotten."""
+    line = live()
+    line.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+    for body in (bet(2), bet(1), BROKEN, PING):
+        line.handle(body)
+        assert line.pipeline.replays_from == int(NOW) - 3600
+    line.handle(bet(3))
+    assert line.pipeline.replays_from == inf
 
 
 def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:

@@ -10,7 +10,7 @@ from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost
 from bridge.feed.skew import Skew
 from bridge.instant import AnchoredClock, Instant
-from bridge.timekeeper import ASK_SECONDS, STEP_SECONDS, Timekeeper
+from bridge.timekeeper import ASK_SECONDS, MOST_QUESTIONS, STEP_SECONDS, Timekeeper
 from tests.virtual.loop import run
 
 EPOCH = 1_790_000_000.0
@@ -128,13 +128,31 @@ def test_data_that_raise_a_doubt_are_asked_about_again_and_again() -> None:
 
 
 def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
-    """It is not asked about the same step again."""
+    """It is asked again; where bets come from the future, as after a pause, another handshake has to tell."""
 
     async def story() -> None:
         scene = Scene()
         scene.untold, scene.set_by = True, 100.0
-        assert (await scene.watched(), scene.asked, scene.wrong_by) == ([], 1, 0)
-        scene.keeper.close()
+        assert (await scene.watched(), scene.wrong_by) == ([], 0)
+        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
+        with pytest.raises(FeedLost, match="from the future"):
+            await scene.watched(doubted=True)
+
+
+def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
+    """By the provider; where it never answers, the machine is believed after some tries."""
+
+    async def story() -> None:
+        scene = Scene()
+        assert (await scene.keeper.settle(), scene.asked) == (0, 0)
+        scene.set_by = scene.ahead = 100.0
+        assert (await scene.keeper.settle(), scene.asked) == (100, 1)
+        scene.set_by, scene.silent = 3600.0, True
+        for _ in range(MOST_QUESTIONS - 1):
+            with pytest.raises(FeedLost):
+                await scene.keeper.settle()
+        assert (await scene.keeper.settle(), scene.wrong_by) == (3500, 3600)
+        assert not scene.keeper.stepped
 
     run(story())
 

@@ -151,7 +151,7 @@ class Connection:
     def _note_reading(self) -> None:
         """As `bridge.feed.client` does: what comes after a long pause may have been sent long ago."""
         now = self._clock()
-        self._stalled |= now.steady - self._read_at.steady > self._settings.overlap_seconds / 2
+        self._stalled |= now.steady - self._read_at.steady > self._settings.stall_seconds
         self._read_at = now
 
 

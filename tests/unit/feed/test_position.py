@@ -150,6 +150,28 @@ def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None
     assert made.revision == NOW + 500 - DISORDER - OVERLAP
 
 
+def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
+    """Where they keep three near ones from coming in a row, it is catching up after the quiet time."""
+    made = live()
+    for number in range(60):
+        made.data(NOW + 4 * number, NO_TIME)
+        made.data(NOW + 4 * number, NOW + 4 * number)
+    assert not made.live
+    replay(made, [NOW + 240] * WINDOW, at=NOW + 240)
+    assert made.revision >= NOW + 120 - OVERLAP
+
+
+def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
+    """What was stamped by a clock that was behind is not to be asked for again from the middle of it."""
+    made = live()
+    made.set_right(NOW + 600)
+    replay(made, [NOW + 601] * 3, at=NOW + 601)
+    made.ping(NOW + 600 + DISORDER + 2 * OVERLAP - 1)
+    assert made.revision == NOW - DISORDER - OVERLAP
+    made.ping(NOW + 600 + DISORDER + 2 * OVERLAP)
+    assert made.revision == NOW + 600 + OVERLAP
+
+
 def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
     """To where it is said to."""
     made = live()

@@ -1,0 +1,122 @@
+"""What nobody had thought of, and doubled bets: the guard forgets by a time that was not right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from bridge.errors import ClockError
+from bridge.simulator.faults import Drop, Pause
+from bridge.simulator.provider import Policy
+from bridge.sink.checkpoint import State
+from tests.virtual.world import HOUR, World, play
+
+
+def doubled(world: World) -> int:
+    """How many records of the topic are there once more than once."""
+    records = world.kafka.records(world.kafka.topics.bets.name)
+    return sum(count - 1 for count in Counter(record.value for record in records).values())
+
+
+# Entries younger than what a replay can reach are never evicted. Between the end of a pause and the answer
+# that sets the clock right, bets are stamped by a clock that is behind. Then the position moves with the
+# right clock, and `Guard.evict` (or the restoration by `offsets_for_times`, after a kill) takes these bets
+# for older than they are. The connection breaks, and they are published again.
+@pytest.mark.parametrize("cut", ["drop", "kill"])
+def test_what_came_before_the_clock_was_set_right_is_known_in_the_replay(cut: str) -> None:
+    """Paused for ten minutes, set right at once, connected all the time; it breaks 40 s later."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(300)
+        world.pause(600)
+        await asyncio.sleep(40)
+        if cut == "drop":
+            world.inflict(Drop())
+        else:
+            await world.kill()
+            world.start()
+        await asyncio.sleep(100)
+        assert (doubled(world), world.kafka.gaps) == (0, [])
+
+    play(story, rate=0.5)
+
+
+async def promise_an_hour_too_far(world: World) -> int:
+    """A provider that shows no Date, a clock an hour ahead, an hour of pings; killed then, and set right."""
+    world.network.shows_date = False
+    world.set_by = HOUR
+    world.start()
+    await asyncio.sleep(300)
+    world.inflict(Pause(seconds=2 * HOUR))
+    await asyncio.sleep(HOUR * 1.5)
+    await world.kill()
+    world.set_by = 0
+    world.inflict(Pause(seconds=0))
+    await asyncio.sleep(60)
+    assert world.last.revision > world.feed.moment() + HOUR / 2
+    return world.last.revision
+
+
+# The revision never goes back; the guard is restored from there. `Dialler._certain` is of the start of the
+# reign, and is never taken back. A second position in the future in the same reign goes back to it, hours
+# or days, when the guard has long forgotten what came since.
+def test_a_second_position_in_the_future_does_not_go_back_to_the_first() -> None:
+    """A provider without Date, a clock that is wrong for an hour twice in one reign."""
+
+    async def story(world: World) -> None:
+        await promise_an_hour_too_far(world)
+        world.start()
+        await asyncio.sleep(6 * HOUR)
+        world.set_by = HOUR
+        world.inflict(Drop())
+        await asyncio.sleep(60)
+        world.inflict(Pause(seconds=1.2 * HOUR))
+        await asyncio.sleep(1.2 * HOUR)
+        world.set_by = 0
+        world.inflict(Drop())
+        with suppress(ClockError):
+            await asyncio.sleep(HOUR)
+            await world.kill()
+        world.start()
+        await asyncio.sleep(HOUR)
+        assert doubled(world) == 0
+
+    play(story, rate=0.5)
+
+
+# What a replay can bring back is not evicted. After an hour of pings alone the position moves to now
+# (0001), the guard forgets all that was received before, and then the replay of *this* connection goes on.
+# What it may bring back reaches from the revision that it asked for, whatever has been promised since.
+def test_a_replay_that_pauses_for_more_than_an_hour_doubles_nothing() -> None:
+    """Connected all the time, and pinged; the provider shows its Date."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.LIVE)
+        await asyncio.sleep(300)
+        world.inflict(Drop())
+        world.inflict(Pause(seconds=1.2 * HOUR))
+        await asyncio.sleep(1.5 * HOUR)
+        assert doubled(world) == 0  # after an hour of pings alone nothing more is waited for: a gap (0011)
+
+    play(story, rate=0.5)
+
+
+def test_a_replay_that_pauses_near_its_end_for_ten_minutes_doubles_nothing() -> None:
+    """Its first bets were near now, so pings count after two minutes; the rest that is known comes later."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await world.until(State.LIVE)
+        await asyncio.sleep(300)
+        world.inflict(Drop())
+        await asyncio.sleep(36)
+        world.inflict(Pause(seconds=600))
+        await asyncio.sleep(900)
+        assert (doubled(world), world.kafka.gaps) == (0, [])
+
+    play(story, rate=0.5, policy=Policy(replay_rate=1))
