@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
@@ -26,8 +27,8 @@ async def test_what_came_before_the_end_is_taken(tmp_path: Path, over_tls: bool)
         server.transport.close()
 
     authority = Authority(tmp_path)
-    options = {"ssl": authority.server_context("127.0.0.1")} if over_tls else {}
-    changes = {"ca_file": authority.certificate} if over_tls else {}
+    options: dict[str, Any] = {"ssl": authority.server_context("127.0.0.1")} if over_tls else {}
+    changes: dict[str, Any] = {"ca_file": authority.certificate} if over_tls else {}
     async with provider(handler, compression=None, **options) as url:
         url = url.replace("http:", "https:") if over_tls else url
         async with reading(url, refusal_close_codes=(1013,), **changes) as reader:
