@@ -194,7 +194,7 @@ class _Service:
                     if group is not None:
                         wait = watch.look(group, self._clock())
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
-                    elif self._status.state is not State.STANDBY:
+                    else:  # what was told before may be long over
                         self._status.become(State.STANDBY)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:

@@ -6,6 +6,7 @@ import base64
 import logging
 import re
 import sys
+from json import dumps as json_dumps
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -91,9 +92,10 @@ def concealed(text: str) -> str:
 
 def _forms(secret: str, user: str | None) -> set[str]:
     plain = {secret, *(line for line in secret.splitlines() if len(line) >= SHORT)}  # a key has many
-    written = {repr(secret)[1:-1], orjson.dumps(secret).decode()[1:-1]}
-    basic = base64.b64encode(f"{user or ''}:{secret}".encode()).decode()
-    return plain | written | {quote(secret), quote(secret, safe=""), quote_plus(secret), basic}
+    written = {repr(secret)[1:-1], json_dumps(secret, ensure_ascii=False)[1:-1]}
+    raw = secret.encode("utf-8", "surrogateescape")  # an environment variable need not be UTF-8
+    basic = base64.b64encode((user or "").encode("utf-8", "surrogateescape") + b":" + raw).decode()
+    return plain | written | {quote(raw), quote(raw, safe=""), quote_plus(raw), basic}
 
 
 def _pattern(form: str) -> str:
@@ -116,7 +118,7 @@ def _without(value: Any) -> Any:
         case list() | tuple() | set() | frozenset():
             return [_without(inner) for inner in value]
         case _:
-            return concealed(str(value))
+            return concealed(str(value)).encode("utf-8", "backslashreplace").decode()
 
 
 def get(name: str = "bridge") -> structlog.stdlib.BoundLogger:

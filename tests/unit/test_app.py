@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from bridge import app, kafka
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
+from bridge.sink.group import Group, Member
 from bridge.sink.leadership import Leadership
 
 NOWHERE = "127.0.0.1:1"
@@ -73,3 +74,29 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
         await service._stand_by(Untold())
     assert [line.get("reason", "") for line in logged] == ["a file is away", ""]
     assert len(made) == 3
+
+
+async def test_a_standby_that_is_told_no_more_does_not_repeat_what_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By when a place is free is shown for as long as Kafka says who is in the group."""
+    looks: list[Group | None] = [Group((Member("1", "a", "h", True),)), None, None]
+
+    class Forgetful(Leadership):
+        """It is told once."""
+
+        def __init__(self) -> None:
+            """A member of none."""
+
+        def look(self, _client: object) -> Group | None:
+            if len(looks) == 1:
+                service._changed.set()
+            return looks.pop(0)
+
+    service = app._Service(Settings(feed=FeedSettings(base_url=f"http://{NOWHERE}")))
+    monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(kafka, "admin", lambda _: object())
+    with capture_logs() as logged:
+        await service._stand_by(Forgetful())
+    assert ["waits for a" in line.get("reason", "") for line in logged] == [True, False]
+    assert service._status.until is None

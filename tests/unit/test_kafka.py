@@ -291,3 +291,13 @@ def test_librdkafka_takes_what_its_clients_are_given() -> None:
     kafka.reader(NOWHERE, name="r").close()
     kafka.member(NOWHERE, group="g", committed=lambda *_: None).close()
     kafka.admin(NOWHERE)
+
+
+def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:
+    """A member has a session of 10 s, a reader 45: a wrong setting shows at the second one alone."""
+    settings = KafkaSettings.model_validate(
+        {"bootstrap_servers": "127.0.0.1:1", "max_poll_interval_ms": "30000"}
+    )
+    kafka.member(settings, group="g", committed=lambda *_: None).close()
+    with pytest.raises(SettingsError, match=r"max\.poll\.interval\.ms"):
+        kafka.reader(settings, name="r")

@@ -185,3 +185,11 @@ def test_nothing_is_no_secret() -> None:
     """It would be everywhere."""
     log.conceal("", "empty")
     assert log.concealed("as it was") == "as it was"
+
+
+def test_what_is_no_utf_8_is_a_secret_and_a_line_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """As Python reads it from the environment. A line that cannot be written is shown raw by `logging`."""
+    secret = "hush\udce9hush"
+    log.conceal(secret, "no text", "m\udce9")
+    found = shown(capsys, reason=f"caf\udce9 {secret} hush%E9hush")
+    assert found["reason"] == f"caf\\udce9 {log.MASK} {log.MASK}"

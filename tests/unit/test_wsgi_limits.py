@@ -225,3 +225,29 @@ def test_few_descriptors_make_few_connections(monkeypatch: pytest.MonkeyPatch) -
     with closing(WsgiServer(echo, "127.0.0.1", 0)) as server, ExitStack() as held:
         first, *_ = (held.enter_context(closing(connected(server.url))) for _ in range(3))
         assert rest(first) == b""
+
+
+def test_who_went_away_makes_no_room() -> None:
+    """A connection that has ended without a request is not taken for the one that waits longest."""
+    with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server:
+        for _ in range(4):
+            with closing(connected(server.url)) as client:
+                client.shutdown(socket.SHUT_WR)
+                assert rest(client) == b""
+        with ExitStack() as held:
+            first, _, third = (held.enter_context(closing(connected(server.url))) for _ in range(3))
+            assert rest(first) == b""
+            third.sendall(b"GET /third HTTP/1.0\r\n\r\n")
+            assert rest(third).endswith(b"/third")
+
+
+@pytest.mark.parametrize(
+    "half", [b"GET /half HTTP/1.0\r\n", b"POST /half HTTP/1.0\r\nContent-Length: 2\r\n\r\nx"]
+)
+def test_half_a_request_is_none(half: bytes) -> None:
+    """The application is not called for it."""
+    server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=2)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(half)
+        client.shutdown(socket.SHUT_WR)
+        assert rest(client) == b""

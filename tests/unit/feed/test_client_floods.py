@@ -148,3 +148,19 @@ async def test_hanging_up_amid_inflation_is_polite() -> None:
         assert connection.close_code == CloseCode.NORMAL_CLOSURE
         assert not connection.held
         assert connection.take(1) == []
+
+
+async def test_what_takes_several_turns_is_told_at_the_last() -> None:
+    """Nobody has to look for it: the reader is woken."""
+    data = deflated(bytes(64 * MIB)) + frame(Opcode.TEXT, b"after")
+    async with provider(sending(data)) as url, reading(url, max_message_bytes=MIB) as reader:
+        assert [m.body for m in (await reader.take(2))[1:]] == [b"after"]
+
+
+@pytest.mark.parametrize("end", [frame(Opcode.CLOSE, b"\x03\xe8"), b"\xf1\x01x"], ids=["closed", "broken"])
+async def test_what_comes_after_the_end_is_no_message(end: bytes) -> None:
+    """Behind a close frame, and behind what breaks the protocol."""
+    data = frame(Opcode.TEXT, b"before") + end + frame(Opcode.TEXT, b"after")
+    async with provider(sending(data), compression=None) as url, reading(url) as reader:
+        await reader.until(lambda: reader.connection.over)
+        assert [m.body for m in reader.connection.take(9)] == [b"before"]
