@@ -31,6 +31,7 @@ from bridge.sink.checkpoint import State
 from bridge.sink.group import Watch
 from bridge.sink.leadership import Leadership, group_of
 from bridge.sink.producer import TransactionalWriter, transactional
+from bridge.sink.reading import reading_clients
 from bridge.sink.store import Store
 from bridge.sink.watchdog import discard
 from bridge.sink.worker import Worker
@@ -231,9 +232,10 @@ class _Service:
                 get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
             registry = Registry(settings.registry)
             ids = await patiently(lambda: registry.register(settings.topics.prefix, SCHEMAS))
-            # One that is not used: a setting that librdkafka refuses is told at the start, and what it
-            # refuses later is a file that is away.
+            # Not used: a setting that librdkafka refuses is told at the start, and what it refuses later
+            # is a file that is away.
             discard(transactional(settings))
+            await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
         finally:
             worker.close(0)
         codecs = Codecs(*(Codec(load(name), ids[name], registry.schema_by_id) for name in SCHEMAS))

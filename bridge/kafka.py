@@ -253,14 +253,15 @@ def admin(settings: KafkaSettings) -> AdminClient:
 
 def _create(kind: Callable[..., T], settings: KafkaSettings, properties: Properties) -> T:
     """Raises SettingsError for what librdkafka refuses, KafkaUnavailable where it took it before."""
+    made_of = (kind, frozenset(properties), settings)
     try:
         client = kind({**properties, "error_cb": _report}, logger=LOG)
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        if (kind, settings) in _accepted:  # a file that they name is away, or descriptors are lacking
+        if made_of in _accepted:  # a file that they name is away, or descriptors are lacking
             raise KafkaUnavailable(f"no client can be made: {detail}") from None
         raise SettingsError(f"kafka: librdkafka does not accept the settings: {detail}") from None
-    _accepted.add((kind, settings))
+    _accepted.add(made_of)
     return client
 
 
@@ -271,7 +272,8 @@ def _report(error: KafkaError) -> None:
         get().warning("Kafka cannot be used", reason=error.str())
 
 
-_accepted: set[tuple[Callable[..., object], KafkaSettings]] = set()  # each kind has properties of its own
+_accepted: set[tuple[Callable[..., object], frozenset[str], KafkaSettings]] = set()
+"""What clients were made of: their kind, the names of their properties, and the settings."""
 _reported: set[int] = set()
 _OPERATORS = {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE}
 

@@ -215,7 +215,7 @@ class KafkaSettings(BaseModel):
         return found
 
 
-_SECRET = re.compile(r"pass(word|phrase)|secret|[_.]pem|jaas")
+_SECRET = re.compile(r"pass(word|phrase)|secret|key[_.]pem|jaas")
 _OURS = frozenset(
     {
         "acks",

@@ -72,6 +72,8 @@ class Connection(ClientConnection):
         self._ended = False
         """Whether the library has seen the end of the messages."""
         self._hung_up = False
+        self._lost: list[Exception | None] = []
+        """What the event loop said when the socket was closed, until the library is told."""
         self._assembler = assembler
         self._wake = wake
         self._without_secret = without_secret
@@ -115,6 +117,8 @@ class Connection(ClientConnection):
                     self._add(piece, fin=True)
         if len(self._queue) > before:
             self.heard_at = self._read_at.steady
+        if self._lost and (not self._reader.more or self.over):
+            super().connection_lost(self._lost.pop())
         self._hold()
 
     def _hand_on(self, data: bytes) -> None:
@@ -150,9 +154,15 @@ class Connection(ClientConnection):
             self._stalled = False
             self._queued_bytes += len(body)
 
+    def eof_received(self) -> None:
+        """Called by the event loop at the end of what is sent; over TLS also while the socket is not read."""
+        if not self._reader.more:
+            super().eof_received()
+
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by the event loop when the socket is closed, by whomever."""
-        super().connection_lost(exc)
+        """Called by the event loop when the socket is closed, by whomever. What has come is handled first."""
+        self._lost = [exc]
+        self._handle()
         self._wake()
 
     def breathe(self) -> None:

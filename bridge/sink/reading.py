@@ -39,6 +39,12 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Told how many offsets have been passed, of how many."""
 
 
+def reading_clients(settings: Settings) -> Clients:
+    """Those of one try to read. Raises SettingsError; KafkaUnavailable where they could be made before."""
+    reader = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+    return Clients(kafka.admin(settings.kafka), reader)
+
+
 def persist(
     settings: Settings,
     read: Callable[[AdminClient, Consumer], None],
@@ -56,10 +62,7 @@ def persist(
             get().warning("nothing comes: reading on with new clients", reason=trouble)
         clients = None
         try:
-            clients = Clients(
-                kafka.admin(settings.kafka),
-                kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True),
-            )
+            clients = reading_clients(settings)
             read(clients.admin, clients.consumer)
             return ""
         except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
