@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 
@@ -17,8 +18,16 @@ class Instant(NamedTuple):
 Clock = Callable[[], Instant]
 """Says what moment it is."""
 
-_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Goes on while the machine is suspended, where there is a clock that does."""
+
+def _steady_clock() -> int:
+    """One that goes on while the machine is suspended, where there is such a clock."""
+    with suppress(AttributeError, OSError):
+        time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.CLOCK_BOOTTIME
+    return time.CLOCK_MONOTONIC
+
+
+_STEADY = _steady_clock()
 
 
 def now() -> Instant:
