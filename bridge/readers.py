@@ -22,6 +22,8 @@ from bridge.sink.group import Group, Member, release, sessions, whole
 from bridge.sink.store import Store
 
 ANSWER_SECONDS = 15.0
+LATELY_SECONDS = 10.0
+"""An owner that has committed since is not taken for dead: it commits whatever comes, pings too."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -195,9 +197,11 @@ def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, n
         return "leadership  nobody owns the feed, 0 standing by"
     names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
     others = len(group.members) - len(awaited)
-    state = "owned by" if group.owners and not group.joining else "a rebalance waits for"
-    by = _free_by(group, awaited, session, now)
-    return f"leadership  {state} {names}, {others} standing by\n            {release(awaited, by)}"
+    owned = group.owners and not group.joining
+    line = f"leadership  {'owned by' if owned else 'a rebalance waits for'} {names}, {others} standing by"
+    if owned and now - last.updated_at < LATELY_SECONDS:
+        return line
+    return f"{line}\n            {release(awaited, _free_by(group, awaited, session, now))}"
 
 
 def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float) -> float:

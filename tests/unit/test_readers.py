@@ -13,6 +13,7 @@ from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.feed.limits import Attempt
 from bridge.feed.progress import CatchUp
 from bridge.readers import (
+    LATELY_SECONDS,
     Bet,
     bet_as_json,
     bet_as_line,
@@ -209,7 +210,7 @@ def member(name: str, holds: bool = False) -> Member:
         (Group(), "nobody owns the feed, 0 standing by"),
         (
             Group((member("host:1:abc", True), member("b"))),
-            f"owned by host:1:abc from 10.0.0.1, 1 standing by\n{DEAD}",
+            "owned by host:1:abc from 10.0.0.1, 1 standing by",
         ),
         (
             Group((member("host:1:abc"), member("b")), True),
@@ -223,8 +224,17 @@ def member(name: str, holds: bool = False) -> Member:
     ],
 )
 def test_a_person_is_told_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
-    """And by when a dead one's place is free: a session from now."""
+    """And, where one is waited for, by when a dead one's place is free: a session from now."""
     assert leadership_as_lines(group, CHECKPOINT, 10.0, LAST) == f"leadership  {lines}"
+
+
+def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
+    """Then by when its place is free is told, too."""
+    group, later = Group((member("a", True),)), CHECKPOINT.updated_at + LATELY_SECONDS
+    assert leadership_as_lines(group, CHECKPOINT, 10.0, later) == (
+        "leadership  owned by a from 10.0.0.1, 0 standing by\n"
+        "            if it is dead, its place is free by 2026-09-21T14:18:41Z"
+    )
 
 
 def test_a_script_is_told_the_same() -> None:
