@@ -14,7 +14,10 @@ from benchmarks.process import BenchmarkFailed, usage
 def test_a_process_is_counted_with_those_that_it_has_started() -> None:
     """A contender may do its work in a process of its own."""
     alone = usage(os.getpid())
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    waits = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()  # it grows no more
         both, own = usage(os.getpid()), usage(child.pid)
     assert own.rss > 0
     assert both.rss >= alone.rss + own.rss / 2
