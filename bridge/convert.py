@@ -39,12 +39,10 @@ _INPUT_LENGTH: Final = 40
 
 
 def look(data: bytes) -> bool:
-    """Whether a message is larger than any bet. Raises ConversionError where it is too much to parse.
+    """Whether a message beyond `SMALL_BYTES` is larger than any bet. Raises ConversionError for too much.
 
     What counts is marks that stand before a value, so that a comma in a text is one too many.
     """
-    if len(data) <= SMALL_BYTES:
-        return False
     values = data.count(b",") + data.count(b"{") + data.count(b"[")
     if values > MOST_VALUES:
         raise ConversionError(f"{values} values are more than any bet has; {MOST_VALUES} are read")

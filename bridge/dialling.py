@@ -34,6 +34,7 @@ LONGEST_WAIT_SECONDS = 30.0
 """After which the limiter is asked again: a clock may have been set."""
 LOOK_SECONDS = 0.2
 EDGE_SECONDS = 600
+"""Room between a position that is taken back and the edge of memory, which moves on until the dial."""
 CREDENTIAL_SECONDS = 5.0
 """From one look for a credential's file to the next, where the last credential was refused."""
 HOW_TO_GO_ON = (
@@ -204,7 +205,6 @@ class Dialler:
             )
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
-        # Not to the very edge of memory, which moves on until the dial.
         position.reset(max(self._certain, self._limiter.edge(now) + EDGE_SECONDS))
         self._certain = None  # what the guard was restored from; it forgets from here on
         await self.declared(gap)

@@ -1,8 +1,9 @@
-"""How moments and durations are written for people."""
+"""How moments and durations are written, for people and by HTTP."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -22,6 +23,16 @@ def moment(text: str) -> float | None:
     except ValueError:
         return None
     return None if found.tzinfo is None else found.timestamp()
+
+
+def http_moment(header: str) -> float | None:
+    """Unix seconds of an HTTP date; None for anything else."""
+    try:
+        date = parsedate_to_datetime(header)
+        # A date that names no zone is in UTC, as HTTP has it.
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def duration(seconds: float) -> str:

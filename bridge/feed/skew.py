@@ -7,9 +7,9 @@ somewhere between question and answer, so what is learnt is an interval, not a n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
+
+from bridge.text import http_moment
 
 DATE_STEP_SECONDS = 1.0
 """`Date` is cut to it."""
@@ -36,18 +36,8 @@ def from_dates(headers: Iterable[str], asked: float, received: float) -> Skew | 
 
     None for what is no date. There may be several, a proxy's among them: they count only where they agree.
     """
-    moments = [_moment(header) for header in headers]
+    moments = [http_moment(header) for header in headers]
     dates = [moment for moment in moments if moment is not None]
     if not dates or len(dates) < len(moments) or max(dates) - min(dates) > DATE_STEP_SECONDS:
         return None
     return Skew(min(dates) - received, max(dates) + DATE_STEP_SECONDS - asked)
-
-
-def _moment(header: str) -> float | None:
-    """Unix seconds of an HTTP date."""
-    try:
-        date = parsedate_to_datetime(header)
-        # A date that names no zone is in UTC, as HTTP has it.
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None

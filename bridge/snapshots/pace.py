@@ -8,10 +8,10 @@ Times are steady seconds unless they are said to be Unix seconds.
 from __future__ import annotations
 
 import re
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Final
+
+from bridge.text import http_moment
 
 SLOWEST_SHARE: Final = 1 / 64
 """Of the configured rate; refusals make it no slower."""
@@ -69,17 +69,8 @@ def retry_after(header: str | None, date: str | None, wall: float) -> float | No
         return None
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", header.strip(), re.ASCII):
         return float(header)
-    until = _moment(header)
+    until = http_moment(header)
     if until is None:
         return None
-    written = _moment(date) if date else None
+    written = http_moment(date) if date else None
     return max(0.0, until - (wall if written is None else written))
-
-
-def _moment(header: str) -> float | None:
-    """An HTTP date as Unix seconds."""
-    try:
-        date = parsedate_to_datetime(header)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
