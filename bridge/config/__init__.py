@@ -29,9 +29,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bridge.config.api import ApiSettings
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.config.sections import (
-    ApiSettings,
     BatchSettings,
     FeedSettings,
     KafkaSettings,

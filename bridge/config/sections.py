@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,17 +19,10 @@ from pydantic import (
     model_validator,
 )
 
+from bridge.config.fields import FilePath, Positive, Seconds, Section, has_host, secret_of
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.errors import SettingsError
 from bridge.log import conceal
-
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[int, Field(gt=0)]
-Path_ = Annotated[Path, Field(strict=False)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def _is_no_job(name: str) -> str:
@@ -39,7 +31,7 @@ def _is_no_job(name: str) -> str:
     return name
 
 
-class FeedSettings(_Section):
+class FeedSettings(Section):
     """The provider's feed: where it is, how to be let in, how patient to be."""
 
     base_url: str | None = None
@@ -52,7 +44,7 @@ class FeedSettings(_Section):
     auth_name: str | None = None
     """Name of the header or of the query parameter, where `auth` is one of these."""
     auth_value: SecretStr | None = None
-    auth_value_file: Path_ | None = None
+    auth_value_file: FilePath | None = None
     ping_reply: str = "none"
     """`none`, `echo` (the message as it came), or a template with `{pingId}`."""
     silence_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60
@@ -82,7 +74,7 @@ class FeedSettings(_Section):
     compression: Literal["deflate", "none"] = "deflate"
     proxy: str = "env"
     """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""
-    ca_file: Path_ | None = None
+    ca_file: FilePath | None = None
     """Certificate authority of the provider, PEM, where it is not a public one."""
     connect_timeout_seconds: Annotated[float, Field(gt=0)] = 10
 
@@ -90,7 +82,7 @@ class FeedSettings(_Section):
     @classmethod
     def _has_scheme(cls, value: str | None) -> str | None:
         if value is not None and not (
-            re.match(r"^(https?|wss?)://[^/?#\s]+[^?#\s]*$", value) and _has_host(value)
+            re.match(r"^(https?|wss?)://[^/?#\s]+[^?#\s]*$", value) and has_host(value)
         ):
             raise ValueError("must be an address such as https://provider.example, without a query")
         return value
@@ -134,14 +126,14 @@ class FeedSettings(_Section):
 
     def auth_secret(self) -> str:
         """The credential as it is now, its file read at each call. Raises SettingsError as `read_secret`."""
-        return _secret("BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file)
+        return secret_of("BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file)
 
     def auth_trouble(self) -> str:
         """Why the credential's file cannot be read at this moment; empty when it can, or there is none."""
         return "" if self.auth_value_file is None else secret_trouble(self.auth_value_file)
 
 
-class LimitsSettings(_Section):
+class LimitsSettings(Section):
     """The provider's limits on connections and recovery (interface, "Limits")."""
 
     initial_connections: Positive = 5
@@ -236,21 +228,21 @@ _OURS = frozenset(
 )
 
 
-class RegistrySettings(_Section):
+class RegistrySettings(Section):
     """A schema registry that speaks Confluent's API."""
 
     url: str | None = None
     user: str | None = None
     password: SecretStr | None = None
-    password_file: Path_ | None = None
-    ca_file: Path_ | None = None
+    password_file: FilePath | None = None
+    ca_file: FilePath | None = None
 
     def secret(self) -> str:
         """The registry's password as it is now. Raises SettingsError as `read_secret`."""
-        return _secret("BRIDGE_REGISTRY__PASSWORD", self.password, self.password_file, self.user)
+        return secret_of("BRIDGE_REGISTRY__PASSWORD", self.password, self.password_file, self.user)
 
 
-class TopicsSettings(_Section):
+class TopicsSettings(Section):
     """Names and shape of the topics."""
 
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
@@ -261,87 +253,7 @@ class TopicsSettings(_Section):
     """Every version of a bet stays readable for so long. The guard needs at least four days."""
 
 
-ListEndpoint = Literal["sports", "regions", "leagues", "competitors", "markets", "all-markets"]
-Language = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,35}$")]
-
-
-class ApiSettings(_Section):
-    """The provider's REST side: translations and currencies (interface, "Endpoints")."""
-
-    base_url: str | None = None
-    """The provider's base address, http(s). The paths of the endpoints are added to it."""
-    token: SecretStr | None = None
-    """The bearer token, a JWT."""
-    token_file: Path_ | None = None
-    """A file that holds it; read at each request, so that it can be renewed meanwhile."""
-    requests_per_second: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] = 5
-    """At most so many, evenly; fewer for a while after the provider has said 429."""
-    concurrency: Annotated[int, Field(ge=1, le=100)] = 4
-    """So many requests are under way at once."""
-    timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30
-    """An answer may take so long."""
-    attempts: Annotated[int, Field(ge=1, le=100)] = 6
-    """So often one request is tried, when the provider is overloaded, in trouble, or not to be reached."""
-    languages: Annotated[tuple[Language, ...], Field(min_length=1, strict=False)] = ("en",)
-    """The languages that are asked for, by the codes that go into the paths."""
-    language_keys: dict[str, Language] = {}
-    """What the provider calls a language in a map of all of them → its code. Other keys are kept."""
-    refresh_hours: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 24
-    """After so long a run asks about everything anew, not only about what is new."""
-    recent_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3
-    """Such a run asks about what bets of the last so many days mention."""
-    keep_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30
-    """What belongs to an event is removed so long after a bet last mentioned it."""
-    query: dict[ListEndpoint, dict[str, str]] = {}
-    """Query parameters to add, by the endpoint."""
-    selection_ids_parameter: str = "selectionIds"
-    """What the selection templates call the collection of ids, in the query."""
-    sport_id_parameter: str = "sportId"
-    """What the market type templates call the sport."""
-    market_type_ids_parameter: str = "marketTypeIds"
-    """What the market type templates call the collection of ids."""
-    collections: Literal["repeated", "commas"] = "repeated"
-    """How a collection is given: the parameter again and again, or once with commas."""
-    proxy: str = "env"
-    """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""
-    ca_file: Path_ | None = None
-    """Certificate authority of the provider, PEM, where it is not a public one."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_http(cls, value: str | None) -> str | None:
-        if value is not None and not (re.match(r"^https?://[^/?#\s]+[^?#\s]*$", value) and _has_host(value)):
-            raise ValueError("must be an address such as https://provider.example, without a query")
-        return value
-
-    @field_validator("languages")
-    @classmethod
-    def _are_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(value)) < len(value) or "all" in value:
-            raise ValueError("must be different codes, and `all` is none")
-        return value
-
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if self.token is not None and self.token_file is not None:
-            raise ValueError("give one of token and token_file")
-        if self.recent_days > self.keep_days:
-            raise ValueError(
-                f"recent_days = {self.recent_days:g} must not be above keep_days = {self.keep_days:g}"
-            )
-        return self
-
-    def bearer(self) -> str:
-        """The token as it is now; the file is read at each call. Raises SettingsError as `read_secret`."""
-        if self.token is None and self.token_file is None:
-            raise SettingsError(
-                "api.token is not set. Set BRIDGE_API__TOKEN_FILE to the path of a file with the token, or "
-                "BRIDGE_API__TOKEN."
-            )
-        return _secret("BRIDGE_API__TOKEN", self.token, self.token_file)
-
-
-class BatchSettings(_Section):
+class BatchSettings(Section):
     """The unit of a transaction: committed when it is full, or that old; older while messages wait."""
 
     max_records: Positive = 5000
@@ -349,7 +261,7 @@ class BatchSettings(_Section):
     max_age_ms: Positive = 20
 
 
-class WebSettings(_Section):
+class WebSettings(Section):
     """Where health and metrics are served, over HTTP."""
 
     host: str = "127.0.0.1"
@@ -379,22 +291,3 @@ def parse_start(text: str, now: float) -> int | None:
         if moment.tzinfo is not None:
             return int(moment.timestamp())
     raise ValueError("must be 0, an age such as 2d, or a time with its zone such as 2026-01-31T12:00:00Z")
-
-
-def _has_host(address: str) -> bool:
-    """Whether host, port and, where there are any, user and password of an address can be told apart."""
-    try:
-        parts = urlsplit(address)
-        (parts.hostname or "").encode("idna")
-        is_port = parts.port != 0
-    except ValueError:
-        return False
-    return is_port and bool(parts.hostname) and (parts.username is None) == (parts.password is None)
-
-
-def _secret(name: str, value: SecretStr | None, file: Path | None, user: str | None = None) -> str:
-    secret = value.get_secret_value() if value else ""
-    if file is not None:
-        secret = read_secret(f"{name}_FILE", file)
-    conceal(secret, name, user)
-    return secret

@@ -16,6 +16,8 @@ LEAVES = [
     "log",
     "config",
     "config.secrets",
+    "config.api",
+    "config.fields",
     "config.sections",
     "instant",
     "text",
