@@ -19,6 +19,7 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
@@ -333,6 +334,18 @@ def must_exist(client: AdminClient, topic: str, timeout: float) -> None:
     """Raises TopologyError, with the fix, when there is no such topic, and as `explained`."""
     if not exists(client, topic, timeout):
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
+
+
+def topic_id(client: AdminClient, topic: str) -> str | None:
+    """The id of a topic, another when it is made anew; None where there is none. Raises as `explained`."""
+    with explained(f"looking for {topic}"):
+        try:
+            [future] = client.describe_topics(TopicCollection([topic]), request_timeout=3).values()
+            return str(answer(future).topic_id)
+        except KafkaException as exception:
+            if exception.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return None
 
 
 def partition_count(client: AdminClient, topic: str) -> int:
