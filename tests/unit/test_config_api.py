@@ -1,0 +1,135 @@
+"""Settings of the REST side: what they take, and what is said of what they do not."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from bridge import config
+from bridge.config import ApiSettings, load
+from bridge.errors import SettingsError
+
+DAY_SECONDS = 86_400
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings but the test's own."""
+    for name in os.environ:
+        if name.startswith(config.ENV_PREFIX):
+            monkeypatch.delenv(name)
+
+
+def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings:
+    """Settings of which one is from the environment."""
+    monkeypatch.setenv(f"BRIDGE_API__{name.upper()}", value)
+    return load().api
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("requests_per_second", 0.001, 10_000),
+        ("concurrency", 1, 100),
+        ("timeout_seconds", 0.1, 3600),
+        ("max_answer_bytes", 1 << 20, 1 << 30),
+        ("max_skew_seconds", 2, 366 * DAY_SECONDS),
+        ("attempts", 1, 100),
+        ("refresh_hours", 5e-324, 480_000),
+        ("max_left_out_share", 0, 1),
+        ("max_shrink_share", 0, 1),
+    ],
+)
+def test_every_number_has_bounds(
+    name: str, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both can be given, and nothing beyond them."""
+    for value in (least, most):
+        assert getattr(with_(monkeypatch, name, str(value)), name) == value
+    for value in (-1, most * 1.01, 1e300, float("nan"), float("inf")):
+        with pytest.raises(SettingsError, match=rf"^api\.{name} \(BRIDGE_API__{name.upper()}\): "):
+            with_(monkeypatch, name, str(value))
+
+
+@pytest.mark.parametrize("name", ["recent_days", "keep_days"])
+def test_for_ever_is_a_number_of_days(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The moment so long ago is still one that Kafka knows: after 1970."""
+    monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "20000")
+    assert getattr(with_(monkeypatch, name, "20000"), name) == 20_000
+    assert time.time() - 20_000 * DAY_SECONDS > 0
+    for value in ("0", "20001", "36500", "1e300", "nan", "inf"):
+        with pytest.raises(SettingsError, match=rf"^api\.{name} \(BRIDGE_API__{name.upper()}\): "):
+            with_(monkeypatch, name, value)
+
+
+@pytest.mark.parametrize(
+    "code", ["e", "zh-Hans-CN", "en_GB.UTF-8", "français", "日本語", "pt (BR)", "12", "%", "x" * 64]
+)
+def test_a_language_code_is_what_the_provider_says(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interface shows no format."""
+    assert with_(monkeypatch, "languages", json.dumps([code])).languages == (code,)
+    assert with_(monkeypatch, "language_keys", json.dumps({"any/key?": code})).language_keys == {
+        "any/key?": code
+    }
+
+
+@pytest.mark.parametrize(
+    "code", ["", " ", "a/b", "a?b", "a#b", "a\\b", "a\nb", "\x00", ".", "..", "x" * 65, "all"]
+)
+def test_what_leads_to_another_path_is_no_language_code(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is between two slashes; `all` is another endpoint."""
+    with pytest.raises(SettingsError, match=r"^api\.languages \(BRIDGE_API__LANGUAGES\): "):
+        with_(monkeypatch, "languages", json.dumps([code]))
+
+
+def test_parameters_may_repeat_and_depend_on_what_is_asked(tmp_path: Path) -> None:
+    """In the file too."""
+    file = tmp_path / "bridge.toml"
+    file.write_text('[api.query]\nleagues = { a = ["x", "{language}"], "{b}" = "{{x}} {sportId}" }\n')
+    assert load(file).api.query == {"leagues": {"a": ["x", "{language}"], "{b}": "{{x}} {sportId}"}}
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"sports": {"s": "{sportId}"}}, "sports.s: there is no {sportId} to put there, only {language};"),
+        (
+            {"leagues": {"e": ["1", "{eventId}"]}},
+            "leagues.e: there is no {eventId} to put there, only {language}, ",
+        ),
+        (
+            {"all-markets": {"l": "{language}"}},
+            "all-markets.l: there is no {language} to put there, only {eventId}, ",
+        ),
+        (
+            {"markets": {"x": "{sport}"}},
+            "markets.x: there is no {sport} to put there, only {eventId}, {language}, ",
+        ),
+        ({"markets": {"x": "{}"}}, "markets.x: there is no {} to put there"),
+        (
+            {"markets": {"x": "{"}},
+            "markets.x: Single '{' encountered in format string; a brace itself is `{{`",
+        ),
+        ({"markets": {"x": "a}"}}, "markets.x: Single '}' encountered"),
+        (
+            {"markets": {"x": "{language:>9}"}},
+            "markets.x: a placeholder is a name in braces, and nothing else",
+        ),
+        (
+            {"markets": {"x": "{language!r}"}},
+            "markets.x: a placeholder is a name in braces, and nothing else",
+        ),
+        ({"sport": {}}, "Input should be 'sports'"),
+    ],
+)
+def test_what_cannot_be_put_into_a_parameter_is_refused(
+    query: object, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the settings are read, by the name of the setting and the parameter."""
+    with pytest.raises(SettingsError) as caught:
+        with_(monkeypatch, "query", json.dumps(query))
+    assert str(caught.value).startswith(f"api.query (BRIDGE_API__QUERY): {said}")
