@@ -4,7 +4,8 @@
     ├── SettingsError           exit 2   a setting is wrong: names the setting and the fix
     ├── AuthError               exit 3   the provider does not know us: a person has to act
     ├── ApiError                exit 10  the provider's REST side failed, or answered what it must not
-    │   └── Forbidden           exit 4   it gives no right to one of its endpoints: the rest goes on
+    │   ├── Forbidden           exit 10  it gives no right to one of its endpoints: the rest goes on
+    │   └── LeftOut             exit 4   some of it was not told: all else is published
     ├── GapError                exit 5   the feed can no longer give back what is missing
     ├── ClockError              exit 9   our clock and the provider's are too far apart
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is not as it must be
@@ -57,6 +58,10 @@ class ApiError(BridgeError):
 
 class Forbidden(ApiError):
     """The provider gives no right to an endpoint (403). What it would have told is left as it was."""
+
+
+class LeftOut(ApiError):
+    """A snapshot is published, and the provider did not tell some of it: that is left as it was."""
 
     exit_code = 4
 

@@ -53,6 +53,7 @@ class Topics:
     translations: Topic
     currencies: Topic
     snapshots: Topic
+    snapshot_state: Topic
 
     def of_feed(self) -> tuple[Topic, ...]:
         """Those that `bridge run` writes to."""
@@ -60,7 +61,7 @@ class Topics:
 
     def all(self) -> tuple[Topic, ...]:
         """In the order in which they are created."""
-        return *self.of_feed(), self.snapshots, self.translations, self.currencies
+        return *self.of_feed(), self.snapshots, self.snapshot_state, self.translations, self.currencies
 
 
 def declare(settings: Settings) -> Topics:
@@ -119,6 +120,13 @@ def declare(settings: Settings) -> Topics:
             COMPACT,
             frozenset({"cleanup.policy"}),
             "what the last snapshot of translations and of currencies holds, and where it ends",
+        ),
+        snapshot_state=Topic(
+            f"{prefix}.snapshot-state",
+            1,
+            COMPACT,
+            frozenset({"cleanup.policy"}),
+            "what the snapshot jobs remember: ids that bets mention, and what the provider was not told of",
         ),
     )
 

@@ -62,9 +62,9 @@ def translations(
     """Publish the names of what settled bets refer to, as one whole snapshot.
 
     Lists are read whole; of events, markets, selections and templates it asks about what bets mention and
-    the topic does not have, and about all of it once a day. Needs BRIDGE_API__BASE_URL and
-    BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: the provider gives no right to some of it.
-    Exit 10: it failed, and the last snapshot stands.
+    the topic does not have, and about all that recent bets mention once a day. Needs BRIDGE_API__BASE_URL and
+    BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: published, but the provider did not tell
+    some of it, which the next run asks for again. Exit 10: it failed, and the last snapshot stands.
     """
     from bridge.snapshots.job import Task
     from bridge.snapshots.wants import Scope
@@ -130,7 +130,7 @@ def _do(
         if metrics_file is not None:
             write(Seen.of(report), metrics_file)
     finally:
-        report.raise_if_forbidden()
+        report.raise_if_left_out()
 
 
 def _print(json: bool, data: Callable[[], Any], table: Callable[[], RenderableType]) -> None:

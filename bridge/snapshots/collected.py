@@ -54,35 +54,38 @@ class Collected:
         """A text in one language."""
         self._add(kind, item["id"], {item["language"]: item["translation"]}, belongs)
 
-    def entity(self, kind: Kind, entity: EntityTranslation, **belongs: Any) -> None:
-        """Texts in all languages."""
-        if key := self._add(kind, entity["id"], entity["translations"], belongs):
+    def entity(self, kind: Kind, entity: EntityTranslation, *, whole: bool = True, **belongs: Any) -> None:
+        """Texts in all languages; in some of them where the answer was not `whole`."""
+        if (key := self._add(kind, entity["id"], entity["translations"], belongs)) and whole:
             self.whole.add(key)
 
-    def event(self, event: EventTranslations) -> None:
+    def event(self, event: EventTranslations, *, whole: bool = True) -> None:
         """An event, and the names of what it belongs to."""
         competitors = tuple(competitor["id"] for competitor in event["competitors"])
         self.entity(
             "event",
             event["eventTranslation"],
+            whole=whole,
             sport_id=event["sport"]["id"],
             region_id=event["region"]["id"],
             league_id=event["league"]["id"],
             competitor_ids=competitors,
         )
-        self.entity("sport", event["sport"])
-        self.entity("region", event["region"])
-        self.entity("league", event["league"])
+        self.entity("sport", event["sport"], whole=whole)
+        self.entity("region", event["region"], whole=whole)
+        self.entity("league", event["league"], whole=whole)
         for competitor in event["competitors"]:
-            self.entity("competitor", competitor)
+            self.entity("competitor", competitor, whole=whole)
 
-    def all_markets(self, event_id: int, markets: Sequence[MarketTranslations]) -> None:
+    def all_markets(
+        self, event_id: int, markets: Sequence[MarketTranslations], *, whole: bool = True
+    ) -> None:
         """The markets of an event in all languages."""
         for market in markets:
             belongs = {"event_id": event_id, "market_type_id": market["marketTypeId"]}
-            self.entity("market", market["marketTranslations"], **belongs)
+            self.entity("market", market["marketTranslations"], whole=whole, **belongs)
             for selection in market["selections"]:
-                self.entity("selection", selection, **belongs)
+                self.entity("selection", selection, whole=whole, **belongs)
 
     def markets(self, event_id: int, markets: Sequence[MarketTranslationItem]) -> None:
         """The markets of an event in one language."""
@@ -94,7 +97,7 @@ class Collected:
 
     def _add(self, kind: Kind, number: int, texts: Texts, belongs: Mapping[str, Any]) -> bytes | None:
         """The key of its record; None when there is nothing to tell."""
-        if kind not in self._scope.kinds or not number:  # an id of 0 is none
+        if kind not in self._scope.kinds:
             return None
         named = self.named(texts)
         if self._only is not None:
@@ -105,8 +108,11 @@ class Collected:
         new = Translation(kind, number, named, **belongs)
         key = new.key
         if found := self.record(key):
-            found.complete(new)
-            new = found
+            if found.supersedes(new):
+                return None
+            if not new.supersedes(found):
+                found.complete(new)
+                new = found
         self.records[key] = Packed(new)
         return key
 

@@ -60,8 +60,10 @@ def _competitors(mentions: Mentions, lookup: Lookup) -> Iterable[int]:
 def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: Lookup) -> Covered:
     row = Covered(kind, named=dict.fromkeys(languages, 0))
     for key in sorted(keys):
-        row.seen += 1
         record = lookup(key)
+        if record is None and key.endswith(b":0"):
+            continue  # it may be how the provider writes that there is none
+        row.seen += 1
         has = [language for language in languages if record is not None and language in record.texts]
         for language in has:
             row.named[language] += 1

@@ -5,17 +5,20 @@ Interface, "Currency exchange".
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, Forbidden
-from bridge.snapshots.gather import Asks, Progress
+from bridge.snapshots.asking import Account, Asks, Progress, Refused, Thing
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.records import Counts, Currency, CurrencyType
-from bridge.snapshots.requests import ListedCurrency, Questions
-from bridge.snapshots.wants import Estimate
+from bridge.snapshots.requests import CurrencyPrecision, ListedCurrency, Questions
+from bridge.snapshots.wants import BELIEVED, DISBELIEVED, Estimate
 
+_THING: Final = "currency"
+"""What is asked about, one by one."""
+_LIST: Final = "currencies"
 TYPES: Final[dict[int, CurrencyType]] = {1: "Fiat", 2: "Crypto", 3: "Custom"}
 """Currency type: the provider's number → the symbol in Avro."""
 
@@ -24,74 +27,96 @@ class Currencies:
     """One run of the job. `codec` reads the records of its topic."""
 
     def __init__(self, settings: ApiSettings, codec: Codec, known: Known) -> None:
+        self._settings = settings
         self._questions = Questions(settings)
-        self._mentions = known.kept or known.mentions
+        self._known = known
         self._full = known.full
+        self._used = (known.kept or known.mentions).currencies
         self._present = {key: Currency.from_avro(codec.decode(value)) for key, value in known.present.items()}
         self._found: dict[bytes, Currency] = {}
         self._notes: list[str] = []
-        self._forbidden: set[str] = set()
 
     async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
-        """Ask the provider. Raises ApiError and AuthError; nothing is published then."""
-        whole = await self._list(asks, progress)
-        unlisted = self.unlisted(whole)
-        for index, symbol in enumerate(unlisted, 1):
-            await self._precision(asks, symbol)
-            progress("currencies by symbol", index, len(unlisted))
-        gone = {
-            key
+        """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
+        account = Account(asks, self._settings, self._known.owed)
+        whole = await self._list(account, progress)
+        missing = {
+            key: currency
             for key, currency in self._present.items()
-            # One that was never listed is not missing from the list. Only a full run has read all bets that
-            # may use the others.
-            if self._full and not self._forbidden and key not in self._found and currency.type != "Unknown"
+            if key not in self._found and currency.type != "Unknown"
         }
+        listed = sum(currency.type != "Unknown" for currency in self._present.values())
+        shrunk = whole and len(missing) > self._settings.max_shrink_share * listed
+        believed = whole and self._full and (not shrunk or _LIST in self._known.shrunk)
+        if shrunk:
+            self._note(
+                f"the list lacks {len(missing):,} of the {listed:,} currencies that there were, more than "
+                f"api.max_shrink_share: {BELIEVED if believed else DISBELIEVED}"
+            )
+        unlisted = self.unlisted(missing if believed else ())
+        account.begin(len(unlisted))
+        for index, symbol in enumerate(unlisted, 1):
+            await self._precision(account, symbol)
+            progress("currencies by symbol", index, len(unlisted))
+        gone = {key for key, known in missing.items() if believed and known.symbol not in self._used}
+        if gone:
+            self._note(f"{len(gone):,} currencies are removed: {', '.join(sorted(map(bytes.decode, gone)))}")
         written = {key: new for key, new in self._found.items() if self._present.get(key) != new}
         return Outcome(
             written=dict(written),
             removed=gone,
             counts=self._count(written, gone),
-            forbidden=tuple(sorted(self._forbidden)),
+            forbidden=account.forbidden,
+            left_out=account.left_out,
+            owed=frozenset(account.owed),
+            shrunk=frozenset({_LIST} if shrunk else ()) if self._full else None,
             notes=self._notes,
         )
 
-    def unlisted(self, whole: bool = True) -> list[str]:
-        """Symbols that bets use and the list lacks, as far as they are to be asked about.
+    def unlisted(self, gone: Container[bytes] = ()) -> list[str]:
+        """Symbols whose precision is asked for: bets use them, and no list has told it.
 
-        `whole` says that the list was read to its end, so that what it lacks is not listed.
+        `gone` has the keys of what was listed once and is no more.
         """
 
         def is_asked(symbol: str) -> bool:
             known = self._present.get(symbol.encode())
-            if known is None:
-                return True
-            return self._full if known.type == "Unknown" else whole
+            return known is None or symbol.encode() in gone or (self._full and known.type == "Unknown")
 
-        missing = {symbol for symbol in self._mentions.currencies if symbol.encode() not in self._found}
-        return sorted(filter(is_asked, missing))
+        owed = {name.removeprefix(f"{_THING}:") for name in self._known.owed}
+        missing = {symbol for symbol in self._used if symbol.encode() not in self._found}
+        return sorted({*filter(is_asked, missing), *(owed & missing)})
 
-    async def _list(self, asks: Asks, progress: Progress) -> bool:
+    @property
+    def most_unlisted(self) -> int:
+        """How many symbols that may be, before the list is read."""
+        return len(self.unlisted(self._present if self._full else ()))
+
+    async def _list(self, account: Account, progress: Progress) -> bool:
         """Whether the whole list was read: all, then each type, in case the first is not all of it."""
         types = [None, *TYPES]
+        whole = True
         for index, type_ in enumerate(types, 1):
             request = self._questions.active_currencies(type_)
             try:
-                found = await asks.ask(request)
-            except Forbidden:
-                self._forbidden.add(request.endpoint)
-                return False
-            for currency in found or ():
+                answered = await account.ask(request)
+            except Refused as refused:
+                if not refused.forbidden:
+                    raise refused.error from None
+                account.leave_out(refused.endpoint, None if type_ is None else TYPES[type_], str(refused))
+                whole = False
+                continue
+            account.must_believe(request, answered)
+            for flaw in answered.flaws:
+                account.leave_out(request.endpoint, None, flaw.why)
+            whole = whole and not answered.flaws
+            for currency in answered.content or ():
                 self._take(currency)
             progress("active currencies", index, len(types))
-        if not self._found and any(known.type != "Unknown" for known in self._present.values()):
-            endpoint = self._questions.active_currencies().endpoint
-            raise ApiError(
-                f"GET {endpoint} answered an empty list, which is not believed: there were some before"
-            )
-        return True
+        return whole
 
     def _take(self, listed: ListedCurrency) -> None:
-        symbol, type_ = listed["symbol"], listed["type"]
+        symbol, type_ = listed.get("symbol"), listed["type"]
         if not symbol:
             self._note(
                 f"a currency without a symbol is listed (type {type_}): it has no key, and is left out"
@@ -111,18 +136,13 @@ class Currencies:
         if note not in self._notes:
             self._notes.append(note)
 
-    async def _precision(self, asks: Asks, symbol: str) -> None:
-        request = self._questions.currency_precision(symbol)
-        if request.endpoint in self._forbidden:
-            return
-        try:
-            found = await asks.ask(request)
-        except Forbidden:
-            self._forbidden.add(request.endpoint)
-            return
-        assert found is not None  # the interface has no 404 there
-        currency = Currency(symbol, "Unknown", found["precision"])
-        self._found[currency.key] = currency
+    async def _precision(self, account: Account, symbol: str) -> None:
+        async def ask(thing: Thing) -> CurrencyPrecision | None:
+            return await account.about(thing, self._questions.currency_precision(symbol))
+
+        if found := await account.tell(Thing(_THING, symbol), ask):
+            currency = Currency(symbol, "Unknown", found["precision"])
+            self._found[currency.key] = currency
 
     def _count(self, written: dict[bytes, Currency], gone: set[bytes]) -> dict[str, Counts]:
         counts: dict[str, Counts] = {kind: Counts() for kind in ("Fiat", "Crypto", "Custom", "Unknown")}
@@ -141,5 +161,5 @@ def estimate(job: Currencies) -> list[Estimate]:
     return [
         Estimate("/api/CurrencyExchange/active-currencies", lists, lists),
         # Only those that the list lacks.
-        Estimate("/api/CurrencyExchange/currency-precision", 0, len(job.unlisted())),
+        Estimate("/api/CurrencyExchange/currency-precision", 0, job.most_unlisted),
     ]

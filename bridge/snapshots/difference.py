@@ -28,6 +28,11 @@ def merge(
         if (value := present.get(key)) is None:
             continue
         new, old = collected[key].unpack(), read(value)
+        if old.supersedes(new):
+            del collected[key]
+            continue
+        if new.supersedes(old):
+            continue
         # What a thing belongs to may be told by one endpoint and not by another.
         new.complete(replace(old, texts={}) if key in whole else old)
         if new == old:
@@ -36,15 +41,11 @@ def merge(
             collected[key] = Packed(new)
 
 
-def forgotten(
-    present: Mapping[bytes, bytes], read: Read, mentions: Mentions, kinds: Container[str]
-) -> Iterator[bytes]:
-    """The keys, of these kinds, of what belongs to no event and no selection that bets mention."""
+def forgotten(present: Mapping[bytes, bytes], read: Read, mentions: Mentions) -> Iterator[bytes]:
+    """The keys of what belongs to no event and no selection that bets mention."""
     selections = mentions.all_selections()
     for key, value in present.items():
         match kind_of(key):
-            case kind if kind not in kinds:
-                is_mentioned = True
             case "event":
                 is_mentioned = read(value).id in mentions.events
             case "market" | "selection":

@@ -7,26 +7,29 @@
                  lists do not, to learn whether it is gone
     templates    of selections and of market types, a hundred ids at a time
 
-Interface, "Translations". What the provider gives no right to is left out and told; what it does not know
-of an event is not asked for again; any other failure ends the run, before anything is published.
+Interface, "Translations". A whole list that fails ends the run, before anything is published; of all else
+see `bridge.snapshots.asking`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, Forbidden
+from bridge.errors import ApiError
+from bridge.snapshots.asking import Account, Asks, Progress, Refused, Thing
 from bridge.snapshots.collected import Collected
 from bridge.snapshots.mentions import Place
-from bridge.snapshots.records import LISTED, Kind, Listed
+from bridge.snapshots.records import Kind, Listed, Template
 from bridge.snapshots.requests import (
+    Answered,
     EntityTranslation,
     EventTranslations,
+    Flaw,
     MarketTranslationItem,
     MarketTranslations,
     Questions,
@@ -34,21 +37,19 @@ from bridge.snapshots.requests import (
     TranslationItem,
 )
 from bridge.snapshots.verdict import Verdict
-from bridge.snapshots.wants import MOST_DOUBTED, OF_MARKETS, Wants, chunks
+from bridge.snapshots.wants import Wants, chunks
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
-Progress = Callable[[str, int, int], None]
-"""Told what is asked about, how many of these are done, and of how many."""
+class _FlawedItem(NamedTuple):
+    """An item of a list that cannot be used."""
 
-
-class Asks(Protocol):
-    """The provider, as `bridge.snapshots.client.Client`."""
-
-    async def ask(self, request: Request[T]) -> T | None:
-        """The answer; None where the provider knows nothing of it and may. Raises ApiError, AuthError."""
+    kind: Listed
+    language: str
+    endpoint: str
+    flaw: Flaw
 
 
 class Gatherer:
@@ -63,181 +64,254 @@ class Gatherer:
         progress: Progress = lambda what, done, total: None,
     ) -> None:
         self.collected = Collected(wants.scope, settings.language_keys)
-        self.forbidden: dict[str, Forbidden] = {}
-        """Path of an endpoint → how it was refused."""
+        self.account = Account(asks, settings, wants.owed)
         self.gone: dict[Listed, set[int]] = {}
         """What the topic has, and the provider neither lists nor names any more."""
+        self.shrunk: dict[Listed, tuple[int, int]] = {}
+        """Lists that lack too much to be believed: how much of how many."""
         self.unknown_events: set[int] = set()
         self.verdicts = {
             "region": Verdict("countryId", "region's id"),
             "league": Verdict("competitionId", "league's id"),
         }
-        self._asks = asks
         self._settings = settings
         self._questions = Questions(settings)
         self._wants = wants
         self._places = places
         self._progress = progress
         self._listed: dict[Listed, set[int]] = {}
-        """Of the kinds whose lists were read in every language."""
+        """Of the kinds whose lists were read to the end."""
+        self._flawed: list[_FlawedItem] = []
         self._competitors: set[int] = set()
         """Those of the events: bets do not name them."""
 
     @property
-    def untouched(self) -> set[Kind]:
-        """The kinds of which something was not told: what is not in the answers proves nothing."""
-        return {kind for path in self.forbidden for kind in _KINDS_OF[path]}
+    def untold(self) -> set[Kind]:
+        """Kinds of which not everything was told: what no answer has may be what was not told."""
+        lists = set(self._wants.lists)
+        if any(name.startswith("event:") for name in self.account.owed):
+            return {*lists}
+        return {*(lists - self._listed.keys()), *(item.kind for item in self._flawed)}
 
     async def run(self) -> Collected:
-        """Ask it all. Raises ApiError and AuthError."""
+        """Ask it all. Raises ApiError, AuthError and ClockError."""
         wants = self._wants
         for kind in wants.lists:
             await self._list(kind)
-        await self._each("events", wants.events, self._event, self._take_event)
-        await self._each("markets", wants.markets, self._markets, self._take_markets)
+        events = [Thing("event", number) for number in wants.events]
+        await self._each("events", events, self._event, self._take_event)
+        markets = [Thing("markets", number) for number in wants.markets]
+        await self._each("markets", markets, self._markets, self._take_markets)
         for kind in wants.lists:
             await self._by_id(kind)
-        await self._each(
-            "selection templates",
-            list(chunks(wants.selection_templates)),
-            lambda ids: self._ask(self._questions.selection_templates(ids)),
-            self._take_selections,
+        await self._templates(
+            "selection-template",
+            [[Thing("selection-template", x) for x in ids] for ids in chunks(wants.selection_templates)],
+            lambda things: self._questions.selection_templates(_ids(things)),
         )
-        await self._each(
-            "market type templates",
-            [(sport, ids) for sport, found in wants.market_type_templates.items() for ids in chunks(found)],
-            lambda types: self._ask(self._questions.market_type_templates(*types)),
-            self._take_market_types,
+        await self._templates(
+            "market-type-template",
+            [
+                [Thing("market-type-template", x, sport) for x in ids]
+                for sport, found in wants.market_type_templates.items()
+                for ids in chunks(found)
+            ],
+            lambda things: self._questions.market_type_templates(things[0].sport or 0, _ids(things)),
         )
+        self._tell_of_flawed_items()
         return self.collected
 
+    # Lists.
+
     async def _list(self, kind: Listed) -> None:
-        whole, listed = True, set[int]()
-
-        def take(language: str, items: list[TranslationItem] | None) -> None:
-            nonlocal whole
-            whole = whole and items is not None
-            while items:  # let go one by one: a list may be long
-                item = items.pop()
-                listed.add(item["id"])
-                self.collected.item(kind, item)
-
         languages = self._wants.scope.languages
-        await self._each(
-            f"{kind}s",
-            languages,
-            lambda language: self._ask(self._questions.listed(kind, language)),
-            take,
-            at_once=1,  # one long list in memory is enough
-        )
-        if whole and set(languages) >= set(self._settings.languages):
+        sports: Sequence[int | None] = [None]
+        if self._questions.by_sport(kind):
+            sports = sorted(self._listed.get("sport", ()) or self._wants.known.get("sport", ()))
+        whole, listed = True, set[int]()
+        parts = [(language, sport) for language in languages for sport in sports]
+        for done, (language, sport) in enumerate(parts, 1):
+            answered = await self._part(kind, language, sport)
+            whole = whole and answered is not None and all(flaw.id is not None for flaw in answered.flaws)
+            if answered is not None:
+                self._take_list(kind, answered.content or [], listed)
+                listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
+            self._progress(f"{kind}s", done, len(parts))
+        if whole:
             self._listed[kind] = listed
+
+    async def _part(
+        self, kind: Listed, language: str, sport: int | None
+    ) -> Answered[list[TranslationItem]] | None:
+        """A list in one language; None where there is no right to it. Raises ApiError."""
+        request = self._questions.listed(kind, language, sport)
+        try:
+            answered = await self.account.ask(request)
+        except Refused as refused:
+            if not refused.forbidden:
+                raise refused.error from None
+            self.account.leave_out(refused.endpoint, language, str(refused))
+            return None
+        self.account.must_believe(request, answered)
+        self._flawed += (_FlawedItem(kind, language, request.endpoint, flaw) for flaw in answered.flaws)
+        return answered
+
+    def _take_list(self, kind: Listed, items: list[TranslationItem], listed: set[int]) -> None:
+        items.reverse()
+        while items:  # let go one by one: a list may be long
+            item = items.pop()
+            listed.add(item["id"])
+            self.collected.item(kind, item)
+
+    def _tell_of_flawed_items(self) -> None:
+        """But for those whose text another answer had."""
+        for kind, language, endpoint, flaw in self._flawed:
+            if flaw.id is None or self.collected.lacks(kind, flaw.id, (language,)):
+                self.account.leave_out(endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
+
+    # By id.
 
     async def _by_id(self, kind: Listed) -> None:
         """What is mentioned and not told in every language; and what the topic has and nobody has told of."""
         doubted = self._doubted(kind)
-        mentioned = self._competitors if kind == "competitor" else self._wants.mentioned[kind]
-        lacking = {number for number in mentioned if self._lacks(kind, number)}
+        mentioned = {*self._wants.mentioned.get(kind, ())}
+        if kind == "competitor":
+            mentioned |= self._competitors
+        languages = self._wants.scope.languages
+        lacking = {number for number in mentioned if self.collected.lacks(kind, number, languages)}
+        # What was owed may be in a list by now.
+        self.account.owed -= {str(Thing(kind, number)) for number in mentioned - lacking}
 
-        async def ask(number: int) -> EntityTranslation | None:
-            request = self._questions.single(kind, number)
-            answer = await self._ask(request)
-            return _about(number, request, answer, lambda entity: entity)
+        async def ask(thing: Thing) -> EntityTranslation | None:
+            request = self._questions.single(kind, int(thing.id))
+            return _about(thing, request, await self.account.about(thing, request), lambda entity: entity)
 
-        def take(number: int, entity: EntityTranslation | None) -> None:
-            if entity is None:
-                return
-            self.collected.entity(kind, entity)
-            if number in doubted and not self.collected.named(entity["translations"]):
-                self.gone.setdefault(kind, set()).add(number)
+        def take(thing: Thing, entity: EntityTranslation) -> None:
+            self.collected.entity(kind, entity, whole=not thing.flawed)
+            if thing.id in doubted and not thing.flawed and not self.collected.named(entity["translations"]):
+                self.gone.setdefault(kind, set()).add(int(thing.id))
 
-        await self._each(f"{kind}s by id", sorted(lacking | doubted), ask, take)
+        things = [Thing(kind, x, doubted=x not in lacking) for x in sorted(lacking | doubted)]
+        await self._each(f"{kind}s by id", things, ask, take)
 
     def _doubted(self, kind: Listed) -> set[int]:
-        """What the topic has, and neither the list nor anything else has told of."""
-        if kind not in self._listed:
+        """What the topic has, no bet mentions, and neither the list nor anything else has told of."""
+        known = self._wants.known.get(kind)
+        if known is None or kind not in self._listed:
             return set()
-        unlisted = (number for number in self._wants.known[kind] if number not in self._listed[kind])
-        doubted = {number for number in unlisted if self.collected.lacks(kind, number, ())}
-        # So many are more likely a list that is not whole than gone. Once in a while all are asked about.
-        return doubted if self._wants.full or len(doubted) <= MOST_DOUBTED else set()
+        missing = {number for number in known if number not in self._listed[kind]}
+        if len(missing) > self._settings.max_shrink_share * len(known):
+            self.shrunk[kind] = len(missing), len(known)
+            if kind not in self._wants.shrunk_before:
+                return set()
+        used = self._wants.used.get(kind, ())
+        return {x for x in missing if x not in used and self.collected.lacks(kind, x, ())}
 
-    async def _event(self, number: int) -> EventTranslations | None:
-        request = self._questions.event(number)
-        answer = await self._of_event(number, request)
-        return _about(number, request, answer, lambda event: event["eventTranslation"])
+    # Events.
 
-    def _take_event(self, number: int, event: EventTranslations | None) -> None:
-        if event is None:
-            return
-        self.collected.event(event)
+    async def _event(self, thing: Thing) -> EventTranslations | None:
+        request = self._questions.event(int(thing.id))
+        answer = await self.account.about(thing, request)
+        if answer is None:
+            self.unknown_events.add(int(thing.id))
+        return _about(thing, request, answer, lambda event: event["eventTranslation"])
+
+    def _take_event(self, thing: Thing, event: EventTranslations) -> None:
+        number = int(thing.id)
+        self.collected.event(event, whole=not thing.flawed)
         self._competitors.update(competitor["id"] for competitor in event["competitors"])
         if place := self._places.get(number):
             self.verdicts["region"].see(number, place.country, event["region"]["id"])
             self.verdicts["league"].see(number, place.competition, event["league"]["id"])
 
-    async def _markets(self, number: int) -> tuple[list[MarketTranslations], list[MarketTranslationItem]]:
-        found = await self._of_event(number, self._questions.all_markets(number)) or []
+    async def _markets(self, thing: Thing) -> tuple[list[MarketTranslations], list[MarketTranslationItem]]:
+        number, more = int(thing.id), list[MarketTranslationItem]()
+        if number in self.unknown_events:
+            return [], []
+        place = self._places.get(number)
+        sport = place.sport if place else 0
+        refusals: list[Refused] = []
+
+        async def told_by(request: Request[list[T]]) -> list[T]:
+            """Nothing where it is refused: the others may tell it."""
+            try:
+                return await self.account.about(thing, request) or []
+            except Refused as refused:
+                refusals.append(refused)
+                return []
+
+        found = await told_by(self._questions.all_markets(number, sport))
         told = [
             self.collected.named(entity["translations"])
             for market in found
             for entity in (market["marketTranslations"], *market["selections"])
         ]
-        more: list[MarketTranslationItem] = []
         for language in self._wants.scope.languages:
             if not told or any(language not in texts for texts in told):
-                one = await self._of_event(number, self._questions.markets(number, language))
-                more += one or ()
+                more += await told_by(self._questions.markets(number, language, sport))
+        if refusals and not found and not more:
+            raise refusals[0]
+        for refused in refusals:
+            thing.flawed = True
+            self.account.leave_out(refused.endpoint, str(number), str(refused))
         return found, more
 
     def _take_markets(
-        self, number: int, answers: tuple[list[MarketTranslations], list[MarketTranslationItem]]
+        self, thing: Thing, answers: tuple[list[MarketTranslations], list[MarketTranslationItem]]
     ) -> None:
         found, more = answers
-        self.collected.all_markets(number, found)
-        self.collected.markets(number, more)
+        self.collected.all_markets(int(thing.id), found, whole=not thing.flawed)
+        self.collected.markets(int(thing.id), more)
 
-    def _take_selections(self, ids: Sequence[int], found: list[EntityTranslation] | None) -> None:
-        for entity in _asked_for(ids, found):
-            self.collected.entity("selection-template", entity)
+    # Templates.
 
-    def _take_market_types(
-        self, types: tuple[int, Sequence[int]], found: list[EntityTranslation] | None
+    async def _templates(
+        self,
+        kind: Template,
+        asked: Sequence[Sequence[Thing]],
+        request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
     ) -> None:
-        sport, ids = types
-        for entity in _asked_for(ids, found):
-            self.collected.entity("market-type-template", entity, sport_id=sport, market_type_id=entity["id"])
+        def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
+            by_id = {thing.id: thing for thing in things}
+            for entity in found:
+                # A provider that does not understand the parameters may give anything.
+                if thing := by_id.get(entity["id"]):
+                    self.collected.entity(
+                        kind,
+                        entity,
+                        whole=not thing.flawed,
+                        sport_id=thing.sport,
+                        market_type_id=None if thing.sport is None else thing.id,
+                    )
+
+        self.account.begin(sum(map(len, asked)))
+        what = f"{kind.replace('-', ' ')}s"
+        await self._in_order(what, asked, lambda things: self.account.chunk(things, request_of), take)
 
     # How it is asked.
 
-    async def _ask(self, request: Request[T]) -> T | None:
-        """The answer; None too where there is no right to it, which is asked about once."""
-        if request.endpoint in self.forbidden:
-            return None
-        try:
-            return await self._asks.ask(request)
-        except Forbidden as error:
-            self.forbidden.setdefault(request.endpoint, error)
-            return None
-
-    async def _of_event(self, number: int, request: Request[T]) -> T | None:
-        """The same, about an event that the provider may not know."""
-        if number in self.unknown_events:
-            return None
-        answer = await self._ask(request)
-        if answer is None and request.endpoint not in self.forbidden:
-            self.unknown_events.add(number)
-        return answer
-
     async def _each(
+        self,
+        what: str,
+        things: Sequence[Thing],
+        ask: Callable[[Thing], Coroutine[Any, Any, A | None]],
+        take: Callable[[Thing, A], None],
+    ) -> None:
+        def take_told(thing: Thing, answer: A | None) -> None:
+            if answer is not None:
+                take(thing, answer)
+
+        self.account.begin(len(things))
+        await self._in_order(what, things, lambda thing: self.account.tell(thing, ask), take_told)
+
+    async def _in_order(
         self,
         what: str,
         things: Sequence[T],
         ask: Callable[[T], Coroutine[Any, Any, A]],
         take: Callable[[T, A], None],
-        at_once: int | None = None,
     ) -> None:
-        """Ask about each, some at a time. The first failure ends them all.
+        """Ask about each, some at a time. What is raised ends them all.
 
         Answers are taken in the order of the questions: what comes of a run depends on what the provider
         says, not on what it says first.
@@ -246,7 +320,7 @@ class Gatherer:
         asked: deque[tuple[T, asyncio.Task[A]]] = deque()
         try:
             for done in range(1, len(things) + 1):
-                for thing in islice(todo, (at_once or self._settings.concurrency) - len(asked)):
+                for thing in islice(todo, self._settings.concurrency - len(asked)):
                     asked.append((thing, asyncio.create_task(ask(thing))))
                 thing, task = asked[0]
                 take(thing, await task)
@@ -258,31 +332,15 @@ class Gatherer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _lacks(self, kind: Listed, number: int) -> bool:
-        return self.collected.lacks(kind, number, self._wants.scope.languages)
+
+def _ids(things: Sequence[Thing]) -> list[int]:
+    return [int(thing.id) for thing in things]
 
 
 def _about(
-    number: int, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
+    thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
 ) -> T | None:
-    """The answer, which must be about what was asked. Raises ApiError."""
-    if answer is not None and (other := entity(answer)["id"]) != number:
-        raise ApiError(f"{request} answered about another id: {other}")
+    """The answer, which must be about what was asked. Raises Refused."""
+    if answer is not None and (other := entity(answer)["id"]) != thing.id:
+        raise Refused(request, ApiError(f"{request} answered about another id: {other}"))
     return answer
-
-
-def _asked_for(ids: Collection[int], found: Iterable[EntityTranslation] | None) -> list[EntityTranslation]:
-    """Only what was asked for: a provider that does not understand the parameters may give anything."""
-    return [entity for entity in found or () if entity["id"] in ids]
-
-
-_KINDS_OF: dict[str, frozenset[Kind]] = {
-    **{f"/api/translations/{{lang}}/{kind}s": frozenset({kind}) for kind in LISTED},
-    **{f"/api/translations/all/{kind}/{{{kind}Id}}": frozenset({kind}) for kind in LISTED},
-    "/api/translations/all/event/{eventId}": frozenset({"event", "sport", "region", "league", "competitor"}),
-    "/api/translations/all/{eventId}/markets": OF_MARKETS,
-    "/api/translations/{lang}/{eventId}/markets": OF_MARKETS,
-    "/api/translations/templates/selections": frozenset({"selection-template"}),
-    "/api/translations/templates/market-types": frozenset({"market-type-template"}),
-}
-"""Path of an endpoint → the kinds that it tells of."""

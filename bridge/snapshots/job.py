@@ -7,9 +7,10 @@ or fails at any line leaves the last whole snapshot as it was.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -23,16 +24,16 @@ from bridge.errors import ApiError
 from bridge.log import get
 from bridge.sink.batch import Record
 from bridge.snapshots import currencies
+from bridge.snapshots.asking import Progress
 from bridge.snapshots.client import Client
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.gather import Progress
-from bridge.snapshots.lock import Job, Lock
-from bridge.snapshots.mentions import REFERENCES, Mentions
+from bridge.snapshots.lock import Lock
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.present import last_snapshot, read_bets, read_present, topic_of
+from bridge.snapshots.present import DAY_SECONDS, last_snapshot, learn, read_present, read_state, topic_of
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
-from bridge.snapshots.records import Offsets, Snapshot
+from bridge.snapshots.records import MOST_LEFT_OUT, Job, Offsets, Snapshot
 from bridge.snapshots.report import Report
+from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wants import Estimate, Scope, estimate
 
@@ -41,8 +42,6 @@ BUSY_SECONDS: Final = 20.0
 """How long a run waits for its turn: one that was killed keeps its place for a session of 10 s."""
 OPEN_SECONDS: Final = 60.0
 """How long Kafka may be away when a run has just got its turn."""
-DAY_SECONDS: Final = 86_400
-HOUR_SECONDS: Final = 3_600
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,9 @@ def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     last = last_snapshot(settings, task.job, visible=True)
-    known = _look(settings, task, last, instant.now().wall, progress, visible=True)
+    state = read_state(settings, task.job, visible=True)
+    now = instant.now().wall
+    known, _ = _look(settings, task, last, state, now, progress, lambda: None, visible=True)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         if task.job == "currencies":
@@ -86,7 +87,9 @@ def run(
     settings.need("kafka.bootstrap_servers", "registry.url")
     client = Client(settings.api)  # wrong settings are told before anything else is done
     topics.ensure(
-        kafka.admin(settings.kafka), settings, lambda all_: (all_.snapshots, getattr(all_, task.job))
+        kafka.admin(settings.kafka),
+        settings,
+        lambda all_: (all_.snapshots, all_.snapshot_state, getattr(all_, task.job)),
     )
 
     def give_up() -> bool:
@@ -124,7 +127,17 @@ def _run(
     publisher: Publisher,
 ) -> Report:
     started = instant.now()
-    known = _look(settings, task, last, started.wall, progress)
+    state = read_state(settings, task.job)
+    declared = topics.declare(settings)
+
+    def state_records() -> list[Record]:
+        moment = round(instant.now().wall * 1000)
+        name = declared.snapshot_state.name
+        return [Record(name, key, value, moment) for key, value in state.changes().items()]
+
+    known, bets = _look(
+        settings, task, last, state, started.wall, progress, lambda: publisher.save(state_records())
+    )
     codec = codecs.of(SCHEMAS[task.job])
     job = (
         Currencies(settings.api, codec, known)
@@ -133,13 +146,14 @@ def _run(
     )
     outcome = asyncio.run(_ask(client, job, progress))
     finished = instant.now().wall
-    snapshot = _snapshot(task, known, outcome, started.wall, finished)
+    snapshot = _snapshot(task, known, outcome, state.position, started.wall, finished)
+    _remember(state, task, outcome)
     records = _records(outcome, topic_of(settings, task.job), codec, snapshot.id, finished)
-    whole = topics.declare(settings).snapshots.name
+    records += state_records()
 
     def seal(ends: Offsets) -> Record:
         value = codecs.of("snapshot").encode(replace(snapshot, ends=ends).to_avro())
-        return Record(whole, task.job.encode(), value, round(finished * 1000))
+        return Record(declared.snapshots.name, task.job.encode(), value, round(finished * 1000))
 
     progress("publishing", 0, 1)
     ends = publisher.publish(records, seal)
@@ -147,12 +161,21 @@ def _run(
     return Report(
         replace(snapshot, ends=ends),
         full=known.full,
-        bets=known.mentions.bets,
+        bets=bets,
         requests=client.requests,
         seconds=instant.now().steady - started.steady,
         coverage=outcome.coverage,
         notes=outcome.notes,
     )
+
+
+def _remember(state: State, task: Task, outcome: Outcome) -> None:
+    """What the next run has to know of this one. A narrowed one leaves to it all that was left out here."""
+    state.owe(set(outcome.owed))
+    if outcome.shrunk is not None:
+        state.shrunk(set(outcome.shrunk))
+    if not task.scope.narrowed:
+        state.see()
 
 
 class _Codecs:
@@ -174,38 +197,42 @@ def _look(
     settings: Settings,
     task: Task,
     last: Snapshot | None,
+    state: State,
     now: float,
     progress: Progress,
+    save: Callable[[], None],
     *,
     visible: bool = False,
-) -> Known:
-    """What Kafka has: the present records, and the bets since the last snapshot or of the time they count.
+) -> tuple[Known, int]:
+    """What Kafka has: the present records, and what bets mention; and how many bets were read for that.
 
     Of what an open transaction hides it takes what is `visible`, or waits for it.
     """
     present = read_present(settings, topic_of(settings, task.job), visible=visible)
+    bets = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
     full = task.full or _is_due(settings, task, last, now) or _is_lost(last, present)
-    recent, longer = (now - days * DAY_SECONDS for days in (settings.api.recent_days, settings.api.keep_days))
-    mentions, kept = Mentions(), Mentions()
-    position = read_bets(
-        settings,
-        recent if full or last is None or not last.position else last.position,
-        REFERENCES,
-        mentions.add,
-        lambda done, of: progress("settled bets", done, of),
+    # Back from the newest bet: what a feed mentioned last is not forgotten because it is silent, nor because
+    # our clock is wrong.
+    newest = min(now, state.newest + HOUR_SECONDS)
+    recent = newest - settings.api.recent_days * DAY_SECONDS
+    if full:
+        state.forget(newest - settings.api.keep_days * DAY_SECONDS)
+    known = Known(
+        last,
+        present,
+        state.mentions(recent if full else math.inf),
+        full,
+        kept=state.in_use() if full else None,
+        owed=frozenset(state.owed),
+        shrunk=frozenset(state.shrunk_before),
     )
-    if full:  # after the others, so that none of them is missing here
-        read_bets(
-            settings, longer, REFERENCES, kept.add, lambda done, of: progress("older settled bets", done, of)
-        )
-    if not position or (full and not mentions.bets):
-        topic = topics.declare(settings).bets.name
+    if not state.newest:
         get().warning(
             "there are no settled bets to learn ids from: is topics.prefix right?",
-            topic=topic,
-            exists=bool(position),
+            topic=topics.declare(settings).bets.name,
+            exists=state.topic_id is not None,
         )
-    return Known(last, present, mentions, position, full, kept if full else None)
+    return known, bets
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
@@ -228,12 +255,11 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -
     return overdue or not languages <= set(last.languages)
 
 
-def _snapshot(task: Task, known: Known, outcome: Outcome, started: float, finished: float) -> Snapshot:
-    """Without its ends. A narrowed run leaves the next one to ask about all that it left out; so does one
-    without all rights, until the next full one.
-    """
+def _snapshot(
+    task: Task, known: Known, outcome: Outcome, position: Offsets, started: float, finished: float
+) -> Snapshot:
+    """Without its ends."""
     last, narrowed = known.last, task.scope.narrowed
-    stays = narrowed or (bool(outcome.forbidden) and not known.full)
     refreshed = started if known.full and not narrowed else last.refreshed_at if last else None
     languages = task.scope.languages if task.job == "translations" else ()
     moment = datetime.fromtimestamp(started, UTC)
@@ -243,11 +269,13 @@ def _snapshot(task: Task, known: Known, outcome: Outcome, started: float, finish
         started_at=started,
         finished_at=finished,
         refreshed_at=refreshed,
-        complete=not narrowed and not outcome.forbidden,
+        complete=not (narrowed or outcome.left_out or outcome.owed),
         languages=last.languages if last and narrowed else languages,
         forbidden=outcome.forbidden,
+        left_out=outcome.left_out[:MOST_LEFT_OUT],
+        owed=len(outcome.owed),
         counts=outcome.counts,
-        position=(last.position if last else {}) if stays else known.position,
+        position=position,
     )
 
 

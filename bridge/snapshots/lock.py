@@ -10,15 +10,13 @@ import math
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Self
 
 from bridge import instant, kafka, topics
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotOwner
 from bridge.sink.leadership import Leadership
-
-Job: TypeAlias = Literal["translations", "currencies"]
-"""A snapshot job: the name of its command, and of its topic without the prefix."""
+from bridge.snapshots.records import Job
 
 POLL_SECONDS = 0.2
 LOOK_SECONDS = 10.0

@@ -1,17 +1,16 @@
 """What settled bets refer to: the ids that a reader of the topic wants names for.
 
-An id of 0 is how the provider writes that there is none.
+An id of 0 is an id: the interface does not say that it stands for none.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bridge.avro.schemas import Schema
-from bridge.snapshots.records import Kind, key_of
+from bridge.snapshots.records import Job, Kind, key_of
 
 _MARKET: Final[Schema] = {
     "type": "record",
@@ -53,16 +52,19 @@ _AMOUNT: Final[Schema] = {
     "name": "BetAmount",
     "fields": [{"name": "currency", "type": ["null", "string"]}],
 }
-REFERENCES: Final[Schema] = {
-    "type": "record",
-    "name": "SettledBet",
-    "namespace": "settlement",
-    "fields": [
-        {"name": "selections", "type": ["null", {"type": "array", "items": _ITEM}]},
-        {"name": "amount", "type": ["null", _AMOUNT]},
-    ],
+
+
+def _bet_with(field_: Schema) -> Schema:
+    return {"type": "record", "name": "SettledBet", "namespace": "settlement", "fields": [field_]}
+
+
+REFERENCES: Final[dict[Job, Schema]] = {
+    "translations": _bet_with({"name": "selections", "type": ["null", {"type": "array", "items": _ITEM}]}),
+    "currencies": _bet_with({"name": "amount", "type": ["null", _AMOUNT]}),
 }
-"""All of a settled bet that refers to something: the schema to read the topic with."""
+"""All of a settled bet that refers to what a job asks about: the schema to read the topic with."""
+MOST_SYMBOL_CHARACTERS: Final = 100
+"""Of a currency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +88,21 @@ class Mentions:
     """Event → where the last bet on it says that it is."""
     markets: dict[int, set[int]] = field(default_factory=dict)
     """Event → its markets."""
-    selections: dict[int, set[int]] = field(default_factory=dict)
-    """Event → its selections; 0 → those of no event."""
+    selections: dict[int | None, set[int]] = field(default_factory=dict)
+    """Event → its selections; None → those of no event."""
     market_types: set[tuple[int, int]] = field(default_factory=set)
     """Sport and market type."""
-    currencies: Counter[str] = field(default_factory=Counter)
-    """Symbol → how many bets are in it."""
+    currencies: set[str] = field(default_factory=set)
+    """Symbols. What is longer than any symbol is not kept: a bet may hold megabytes."""
 
     def add(self, bet: Mapping[str, Any]) -> None:
-        """Take a settled bet, as read with `REFERENCES`."""
+        """Take a settled bet, as read with one of `REFERENCES`."""
         self.bets += 1
-        if bet["amount"] is not None and bet["amount"]["currency"]:
-            self.currencies[bet["amount"]["currency"]] += 1
-        for item in bet["selections"] or ():
+        amount = bet.get("amount")
+        symbol = amount and amount["currency"]
+        if symbol and len(symbol) <= MOST_SYMBOL_CHARACTERS:
+            self.currencies.add(symbol)
+        for item in bet.get("selections") or ():
             self._add_item(item)
 
     def keys(self, kind: Kind) -> Iterator[bytes]:
@@ -127,17 +131,15 @@ class Mentions:
 
     def _add_item(self, item: Mapping[str, Any]) -> None:
         sport, league, region = item["sportId"], item["competitionId"], item["countryId"]
-        for number, known in ((sport, self.sports), (league, self.leagues), (region, self.regions)):
-            if number:
-                known.add(number)
-        event = item["event"]["id"] if item["event"] else 0
-        if event:
+        self.sports.add(sport)
+        self.leagues.add(league)
+        self.regions.add(region)
+        event = item["event"]["id"] if item["event"] else None
+        if event is not None:
             self.events[event] = Place(sport, league, region)
         for part in (item, *(item["betBuilderItems"] or ())):
             if market := part["market"]:
-                if event and market["id"]:
+                if event is not None:
                     self.markets.setdefault(event, set()).add(market["id"])
-                if sport and market["type"]:
-                    self.market_types.add((sport, market["type"]))
-            if part["selectionId"]:
-                self.selections.setdefault(event, set()).add(part["selectionId"])
+                self.market_types.add((sport, market["type"]))
+            self.selections.setdefault(event, set()).add(part["selectionId"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,6 +86,11 @@ def _records(seen: Seen, now: float) -> Samples:
     return [((kind,), count.records) for kind, count in counts.items()]
 
 
+def _left_out(seen: Seen, now: float) -> Samples:
+    left = Counter(left.endpoint for left in seen.last.snapshot.left_out) if seen.last else {}
+    return [((endpoint,), number) for endpoint, number in sorted(left.items())]
+
+
 def _ids(seen: Seen, now: float) -> Samples:
     return [((row.kind,), row.seen) for row in seen.coverage]
 
@@ -111,7 +117,7 @@ METRICS: Final[tuple[Declared[Seen], ...]] = (
     Declared(
         "bridge_snapshot_complete",
         "gauge",
-        "1 when the last snapshot asked about all that the settings ask for, 0 when it is partial.",
+        "1 when the last snapshot was told all that the settings ask for, 0 when it is partial.",
         (),
         _last(lambda report: report.snapshot.complete),
     ),
@@ -158,9 +164,23 @@ METRICS: Final[tuple[Declared[Seen], ...]] = (
         _records,
     ),
     Declared(
+        "bridge_snapshot_left_out",
+        "gauge",
+        "What the provider did not tell in the last run; 1 for an endpoint that there is no right to.",
+        ("endpoint",),
+        _left_out,
+    ),
+    Declared(
+        "bridge_snapshot_owed",
+        "gauge",
+        "Things that the next run asks about again, because they were not told.",
+        (),
+        _last(lambda report: report.snapshot.owed),
+    ),
+    Declared(
         "bridge_join_ids",
         "gauge",
-        "Ids in the settled bets that the last run read that read any.",
+        "Ids that bets mention: in a full run all recent ones, in others what is new; of the last with any.",
         ("kind",),
         _ids,
     ),

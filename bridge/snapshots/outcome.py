@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from bridge.snapshots.coverage import Covered
 from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import Counts, Offsets, Snapshot
+from bridge.snapshots.records import Counts, LeftOut, Snapshot
 
 
 class Publishable(Protocol):
@@ -30,12 +30,15 @@ class Known:
     present: Mapping[bytes, bytes]
     """Key → value, of all records of the job's topic."""
     mentions: Mentions
-    position: Offsets
-    """How far the settled bets were read."""
+    """What bets mention that is new; in a full run all that recent ones mention."""
     full: bool
     """Whether everything is asked about anew."""
     kept: Mentions | None = None
     """In a full run what all bets mention that names are kept for: more than what is asked about."""
+    owed: frozenset[str] = frozenset()
+    """The names of what the last run was not told."""
+    shrunk: frozenset[str] = frozenset()
+    """Lists that the last full run found to be too short to be believed."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,12 @@ class Outcome:
     counts: dict[str, Counts]
     forbidden: tuple[str, ...] = ()
     """Paths of the endpoints to which the provider gave no right."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What the provider did not tell."""
+    owed: frozenset[str] = field(default=frozenset(), repr=False)
+    """The names of what the next run has to ask about again."""
+    shrunk: frozenset[str] | None = None
+    """Lists that this run found to be too short to be believed; None when it was not full."""
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What a person should know: assumptions confirmed or refuted, oddities of the provider."""

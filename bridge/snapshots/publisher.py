@@ -34,8 +34,8 @@ from bridge.sink.producer import hand_over, rest_seconds
 from bridge.sink.reading import ends_of
 from bridge.sink.watchdog import Watchdog, discard
 from bridge.snapshots import present
-from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, Job, taken_over
-from bridge.snapshots.records import Offsets, Snapshot
+from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, taken_over
+from bridge.snapshots.records import Job, Offsets, Snapshot
 
 T = TypeVar("T")
 
@@ -113,6 +113,13 @@ class Publisher:
         ends, self._last = self._persist("publishing", partial(self._attempt, records, snapshot))
         return ends
 
+    def save(self, records: Collection[Record]) -> None:
+        """Commit records that say what the job remembers, with no snapshot. Raises as `publish`.
+
+        It does no harm if they are committed twice.
+        """
+        self._persist("saving", partial(self._save, records))
+
     def close(self) -> None:
         """Abort what is open, so that it hides nothing from readers until it times out."""
         if self._producer is not None and self._begun:
@@ -160,6 +167,11 @@ class Publisher:
                 raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
         return self._write(records, snapshot)
 
+    def _save(self, records: Collection[Record]) -> None:
+        if self._producer is None and self._reopen() != self._last:
+            raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
+        self._commit(self._begin(records))
+
     def _reopen(self) -> bytes | None:
         """A new producer; returns the value of the last Snapshot record.
 
@@ -195,23 +207,31 @@ class Publisher:
     def _write(
         self, records: Collection[Record], snapshot: Callable[[Offsets], Record]
     ) -> tuple[Offsets, bytes | None]:
+        producer = self._begin(records)
+        ends = ends_of(self._settings, present.topic_of(self._settings, self._job))
+        whole = snapshot(ends)
+        self._send(producer, [whole])
+        self._sealed = (ends, whole.value)
+        self._commit(producer)
+        return self._sealed
+
+    def _begin(self, records: Collection[Record]) -> Producer:
+        """Open a transaction with the records in it."""
         producer = self._producer
         assert producer is not None
         producer.begin_transaction()
         self._begun, self._undelivered = True, None
         self._send(producer, records)
-        ends = ends_of(self._settings, present.topic_of(self._settings, self._job))
-        whole = snapshot(ends)
-        self._send(producer, [whole])
+        return producer
+
+    def _commit(self, producer: Producer) -> None:
         if not self._leadership.owner:
             # Seen: the call below, with the membership of before an outage, does not return.
             raise kafka.KafkaUnavailable(LOCK_IS_LOST)
-        self._sealed = (ends, whole.value)
         offsets, group = self._leadership.offsets()
         self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
         self._watchdog.call(partial(producer.commit_transaction, CALL_SECONDS))
         self._begun = False
-        return self._sealed
 
     def _send(self, producer: Producer, records: Iterable[Record]) -> None:
         """Return when the broker has everything. What it refused says why; later calls would not."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from bridge.sink.checkpoint import MICROS
+
+Job: TypeAlias = Literal["translations", "currencies"]
+"""A snapshot job: the name of its command, and of its topic without the prefix."""
 
 Listed = Literal["sport", "region", "league", "competitor"]
 """The kinds of which the provider gives whole lists."""
@@ -43,6 +46,14 @@ class Translation:
         for name in _BELONGING:
             if getattr(self, name) is None:
                 setattr(self, name, getattr(other, name))
+
+    def supersedes(self, other: Translation) -> bool:
+        """Whether two selections of one id are of two events, and this is the one of the later event.
+
+        Ids of events are taken to grow: a selection's id that is used again has nothing of its old texts.
+        """
+        mine, others = self.event_id, other.event_id
+        return mine is not None and others is not None and mine > others
 
     @property
     def key(self) -> bytes:
@@ -146,6 +157,26 @@ class Counts:
     removed: int = 0
 
 
+class LeftOut(NamedTuple):
+    """What the provider did not tell, and how it refused to."""
+
+    endpoint: str
+    """Its path, as the interface writes it."""
+    id: str | None
+    """Of what was asked about, or is in the answer; of a list its language. None: all of the endpoint."""
+    why: str
+
+    @classmethod
+    def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
+        """Its text is cut: a provider may answer with anything."""
+        return cls(endpoint, id_, why if len(why) <= MOST_WHY else f"{why[:MOST_WHY]}…")
+
+
+MOST_WHY: Final = 300
+MOST_LEFT_OUT: Final = 1_000
+"""So much is told one by one in a Snapshot record: it is to fit into one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What a run has published, and where. Moments are Unix seconds.
@@ -162,6 +193,10 @@ class Snapshot:
     languages: tuple[str, ...]
     forbidden: tuple[str, ...] = ()
     """Paths of the endpoints to which the provider gave no right."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What was not told, these endpoints included; at most `MOST_LEFT_OUT` of it."""
+    owed: int = 0
+    """How many things the next run will ask about again."""
     counts: Mapping[str, Counts] = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
     position: Offsets = field(default_factory=dict)
@@ -178,6 +213,8 @@ class Snapshot:
             "scope": "Complete" if self.complete else "Partial",
             "languages": list(self.languages),
             "forbidden": list(self.forbidden),
+            "leftOut": [left._asdict() for left in self.left_out],
+            "owed": self.owed,
             "counts": {kind: asdict(counts) for kind, counts in sorted(self.counts.items())},
             "ends": _places(self.ends.items()),
             "position": _places(self.position.items()),
@@ -196,6 +233,8 @@ class Snapshot:
             complete=datum["scope"] == "Complete",
             languages=tuple(datum["languages"]),
             forbidden=tuple(datum["forbidden"]),
+            left_out=tuple(LeftOut(**left) for left in datum["leftOut"]),
+            owed=datum["owed"],
             counts={kind: Counts(**counts) for kind, counts in datum["counts"].items()},
             ends={place["partition"]: place["offset"] for place in datum["ends"]},
             position={place["partition"]: place["offset"] for place in datum["position"]},

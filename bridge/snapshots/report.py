@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from bridge.errors import Forbidden
+from bridge.errors import LeftOut
 from bridge.snapshots.coverage import Covered
 from bridge.snapshots.records import Snapshot
 from bridge.text import utc
+
+MOST_LINES: Final = 10
+"""For people: of what was left out, one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,21 @@ class Report:
         """Tombstones."""
         return sum(counts.removed for counts in self.snapshot.counts.values())
 
-    def raise_if_forbidden(self) -> None:
-        """Raises Forbidden, one line an endpoint, when the provider gave no right to some."""
-        if paths := self.snapshot.forbidden:
-            raise Forbidden(
-                "\n".join(f"the provider gives no right to {path} (403): it is left out" for path in paths)
-                + "\nThe rest is published. Ask the provider for that right, or choose kinds with --kind."
-            )
+    def raise_if_left_out(self) -> None:
+        """Raises LeftOut, with the first things that were, when the provider did not tell all of it."""
+        snapshot = self.snapshot
+        if not snapshot.left_out:
+            return
+        lines = [
+            f"left out: {left.endpoint}{'' if left.id is None else f', {left.id}'}: {left.why}"
+            for left in snapshot.left_out[:MOST_LINES]
+        ]
+        if more := len(snapshot.left_out) - len(lines):
+            lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
+        lines.append(f"All else is published. The next run asks again about {snapshot.owed:,} things.")
+        if snapshot.forbidden:
+            lines.append("Ask the provider for the right to what answers 403, or choose kinds with --kind.")
+        raise LeftOut("\n".join(lines))
 
     def as_json(self) -> dict[str, Any]:
         """With its times in words."""
@@ -58,6 +69,8 @@ class Report:
             "complete": snapshot.complete,
             "languages": list(snapshot.languages),
             "forbidden": list(snapshot.forbidden),
+            "leftOut": [left._asdict() for left in snapshot.left_out],
+            "owed": snapshot.owed,
             "bets": self.bets,
             "requests": self.requests,
             "written": self.written,

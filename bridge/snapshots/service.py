@@ -10,7 +10,7 @@ from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
 from bridge.errors import ApiError, NotOwner
 from bridge.log import get
-from bridge.snapshots.gather import Progress
+from bridge.snapshots.asking import Progress
 from bridge.snapshots.job import Task, run
 from bridge.snapshots.metrics import Seen
 from bridge.snapshots.report import Report
@@ -19,6 +19,8 @@ from bridge.wsgi import served
 
 _PASSING: Final = (ApiError, kafka.KafkaUnavailable, RegistryUnavailable, NotOwner)
 """What may go better the next time, with nothing done by a person."""
+MOST_TOLD: Final = 20
+"""Of what was left out, one by one."""
 
 
 def run_every(
@@ -66,7 +68,13 @@ def _tell(report: Report) -> None:
         requests=report.requests,
         seconds=round(report.seconds, 1),
     )
-    for path in report.snapshot.forbidden:
-        get().error("the provider gives no right to an endpoint, it is left out", endpoint=path)
+    for left in report.snapshot.left_out[:MOST_TOLD]:
+        get().error("the provider did not tell something, it is left out", **left._asdict())
+    if report.snapshot.left_out:
+        get().error(
+            "the snapshot is partial, the next run asks again",
+            leftOut=len(report.snapshot.left_out),
+            owed=report.snapshot.owed,
+        )
     for note in report.notes:
         get().info("of the snapshot", note=note)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
+from bridge.snapshots.asking import Asks, Progress
 from bridge.snapshots.coverage import cover
 from bridge.snapshots.difference import count, forgotten, merge
-from bridge.snapshots.gather import Asks, Gatherer, Progress
+from bridge.snapshots.gather import Gatherer
+from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import KINDS, Translation, key_of, kind_of
-from bridge.snapshots.wants import Scope, Wants
+from bridge.snapshots.records import LISTED, Listed, Translation, key_of, kind_of
+from bridge.snapshots.wants import BELIEVED, DISBELIEVED, Scope, Wants, ids_of
 
 _MOST_NAMED: Final = 10
 
@@ -25,23 +28,37 @@ class Translations:
         self._scope = scope
         self._codec = codec
         self._known = known
-        self.wants = Wants.of(scope, known.mentions, known.present, full=known.full)
+        self._removes = known.full and not scope.narrowed
+        """Whether all is asked that tells what is gone."""
+        wants = Wants.of(scope, known.mentions, known.present, full=known.full, owed=known.owed)
+        if self._removes:
+            wants = replace(
+                wants,
+                known={kind: ids_of(kind, known.present) for kind in LISTED},
+                used=self._used(),
+                shrunk_before=known.shrunk,
+            )
+        self.wants = wants
 
     async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
-        """Ask the provider. Raises ApiError and AuthError; nothing is published then."""
+        """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
         present, mentions = self._known.present, self._known.mentions
         gatherer = Gatherer(asks, self._settings, self.wants, mentions.events, progress)
         collected = await gatherer.run()
-        records = collected.records
-        told = set(KINDS) - gatherer.untouched
-        gone = {key_of(kind, x) for kind, found in gatherer.gone.items() if kind in told for x in found}
-        whole: set[bytes] = set()
-        if self._known.full and not self._scope.narrowed:
-            whole = {key for key in collected.whole if kind_of(key) in told}
-            kept = self._known.kept or mentions
-            if kept.bets:
-                gone |= set(forgotten(present, self._read, kept, told)) - records.keys()
-        merge(records, present, self._read, whole)
+        records, account = collected.records, gatherer.account
+        gone = {key_of(kind, x) for kind, found in gatherer.gone.items() for x in found}
+        whole, outdated = set[bytes](), set[bytes]()
+        if self._removes:
+            whole = {key for key in collected.whole if kind_of(key) not in gatherer.untold}
+            if self._kept.events:
+                outdated = set(forgotten(present, self._read, self._kept))
+        gone |= outdated - records.keys()
+        merge(
+            records,
+            {key: present[key] for key in records if key in present and key not in outdated},
+            self._read,
+            whole,
+        )
         unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
 
         def lookup(key: bytes) -> Translation | None:
@@ -51,10 +68,29 @@ class Translations:
             written=dict(records),
             removed=gone,
             counts=count(present, records, gone),
-            forbidden=tuple(sorted(gatherer.forbidden)),
+            forbidden=account.forbidden,
+            left_out=account.left_out,
+            owed=frozenset(account.owed),
+            shrunk=frozenset(gatherer.shrunk) if self._removes else None,
             coverage=cover(mentions, self._scope.languages, lookup),
-            notes=self._notes(gatherer, unnamed),
+            notes=self._notes(gatherer, unnamed, gone),
         )
+
+    @property
+    def _kept(self) -> Mentions:
+        return self._known.kept or self._known.mentions
+
+    def _used(self) -> dict[Listed, Collection[int]]:
+        """What bets use of the kinds that have lists. Bets do not name competitors: their events do."""
+        events = (self._present(key) for key in self._kept.keys("event"))
+        competitors = {x for event in events if event for x in event.competitor_ids or ()}
+        bets = self._kept
+        return {
+            "sport": bets.sports,
+            "region": bets.regions,
+            "league": bets.leagues,
+            "competitor": competitors,
+        }
 
     def _read(self, value: bytes) -> Translation:
         return Translation.from_avro(self._codec.decode(value))
@@ -63,8 +99,16 @@ class Translations:
         value = self._known.present.get(key)
         return None if value is None else self._read(value)
 
-    def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes]) -> list[str]:
+    def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
         notes = [str(verdict) for verdict in gatherer.verdicts.values() if verdict.seen]
+        for kind, (missing, known) in gatherer.shrunk.items():
+            believed = BELIEVED if kind in self._known.shrunk else DISBELIEVED
+            notes.append(
+                f"the list of {kind}s lacks {missing:,} of the {known:,} that there were, more than "
+                f"api.max_shrink_share: {believed}"
+            )
+        if gone:
+            notes.append(f"{len(gone):,} records are removed, {_some(key.decode() for key in gone)}")
         if unknown := gatherer.unknown_events:
             notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
         if unnamed:

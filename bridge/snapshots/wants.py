@@ -13,10 +13,10 @@ from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.records import KINDS, LISTED, Kind, Listed, key_of
 from bridge.snapshots.requests import MOST_IDS
 
+BELIEVED: Final = "so did the last full run, so it is believed"
+DISBELIEVED: Final = "nothing is removed for it until another full run finds the same"
 OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
 """The kinds that the markets endpoints tell of."""
-MOST_DOUBTED: Final = 100
-"""So many things of a kind that its list has no more are asked about by id in a run that is not full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Scope:
                 "Add it there (BRIDGE_API__LANGUAGES), or name one of them."
             )
         chosen = cls(
-            tuple(dict.fromkeys(languages)) or settings.languages,
+            tuple(x for x in settings.languages if x in languages or not languages),
             frozenset(kinds or KINDS),
             frozenset(events) if events else None,
         )
@@ -59,7 +59,7 @@ class Wants:
 
     scope: Scope
     mentioned: Mapping[Listed, Sequence[int]] = field(default_factory=dict)
-    """Sports, regions and leagues that bets mention."""
+    """Sports, regions and leagues that bets mention; competitors that are owed."""
     events: Sequence[int] = ()
     """Whose names are asked for."""
     markets: Sequence[int] = ()
@@ -68,51 +68,74 @@ class Wants:
     """Selections."""
     market_type_templates: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Sport → market types."""
+    owed: frozenset[str] = frozenset()
+    """The names of what the last run was not told, which is all in here too, as far as the scope has it."""
     known: Mapping[Listed, Sequence[int]] = field(default_factory=dict)
-    """What the topic has of the kinds with lists, to be compared with these."""
-    full: bool = False
-    """Whether all of it is asked about anew."""
+    """What the topic has of the kinds with lists, where what these lack may be gone."""
+    used: Mapping[Listed, Collection[int]] = field(default_factory=dict)
+    """What is never gone, because bets use it."""
+    shrunk_before: Collection[str] = ()
+    """The lists that the last full run found to be too short to be believed."""
 
     @classmethod
-    def of(cls, scope: Scope, mentions: Mentions, present: Collection[bytes], *, full: bool) -> Wants:
-        """`present` has the keys of the topic."""
+    def of(
+        cls,
+        scope: Scope,
+        mentions: Mentions,
+        present: Collection[bytes],
+        *,
+        full: bool,
+        owed: frozenset[str] = frozenset(),
+    ) -> Wants:
+        """What is owed, and what is mentioned and, unless the run is full, not in the topic.
+
+        `present` has the keys of the topic.
+        """
 
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
             return kind in scope.kinds and (full or key_of(kind, number, within) not in present)
 
         def lacks_markets(event: int) -> bool:
             """Whether the topic lacks a market or a selection of the event that a bet mentions."""
-            markets = mentions.markets.get(event, ())
-            selections = mentions.selections.get(event, ())
-            return any(wanted("market", market, event) for market in markets) or any(
-                wanted("selection", selection) for selection in selections
+            markets = mentions.markets.get(event, set())
+            selections = mentions.selections.get(event, set())
+            if not (markets | selections) - {0}:
+                # It may be how the provider writes that there is none: asked about as long as its event is.
+                return bool(markets | selections) and wanted("event", event)
+            # One answer has all of an event, a 0 too.
+            return any(wanted("market", x, event) for x in markets if x) or any(
+                wanted("selection", x) for x in selections if x
             )
 
-        def of_events(lacks: Callable[[int], bool]) -> list[int]:
+        def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if scope.events is not None:
                 return sorted(scope.events)
-            return [event for event in sorted(mentions.events) if lacks(event)]
+            return sorted({*filter(lacks, mentions.events), *_owed(owed, kind)})
 
-        of_bets: list[tuple[Listed, set[int]]] = [
-            ("sport", mentions.sports),
-            ("region", mentions.regions),
-            ("league", mentions.leagues),
-        ]
+        def numbers(kind: Kind, mentioned: Iterable[int]) -> list[int]:
+            if kind not in scope.kinds:
+                return []
+            return sorted({x for x in mentioned if wanted(kind, x)}.union(_owed(owed, kind)))
+
         types: dict[int, list[int]] = {}
-        for sport, number in sorted(mentions.market_types):
-            if wanted("market-type-template", number, sport):
-                types.setdefault(sport, []).append(number)
+        for sport, number in sorted(
+            {x for x in mentions.market_types if wanted("market-type-template", x[1], x[0])}
+            | ({*_owed_types(owed)} if "market-type-template" in scope.kinds else set())
+        ):
+            types.setdefault(sport, []).append(number)
         return cls(
             scope,
-            mentioned={kind: [x for x in sorted(found) if wanted(kind, x)] for kind, found in of_bets},
-            events=of_events(lambda event: wanted("event", event)) if "event" in scope.kinds else (),
-            markets=of_events(lacks_markets) if scope.kinds & OF_MARKETS else (),
-            selection_templates=[
-                x for x in sorted(mentions.all_selections()) if wanted("selection-template", x)
-            ],
+            mentioned={
+                "sport": numbers("sport", mentions.sports),
+                "region": numbers("region", mentions.regions),
+                "league": numbers("league", mentions.leagues),
+                "competitor": numbers("competitor", ()),
+            },
+            events=events("event", lambda x: wanted("event", x)) if "event" in scope.kinds else (),
+            markets=events("markets", lacks_markets) if scope.kinds & OF_MARKETS else (),
+            selection_templates=numbers("selection-template", mentions.all_selections()),
             market_type_templates=types,
-            known={kind: _ids_of(kind, present) for kind in LISTED if kind in scope.kinds},
-            full=full,
+            owed=owed,
         )
 
     @property
@@ -121,15 +144,34 @@ class Wants:
         return [kind for kind in LISTED if kind in self.scope.kinds]
 
 
-def _ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
+def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
+    """The ids in the keys of a kind."""
     start = f"{kind}:".encode()
-    ids = (key[len(start) :] for key in keys if key.startswith(start))
-    return array("q", (int(number) for number in ids if number.isdigit()))
+    return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
+
+
+def _owed(owed: Iterable[str], kind: str) -> Iterator[int]:
+    start = f"{kind}:"
+    return (int(name[len(start) :]) for name in owed if name.startswith(start))
+
+
+def _owed_types(owed: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Sport and market type."""
+    for name in owed:
+        kind, *ids = name.split(":")
+        if kind == "market-type-template":
+            yield int(ids[0]), int(ids[1])
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """As many at once as one question may have (interface, "Limits")."""
-    return (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
+    """As many at once as one question may have (interface, "Limits").
+
+    A 0 stands alone: where it is no id, the others are not refused along with it.
+    """
+    if 0 in ids:
+        yield [0]
+    others = [x for x in ids if x]
+    yield from (others[start : start + MOST_IDS] for start in range(0, len(others), MOST_IDS))
 
 
 class Estimate(NamedTuple):
@@ -165,7 +207,6 @@ def estimate(wants: Wants) -> list[Estimate]:
 
 def _by_id(wants: Wants, kind: Listed) -> Estimate:
     """Only those for which the answers so far lack a language, and those that no list has any more."""
-    doubted = len(wants.known[kind])
-    is_open = (wants.full and doubted) or (kind == "competitor" and wants.events)
-    most = len(wants.mentioned.get(kind, ())) + min(doubted, MOST_DOUBTED)
-    return Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, None if is_open else most)
+    is_open = wants.known.get(kind) or (kind == "competitor" and wants.events)
+    most = None if is_open else len(wants.mentioned.get(kind, ()))
+    return Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, most)

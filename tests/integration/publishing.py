@@ -21,10 +21,9 @@ from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
 from bridge.sink.batch import Record
 from bridge.sink.leadership import Leadership
-from bridge.snapshots.lock import Job
 from bridge.snapshots.present import last_snapshot, read_present, topic_of
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.records import Offsets, Snapshot
+from bridge.snapshots.records import Job, Offsets, Snapshot
 from tests.harness import Place
 
 JOB: Job = "translations"

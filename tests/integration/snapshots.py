@@ -33,7 +33,7 @@ from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
 from bridge.simulator.world import Sizes
 from bridge.snapshots import job
-from bridge.snapshots.lock import Job
+from bridge.snapshots.records import Job
 from bridge.snapshots.report import Report
 from bridge.snapshots.show import plan_as_json
 from bridge.snapshots.wants import Scope

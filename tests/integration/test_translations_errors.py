@@ -109,7 +109,7 @@ class Provider:
 
     def translate(self) -> Outcome:
         """A full run over an empty topic, in virtual time."""
-        known = Known(None, {}, mentions(), {}, full=True)
+        known = Known(None, {}, mentions(), full=True)
 
         async def story() -> Outcome:
             async with self.client() as client:
@@ -120,7 +120,7 @@ class Provider:
 
     def exchange(self) -> Outcome:
         """The same of the currencies."""
-        known = Known(None, {}, mentions(), {}, full=True)
+        known = Known(None, {}, mentions(), full=True)
 
         async def story() -> Outcome:
             async with self.client() as client:

@@ -19,7 +19,7 @@ import yaml
 from bridge import __version__, health, topics
 from bridge.cli import app
 from bridge.config import Settings, load
-from bridge.errors import AuthError, Forbidden, SettingsError, SinkBroken, TopologyError
+from bridge.errors import AuthError, LeftOut, SettingsError, SinkBroken, TopologyError
 from bridge.web.app import make_app
 from tests.repo.manifests import (
     K8S,
@@ -241,7 +241,7 @@ def test_a_snapshot_is_not_tried_again_where_a_person_has_to_act(job: str) -> No
     assert given_up["onExitCodes"] == {
         "containerName": container(job)["name"],
         "operator": "In",
-        "values": [e.exit_code for e in (SettingsError, AuthError, Forbidden, TopologyError, SinkBroken)],
+        "values": [e.exit_code for e in (SettingsError, AuthError, LeftOut, TopologyError, SinkBroken)],
     }
 
 

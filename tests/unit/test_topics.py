@@ -85,6 +85,7 @@ def test_checkpoints_are_in_one_partition() -> None:
         "p.deadletters": 12,
         "p.gaps": 1,
         "p.snapshots": 1,
+        "p.snapshot-state": 1,
         "p.translations": 12,
         "p.currencies": 1,
     }

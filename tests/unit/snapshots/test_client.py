@@ -91,7 +91,7 @@ def test_a_missing_right_names_the_endpoint() -> None:
         async with provider.client() as client:
             with pytest.raises(Forbidden) as caught:
                 await client.ask(SPORTS)
-        assert caught.value.exit_code == 4
+        assert caught.value.exit_code == 10
         return str(caught.value)
 
     assert run(story()) == (

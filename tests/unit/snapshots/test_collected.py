@@ -80,6 +80,19 @@ def test_a_language_is_lacking_until_it_is_told() -> None:
     assert not collected.lacks("sport", 1, [])
 
 
+def test_a_selection_of_two_events_is_the_later_ones() -> None:
+    """In whichever order they are told: an id that is used again has no texts of the old event."""
+    old = {"marketTypeId": 18, "marketTranslations": entity(5, en="x"), "selections": [entity(6, en="Old")]}
+    new = {"marketTypeId": 19, "marketTranslations": entity(5, en="x"), "selections": [entity(6, sv="Ny")]}
+    for first, second in (((77, old), (88, new)), ((88, new), (77, old))):
+        collected = Collected(ALL, {})
+        collected.all_markets(first[0], [first[1]])  # type: ignore[list-item]
+        collected.all_markets(second[0], [second[1]])  # type: ignore[list-item]
+        assert collected.record(b"selection:6") == Translation(
+            "selection", 6, {"sv": "Ny"}, 88, market_type_id=19
+        )
+
+
 def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
     """And completed where it was not told."""
     collected = Collected(ALL, {})
@@ -90,8 +103,9 @@ def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
     }
     collected.all_markets(77, [market])  # type: ignore[list-item]
     collected.markets(
-        88, [{"marketTypeId": 19, "market": text(5, "en", "x"), "selections": [text(6, "sv", "Över")]}]
+        77, [{"marketTypeId": 19, "market": text(5, "en", "x"), "selections": [text(6, "sv", "Över")]}]
     )
+    collected.markets(88, [{"marketTypeId": 19, "market": text(5, "en", "x"), "selections": []}])
     assert collected.record(b"market:77:5") == Translation(
         "market", 5, {"en": "Total"}, 77, market_type_id=18
     )

@@ -86,11 +86,15 @@ async def test_oddities_are_told_and_the_rest_is_published() -> None:
 
 
 async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
-    """By a full run, which knows what bets use, unless they use it; one that never was listed stays."""
+    """By a second full run that misses so many, unless bets use it; one that never was listed stays."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
+    before = published(found)
     fault(provider, "active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
-    assert (await exchange(provider, found, mention())).removed == set()
+    for full in (False, True):
+        outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=full)
+        assert (outcome.written, outcome.removed, published(found)) == ({}, set(), before)
+        assert any("the list lacks 7 of the 8 currencies" in note for note in outcome.notes)
     outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=True)
     assert written(outcome) == {"EUR"}
     assert outcome.removed == {s.encode() for s in LISTED.keys() - {"SEK", "EUR"}}
@@ -104,14 +108,15 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
     assert outcome.counts["Unknown"] == Counts(records=3, written=1)
 
 
-async def test_an_empty_list_is_not_believed() -> None:
-    """It would remove whatever amounts are scaled by; on an empty topic it is what it says."""
+async def test_an_empty_list_takes_nothing_that_is_used() -> None:
+    """However often it is empty; on an empty topic it is what it says."""
     provider, found = Provider(), topic()
     fault(provider, "active-currencies", [])
     assert written(await exchange(provider, found, mention())) == set()
     await exchange(Provider(), found, USED)
-    with pytest.raises(ApiError, match="active-currencies answered an empty list"):
+    for _ in range(3):
         await exchange(provider, found, USED, full=True)
+    assert published(found).keys() == {"EUR", "KWD", "PTS"}
 
 
 async def test_a_currency_that_is_listed_in_two_ways_is_told() -> None:
@@ -127,12 +132,16 @@ async def test_a_currency_that_is_listed_in_two_ways_is_told() -> None:
     ]
 
 
-async def test_a_precision_below_zero_is_refused() -> None:
-    """No amount has that."""
-    provider = Provider()
-    fault(provider, "active-currencies", [{"symbol": "EUR", "type": 1, "precision": -3}])
-    with pytest.raises(ApiError, match=r"\[0\]\.precision"):
-        await exchange(provider, topic(), mention())
+async def test_a_precision_may_be_below_zero() -> None:
+    """The interface has any int32; a symbol may be missing, as it may be null."""
+    provider, found = Provider(), topic()
+    fault(
+        provider,
+        "active-currencies",
+        [{"symbol": "EUR", "type": 1, "precision": -3}, {"type": 1, "precision": 2}],
+    )
+    await exchange(provider, found, mention())
+    assert published(found) == {"EUR": Currency("EUR", "Fiat", -3)}
 
 
 async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
@@ -153,38 +162,50 @@ async def test_without_a_right_to_the_list_nothing_of_it_is_touched() -> None:
     provider = Provider(forbidden={"active-currencies"})
     outcome = await exchange(provider, found, USED, full=True)
     assert (outcome.forbidden, written(outcome), outcome.removed) == ((LIST,), {"PTS"}, set())
-    assert provider.asked() == {"active-currencies": 1, "currency-precision": 2}
+    assert provider.asked() == {"active-currencies": 3, "currency-precision": 2}
     assert found.currency("EUR") == LISTED["EUR"]
 
 
 async def test_without_a_right_to_precisions_the_list_is_published() -> None:
-    """Nothing is removed then: a bet may use what is listed no more."""
+    """And what was not told is asked for as soon as there is the right."""
     provider, found = Provider(forbidden={"currency-precision"}), topic()
     outcome = await exchange(provider, found, USED)
     assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
-    assert provider.asked()["currency-precision"] == 1
-    fault(provider, "active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
-    outcome = await exchange(provider, found, USED, full=True)
-    assert (outcome.written, outcome.removed) == ({}, set())
+    assert outcome.owed == {"currency:KWD", "currency:PTS"}
+    assert provider.asked()["currency-precision"] == 2
+    outcome = await exchange(Provider(), found, mention(currencies=["KWD", "PTS"]))
+    assert (written(outcome), outcome.owed) == ({"KWD", "PTS"}, frozenset())
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("endpoint", ["active-currencies", "currency-precision"])
-@pytest.mark.parametrize("spoilt", [{"status": 500}, {"body": '[{"symbol": 1}]'}])
-async def test_any_other_failure_ends_the_run(endpoint: str, nth: int, spoilt: dict[str, Any]) -> None:
-    """At whichever question: nothing is published."""
+@pytest.mark.parametrize("spoilt", [{"status": 500}, {"body": "{}"}])
+async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) -> None:
+    """Of whichever type: nothing is published."""
     provider, found = Provider(), topic()
-    provider.rest.inject(RestFault.model_validate({"endpoint": endpoint, "nth": nth, **spoilt}))
+    provider.rest.inject(RestFault.model_validate({"endpoint": "active-currencies", "nth": nth, **spoilt}))
     with pytest.raises(ApiError) as caught:
         await exchange(provider, found, USED)
     assert not isinstance(caught.value, Forbidden)
     assert found == {}
 
 
+@pytest.mark.parametrize("spoilt", [{"status": 500}, {"status": 404}, {"body": "{}"}])
+async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) -> None:
+    """All else is published, and the next run asks again."""
+    provider, found = Provider(), topic()
+    provider.rest.inject(RestFault.model_validate({"endpoint": "currency-precision", **spoilt}))
+    outcome = await exchange(provider, found, USED)
+    assert [(left.endpoint, left.id) for left in outcome.left_out] == [(PRECISION, "KWD")]
+    assert published(found) == LISTED | {"PTS": Currency("PTS", "Unknown", 0)}
+    outcome = await exchange(provider, found, mention(currencies=["KWD"]))
+    assert (outcome.left_out, outcome.owed) == ((), frozenset())
+    assert found.currency("KWD") == Currency("KWD", "Unknown", 3)
+
+
 async def test_progress_is_told_of_both_steps() -> None:
     """Up to the total."""
     told: list[tuple[str, int, int]] = []
-    job = Currencies(api(), topic().codec, Known(None, {}, USED, {}, full=False))
+    job = Currencies(api(), topic().codec, Known(None, {}, USED, full=False))
     await job.run(Provider(), lambda what, done, total: told.append((what, done, total)))
     assert told == [
         *(("active currencies", done, 4) for done in range(1, 5)),
@@ -198,9 +219,9 @@ async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
     provider, found = Provider(), topic()
     await exchange(provider, found, mention(currencies=["KWD"]))
     provider.asked()
-    job = Currencies(api(), found.codec, Known(None, found, USED, {}, full=full))
+    job = Currencies(api(), found.codec, found.known(USED, full))
     rows = currencies.estimate(job)
-    assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 2)]
+    assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 1)]
     await job.run(provider)
     asked = provider.asked()
     assert asked["active-currencies"] == 4

@@ -59,7 +59,7 @@ def test_what_a_thing_belongs_to_stays_where_it_was_not_told() -> None:
 
 
 def test_what_belongs_to_no_event_that_bets_mention_is_forgotten() -> None:
-    """Of the kinds in question: an event, its markets and selections, and templates of other selections."""
+    """An event, its markets and selections, and templates of other selections."""
     of_event = [
         EVENT,
         Translation("market", 1, {"en": "x"}, event_id=7),
@@ -74,10 +74,9 @@ def test_what_belongs_to_no_event_that_bets_mention_is_forgotten() -> None:
         Translation("selection", 7, {"en": "x"}, event_id=8),
         Translation("selection-template", 9, {"en": "x"}),
     ]
-    mentions = Mentions(bets=1, events={8: Place(0, 0, 0)}, selections={8: {9}})
+    mentions = Mentions(events={8: Place(0, 0, 0)}, selections={8: {9}})
     present = stored(*of_event, *others)
-    assert set(forgotten(present, read, mentions, KINDS)) == {record.key for record in of_event}
-    assert set(forgotten(present, read, mentions, {"event"})) == {b"event:7"}
+    assert set(forgotten(present, read, mentions)) == {record.key for record in of_event}
 
 
 def test_records_are_counted_by_kind() -> None:

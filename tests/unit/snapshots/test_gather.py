@@ -11,7 +11,7 @@ import pytest
 from bridge.simulator.rest_faults import RestFault
 from bridge.snapshots.gather import Gatherer
 from bridge.snapshots.outcome import Outcome
-from bridge.snapshots.requests import Request
+from bridge.snapshots.requests import Answered, Request
 from bridge.snapshots.wants import Scope, Wants
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
 
@@ -24,7 +24,7 @@ MIXED: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_
 class Contradictory(Provider):
     """Each event gives names of its own to one league, one region and one competitor."""
 
-    async def ask(self, request: Request[T]) -> T | None:
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         answer = await super().ask(request)
         if request.endpoint != "/api/translations/all/event/{eventId}":
             return answer
@@ -37,7 +37,7 @@ class Contradictory(Provider):
             "league": {"id": 5_000, "translations": names},
             "competitors": [{"id": 60_000, "translations": names}],
         }
-        return request.read(orjson.dumps(event))
+        return Answered(request.read(orjson.dumps(event)))
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
@@ -120,7 +120,7 @@ async def test_nothing_is_asked_by_id_twice() -> None:
     provider.rest.requests.clear()
     for endpoint in ("sports", "regions", "leagues", "competitors"):
         provider.rest.inject(RestFault(endpoint=endpoint, body="[]", times=None))
-    await translate(provider, topic, mention(*EVENTS), full=True)
+    await translate(provider, topic, mention(EVENTS[0]), full=True, settings=api(max_shrink_share=1))
     asked = [exchange.target for exchange in provider.rest.requests]
     assert len(asked) == len(set(asked))
     assert provider.asked()["all-competitor"] == len(WORLD.competitors)

@@ -16,7 +16,7 @@ from bridge.snapshots import job
 from bridge.snapshots.job import Task
 from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import Counts, Snapshot, Translation
+from bridge.snapshots.records import Counts, LeftOut, Snapshot, Translation
 from bridge.snapshots.wants import Scope
 
 NOW = 1_790_000_000.0
@@ -59,12 +59,12 @@ def test_currencies_have_no_languages() -> None:
 
 def snapshot(scope: Scope, known: Known, **outcome: Any) -> Snapshot:
     """That of a run which began now and had all answers after 5 s."""
-    counts = {"sport": Counts(3, 2, 1)}
-    return job._snapshot(task(scope), known, Outcome({}, set(), counts, **outcome), NOW, NOW + 5)
+    found = Outcome({}, set(), {"sport": Counts(3, 2, 1)}, **outcome)
+    return job._snapshot(task(scope), known, found, {0: 9, 1: 4}, NOW, NOW + 5)
 
 
 def known(last: Snapshot | None = LAST, *, full: bool = False) -> Known:
-    return Known(last, {}, Mentions(), {0: 9, 1: 4}, full)
+    return Known(last, {}, Mentions(), full)
 
 
 def test_a_topic_that_was_made_anew_is_filled_anew() -> None:
@@ -73,12 +73,6 @@ def test_a_topic_that_was_made_anew_is_filled_anew() -> None:
     assert not job._is_lost(None, [])
     assert not job._is_lost(last, [b"sport:1", b"league:1", b"league:2"])
     assert job._is_lost(last, [])
-
-
-def test_without_all_rights_the_position_stays_until_the_next_full_run() -> None:
-    """What the endpoints would have told is asked for once there is the right to them."""
-    assert snapshot(WHOLE, known(), forbidden=("/x",)).position == {0: 5}
-    assert snapshot(WHOLE, known(full=True), forbidden=("/x",)).position == {0: 9, 1: 4}
 
 
 def test_the_record_of_a_whole_run() -> None:
@@ -99,18 +93,21 @@ def test_ids_sort_by_time_and_never_meet() -> None:
 
 
 def test_the_record_of_a_narrowed_run() -> None:
-    """What it left out is left for the next: languages, position and time of refreshment stay."""
+    """What it left out is left for the next: languages and time of refreshment stay."""
     found = snapshot(NARROWED, known(full=True))
-    assert (found.complete, found.languages, found.position) == (False, ("en", "sv"), {0: 5})
+    assert (found.complete, found.languages) == (False, ("en", "sv"))
     assert found.refreshed_at == NOW - HOUR
     first = snapshot(NARROWED, known(None, full=True))
-    assert (first.languages, first.position, first.refreshed_at) == (("sv",), {}, None)
+    assert (first.languages, first.refreshed_at) == (("sv",), None)
 
 
-def test_a_run_without_a_right_is_partial() -> None:
-    """And says to which endpoints."""
-    found = snapshot(WHOLE, known(), forbidden=("/api/x",))
-    assert (found.complete, found.forbidden) == (False, ("/api/x",))
+def test_a_run_that_was_not_told_all_is_partial() -> None:
+    """And says what was not, the first thousand of it; so is one that owes something which it did not ask."""
+    left = tuple(LeftOut("/api/x", str(number), "500") for number in range(1_200))
+    found = snapshot(WHOLE, known(), forbidden=("/api/y",), left_out=left, owed=frozenset(["event:7"]))
+    assert (found.complete, found.forbidden, found.owed) == (False, ("/api/y",), 1)
+    assert found.left_out == left[:1_000]
+    assert not snapshot(WHOLE, known(), owed=frozenset(["event:7"])).complete
 
 
 def test_what_goes_to_the_topic() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import orjson
@@ -18,22 +17,21 @@ from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention
 
 def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
     """Written with the whole schema and read for its references, it has those that its message has."""
-    writer, reader = (
-        Codec(load("settled-bet"), 7),
-        Codec(REFERENCES, READ_ONLY, lambda _: load("settled-bet")),
-    )
+    writer = Codec(load("settled-bet"), 7)
+    readers = [Codec(schema, READ_ONLY, lambda _: load("settled-bet")) for schema in REFERENCES.values()]
     mentions, converter = Mentions(), Converter()
     items: list[dict[str, Any]] = []
-    currencies: Counter[str] = Counter()
+    currencies: set[str] = set()
     stream = Stream(WORLD, origin=NOW, rate=100)
     for slot in range(600):
         body = stream.message(slot).body
         data = orjson.loads(body)["data"]
         items += data.get("selections") or ()
         symbol = (data.get("amount") or {}).get("currency")
-        currencies.update([symbol] if symbol else [])
-        mentions.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
-    assert mentions.bets == 600
+        currencies |= {symbol} if symbol else set()
+        for reader in readers:
+            mentions.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
+    assert mentions.bets == 2 * 600
     assert mentions.currencies == currencies
     assert mentions.sports == {found["sportId"] for found in items}
     assert mentions.leagues == {found["competitionId"] for found in items}
@@ -86,17 +84,28 @@ def test_what_is_null_is_not_mentioned() -> None:
     assert mentions.sports == {3}
 
 
-def test_an_id_of_zero_is_none() -> None:
-    """Nothing is asked about it, of whatever kind."""
+def test_an_id_of_zero_is_an_id() -> None:
+    """The interface does not say that it stands for none."""
     mentions = Mentions()
-    zero = {"event": {"id": 0}, "market": {"id": 0, "type": 0}}
-    mentions.add(bet([item(None, **zero, betBuilderItems=[{"market": None, "selectionId": 0}])]))
-    assert [key for kind in KINDS for key in mentions.keys(kind)] == []
-    mentions.add(bet([item(WORLD.events[0], market={"id": 9, "type": 0}, selectionId=0)]))
-    assert list(mentions.keys("market")) == [f"market:{WORLD.events[0].id}:9".encode()]
-    assert mentions.market_types == set()
-    mentions.add(bet([item(None, market={"id": 8, "type": 18})]))
-    assert mentions.market_types == set()
+    mentions.add(bet([item(None, event={"id": 0}, market={"id": 0, "type": 0})]))
+    assert [key.decode() for kind in KINDS for key in mentions.keys(kind)] == [
+        "sport:0",
+        "region:0",
+        "league:0",
+        "event:0",
+        "market:0:0",
+        "selection:0",
+        "selection-template:0",
+        "market-type-template:0:0",
+    ]
+
+
+def test_what_is_too_long_is_no_symbol() -> None:
+    """A bet may hold megabytes where a currency is due."""
+    mentions = Mentions()
+    for symbol in ("EUR", "X" * 100, "X" * 101):
+        mentions.add(bet(currency=symbol))
+    assert mentions.currencies == {"EUR", "X" * 100}
 
 
 def test_a_market_type_counts_within_its_sport() -> None:
@@ -117,7 +126,7 @@ def test_parts_of_a_bet_builder_belong_to_the_event_of_their_item() -> None:
     mentions = Mentions()
     mentions.add(bet([item(event, market=None, selectionId=0, betBuilderItems=parts)]))
     assert mentions.markets == {event.id: {71}}
-    assert mentions.selections == {event.id: {72, 73}}
+    assert mentions.selections == {event.id: {0, 72, 73}}
     assert mentions.market_types == {(event.league.sport.id, 18)}
 
 

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from bridge.errors import SettingsError
 from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, Seen, exposition, write
+from bridge.snapshots.records import LeftOut
 from tests.unit.snapshots.reports import AT, report
 
 
@@ -42,12 +43,15 @@ def test_what_the_last_snapshot_has_and_all_of_them_did() -> None:
     """Gauges are of the last one, counters of all; a failure takes nothing away."""
     seen = Seen("translations", at=AT)
     seen.publish(report(finished_at=AT - 900, refreshed_at=None))
-    seen.publish(report(complete=False))
+    left = tuple(LeftOut("/api/x", number, "HTTP 500") for number in ("1", "2"))
+    seen.publish(report(complete=False, left_out=left, owed=7))
     seen.fail("the provider is down")
     assert scraped(exposition(seen, AT)[0]) == {
         "bridge_snapshot_timestamp_seconds": AT + 2.5,
         "bridge_snapshot_refreshed_timestamp_seconds": AT - 3600,
         "bridge_snapshot_complete": 0,
+        "bridge_snapshot_left_out /api/x": 2,
+        "bridge_snapshot_owed": 7,
         "bridge_snapshot_seconds": 2,
         "bridge_snapshot_runs_total published": 2,
         "bridge_snapshot_runs_total failed": 1,

@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema
 from bridge.config import RegistrySettings, Settings
-from bridge.errors import TopologyError
 from bridge.snapshots import present
-from bridge.snapshots.present import last_snapshot, read_bets, read_present, topic_of
+from bridge.snapshots.present import last_snapshot, read_present, topic_of
 
 SETTINGS = Settings(registry=RegistrySettings(url="http://127.0.0.1:1"))
 WRITTEN: Schema = {
@@ -21,7 +19,6 @@ WRITTEN: Schema = {
     "namespace": "settlement",
     "fields": [{"name": "betId", "type": "string"}, {"name": "payout", "type": "double"}],
 }
-WANTED: Schema = {**WRITTEN, "fields": WRITTEN["fields"][1:]}
 
 
 class Message(NamedTuple):
@@ -81,24 +78,6 @@ def test_what_is_visible_now_can_be_enough(topics: dict[str, list[Message]]) -> 
     topics["t"] = [Message(b"sport:1", b"old"), Message(b"sport:1", b"new")]
     assert read_present(SETTINGS, "t", visible=True) == {b"sport:1": b"old"}
     assert read_present(SETTINGS, "t") == {b"sport:1": b"new"}
-
-
-def test_a_bet_is_seen_as_far_as_it_is_asked_for(topics: dict[str, list[Message]]) -> None:
-    """A tombstone is none, and a topic that is not there has none."""
-    taken: list[dict[str, Any]] = []
-    assert read_bets(SETTINGS, {}, WANTED, taken.append) == {}
-    value = Codec(WRITTEN, 7).encode({"betId": "b", "payout": 2.5})
-    topics["settlement.bets"] = [Message(b"b", value), Message(b"c", None)]
-    topics["settlement.bets"].append(Message(b"d", b"not committed"))
-    assert read_bets(SETTINGS, {}, WANTED, taken.append) == {0: 3}
-    assert taken == [{"payout": 2.5}]
-
-
-def test_what_is_no_bet_is_named_by_its_place(topics: dict[str, list[Message]]) -> None:
-    """Somebody else has written there."""
-    topics["settlement.bets"] = [Message(b"b", b"{}"), Message(b"d", b"not committed")]
-    with pytest.raises(TopologyError, match=r"^settlement\.bets partition 3 offset 14 was not written by"):
-        read_bets(SETTINGS, {}, WANTED, lambda _: None)
 
 
 def test_a_job_reads_its_own_snapshots(topics: dict[str, list[Message]]) -> None:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from bridge.errors import Forbidden
+from bridge import errors
+from bridge.snapshots.records import LeftOut
 from tests.unit.snapshots.reports import report
 
 LEAGUES, EVENTS = "/api/translations/{lang}/leagues", "/api/translations/all/event/{eventId}"
@@ -30,6 +31,8 @@ def test_a_report_for_scripts() -> None:
         "complete": False,
         "languages": ["en", "sv"],
         "forbidden": [LEAGUES],
+        "leftOut": [],
+        "owed": 0,
         "bets": 1234,
         "requests": 56,
         "written": 3,
@@ -48,11 +51,16 @@ def test_a_report_for_scripts() -> None:
     assert json.loads(json.dumps(report(refreshed_at=None).as_json()))["refreshedAt"] is None
 
 
-def test_what_was_forbidden_is_an_error_in_the_end() -> None:
-    """With a line for each endpoint, what it means and what to do."""
-    with pytest.raises(Forbidden) as caught:
-        report(forbidden=(EVENTS, LEAGUES)).raise_if_forbidden()
-    *paths, advice = str(caught.value).splitlines()
-    assert [EVENTS in paths[0], LEAGUES in paths[1], len(paths)] == [True, True, 2]
-    assert "The rest is published." in advice
-    report().raise_if_forbidden()
+def test_what_was_left_out_is_an_error_in_the_end() -> None:
+    """With a line for each of the first things, what it means and what to do."""
+    left = (LeftOut(LEAGUES, None, "no right"), *(LeftOut(EVENTS, str(x), "HTTP 500") for x in range(20)))
+    with pytest.raises(errors.LeftOut) as caught:
+        report(forbidden=(LEAGUES,), left_out=left, owed=21).raise_if_left_out()
+    assert caught.value.exit_code == 4
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"left out: {LEAGUES}: no right"
+    assert lines[1] == f"left out: {EVENTS}, 0: HTTP 500"
+    assert lines[-3].startswith("and 11 more")
+    assert lines[-2] == "All else is published. The next run asks again about 21 things."
+    assert "right" in lines[-1]
+    report().raise_if_left_out()

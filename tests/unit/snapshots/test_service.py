@@ -17,6 +17,7 @@ from bridge.errors import ApiError, AuthError, SettingsError
 from bridge.kafka import KafkaUnavailable
 from bridge.snapshots import service
 from bridge.snapshots.job import Task
+from bridge.snapshots.records import LeftOut
 from bridge.snapshots.report import Report
 from bridge.snapshots.wants import Scope
 from tests.unit.snapshots.reports import report
@@ -116,10 +117,13 @@ def test_it_ends_in_its_rest(play: Player) -> None:
     assert told(play(last, seconds=86_400, stop=stop), "a snapshot is published")
 
 
-def test_what_has_no_right_and_what_is_odd_is_in_the_log(play: Player) -> None:
-    """An error for each endpoint, a line for each note."""
-    lines = play(lambda: report(notes=("odd",), forbidden=("/api/x",), complete=False), ends)
-    assert [line["endpoint"] for line in lines if line["log_level"] == "error"] == ["/api/x"]
+def test_what_is_left_out_and_what_is_odd_is_in_the_log(play: Player) -> None:
+    """An error for each of the first things and one for all, a line for each note."""
+    left = tuple(LeftOut("/api/x", str(number), "HTTP 500") for number in range(30))
+    lines = play(lambda: report(notes=("odd",), left_out=left, owed=30, complete=False), ends)
+    *things, whole = [line for line in lines if line["log_level"] == "error"]
+    assert [(line["endpoint"], line["id"]) for line in things] == [("/api/x", str(x)) for x in range(20)]
+    assert (whole["leftOut"], whole["owed"]) == (30, 30)
     assert [line["note"] for line in told(lines, "of the snapshot")] == ["odd"]
 
 

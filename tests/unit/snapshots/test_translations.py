@@ -87,7 +87,7 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
 async def test_a_failed_run_has_no_outcome_and_the_next_makes_up_for_it() -> None:
     """What would have been written is written then."""
     provider, topic = Provider(), Topic()
-    provider.rest.inject(RestFault(endpoint="selection-templates", status=500))
+    provider.rest.inject(RestFault(endpoint="competitors", status=500))
     with pytest.raises(Exception, match="500"):
         await translate(provider, topic, mention(EVENT))
     assert topic == {}

@@ -9,17 +9,15 @@ import pytest
 
 from bridge.simulator.catalogue import Indexed
 from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.world import Sizes, World
-from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.wants import MOST_DOUBTED, Scope
+from bridge.simulator.world import Event
+from bridge.snapshots.mentions import Mentions, Place
+from bridge.snapshots.records import kind_of
 from tests.unit.snapshots.world import (
     LANGUAGES,
-    NOW,
     WORLD,
     Provider,
     Topic,
     api,
-    bet,
     mention,
     translate,
     written,
@@ -30,7 +28,10 @@ LEAGUE = EVENT.league
 OTHER = next(event for event in WORLD.events if event.league != LEAGUE)
 
 
-@pytest.mark.parametrize("full", [False, True])
+BELIEVED = api(max_shrink_share=1)
+"""However much a list lacks."""
+
+
 @pytest.mark.parametrize(
     ("kind", "number"),
     [
@@ -40,18 +41,37 @@ OTHER = next(event for event in WORLD.events if event.league != LEAGUE)
         ("competitor", EVENT.competitors[0].id),
     ],
 )
-async def test_what_the_provider_knows_no_more_is_removed(kind: Indexed, number: int, full: bool) -> None:
-    """One tombstone and nothing else, also where bets mention it; coverage counts it as missing."""
+async def test_what_the_provider_knows_no_more_and_no_bet_mentions_is_removed(
+    kind: Indexed, number: int
+) -> None:
+    """By a full run, which tells of it: one tombstone. While bets mention it nothing takes it away."""
     provider, topic = Provider(), Topic()
     await translate(provider, topic, mention(EVENT))
     provider.catalogue.remove(kind, number)
-    outcome = await translate(provider, topic, mention(EVENT), full=full)
-    assert (written(outcome), outcome.removed) == (set(), {f"{kind}:{number}".encode()})
+    for full in (False, True):
+        outcome = await translate(provider, topic, mention(EVENT), full=full, settings=BELIEVED)
+        assert (written(outcome), outcome.removed) == (set(), set())
+    other = next(x for x in WORLD.events if unrelated(x))
+    outcome = await translate(provider, topic, mention(other), settings=BELIEVED)
+    assert outcome.removed == set()
+    outcome = await translate(provider, topic, mention(EVENT, other), full=True, settings=BELIEVED)
+    topic.pop(f"event:{EVENT.id}".encode())
+    outcome = await translate(provider, topic, mention(other), full=True, settings=BELIEVED)
+    assert f"{kind}:{number}".encode() in outcome.removed
     assert outcome.counts[kind].removed == 1
-    row = next(row for row in outcome.coverage if row.kind == kind)
-    assert f"{kind}:{number}" in row.missing
-    again = await translate(provider, topic, mention(EVENT), full=full)
+    assert any("records are removed, such as" in note for note in outcome.notes)
+    again = await translate(provider, topic, mention(other), full=True, settings=BELIEVED)
     assert (written(again), again.removed) == (set(), set())
+
+
+def unrelated(event: Event) -> bool:
+    """Whether it has nothing in common with the other event."""
+    league, members = event.league, {x.id for x in event.competitors}
+    return (
+        league.sport != LEAGUE.sport
+        and league.region != LEAGUE.region
+        and not members & {x.id for x in EVENT.competitors}
+    )
 
 
 async def test_what_is_not_listed_but_known_by_id_stays() -> None:
@@ -60,7 +80,7 @@ async def test_what_is_not_listed_but_known_by_id_stays() -> None:
     await translate(provider, topic, mention(EVENT))
     lists(provider, "leagues", [])
     lists(provider, "sports", [{"id": LEAGUE.sport.id, "language": "en", "translation": "Sport"}])
-    outcome = await translate(provider, topic, mention())
+    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == set()
     assert written(outcome) == {f"sport:{LEAGUE.sport.id}"}
     asked = provider.asked()
@@ -69,7 +89,7 @@ async def test_what_is_not_listed_but_known_by_id_stays() -> None:
 
 
 async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
-    """Also where the run is narrowed, and leaves that language out."""
+    """Also in one that is not asked for."""
     provider, topic = Provider(languages=("en", "sv", "de", "el")), Topic()
     await translate(provider, topic, mention(EVENT))
     lists(
@@ -77,28 +97,67 @@ async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
     )
     greek = orjson.dumps({"id": WORLD.leagues[0].id, "translations": {"el": "x"}}).decode()
     provider.rest.inject(RestFault(endpoint="all-league", body=greek))
-    outcome = await translate(provider, topic, mention(), scope=Scope.of(api(), kinds=["league"]))
+    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == set()
+    assert provider.asked()["all-league"] == 1
 
 
-async def test_too_many_unlisted_things_wait_for_a_full_run() -> None:
-    """They are more likely a list that is not whole, and would be asked about in every run."""
-    world = World(7, NOW, Sizes(sports=2, regions=2, leagues=MOST_DOUBTED + 1, competitors=300, events=1))
-    provider, topic = Provider(world=world), Topic()
-    await translate(provider, topic, Mentions())
-    lists(provider, "leagues", [])
-    gone, *_, kept = (league.id for league in world.leagues)
-    provider.catalogue.remove("league", gone)
+async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> None:
+    """A wrong answer takes no names away: nobody is even asked about them, and a good one makes it good."""
+    provider, topic = Provider(), Topic()
+    await translate(provider, topic, mention())
+    leagues = len(WORLD.leagues)
+    listed = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[:1]]
+    for league in WORLD.leagues[1:]:
+        provider.catalogue.remove("league", league.id)
+    lists(provider, "leagues", listed)
     provider.asked()
-    outcome = await translate(provider, topic, Mentions())
-    assert (outcome.removed, provider.asked()["all-league"]) == (set(), 0)
-    outcome = await translate(provider, topic, Mentions(), full=True)
-    assert outcome.removed == {f"league:{gone}".encode()}
-    assert provider.asked()["all-league"] == MOST_DOUBTED + 1
-    provider.rest.faults.clear()
-    provider.catalogue.remove("league", kept)
-    outcome = await translate(provider, topic, Mentions())
-    assert outcome.removed == {f"league:{kept}".encode()}
+    for full in (False, True):
+        outcome = await translate(provider, topic, mention(), full=full)
+        assert (outcome.removed, provider.asked()["all-league"]) == (set(), 0)
+        told = f"the list of leagues lacks {leagues - 1} of the {leagues} that there were"
+        assert any(told in note and "nothing is removed" in note for note in outcome.notes) is full
+    outcome = await translate(provider, topic, mention())
+    assert (outcome.removed, topic.shrunk) == (set(), {"league"})
+    outcome = await translate(provider, topic, mention(), full=True)
+    assert outcome.removed == {f"league:{x.id}".encode() for x in WORLD.leagues[1:]}
+    assert provider.asked()["all-league"] == leagues - 1
+    outcome = await translate(provider, topic, mention(), full=True)
+    assert (outcome.removed, topic.shrunk) == (set(), set())
+
+
+async def test_a_list_that_was_short_once_is_forgiven() -> None:
+    """Two full runs have to find it so, one after the other."""
+    provider, topic = Provider(), Topic()
+    await translate(provider, topic, mention())
+    for _ in range(3):
+        lists(provider, "leagues", [])
+        assert (await translate(provider, topic, mention(), full=True)).removed == set()
+        provider.rest.faults.clear()
+        assert (await translate(provider, topic, mention(), full=True)).removed == set()
+        assert topic.shrunk == set()
+
+
+async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
+    """Empty lists and things without a text, for two full runs: what bets mention stays."""
+    provider, topic = Provider(), Topic()
+    await translate(provider, topic, mention(EVENT))
+    before = dict(topic)
+    for endpoint in ("sports", "regions", "leagues", "competitors"):
+        lists(provider, endpoint, [])
+    for kind in ("sport", "region", "league", "competitor"):
+        for found in provider.catalogue.truth():
+            if found.kind == kind:
+                provider.catalogue.remove(kind, found.id)
+    assert (await translate(provider, topic, mention(EVENT))).removed == set()
+    assert (await translate(provider, topic, mention(EVENT), full=True)).removed == set()
+    assert topic == before
+    outcome = await translate(provider, topic, mention(EVENT), full=True)
+    used = {f"sport:{LEAGUE.sport.id}", f"region:{LEAGUE.region.id}", f"league:{LEAGUE.id}"}
+    used |= {f"competitor:{x.id}" for x in EVENT.competitors}
+    assert outcome.removed
+    assert not {key.decode() for key in outcome.removed} & used
+    assert {kind_of(key) for key in outcome.removed} <= {"sport", "region", "league", "competitor"}
 
 
 async def test_what_an_event_names_is_not_gone() -> None:
@@ -109,10 +168,10 @@ async def test_what_an_event_names_is_not_gone() -> None:
     lists(provider, "leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
     nameless = orjson.dumps({"id": LEAGUE.id, "translations": {}}).decode()
     provider.rest.inject(RestFault(endpoint="all-league", body=nameless, times=None))
-    scope = Scope.of(api(), kinds=["league", "event"], events=[EVENT.id])
-    outcome = await translate(provider, topic, mention(), scope=scope)
-    assert outcome.removed == set()
-    outcome = await translate(provider, topic, mention())
+    event = Mentions(events={EVENT.id: Place(0, 0, 0)})
+    outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)
+    assert f"league:{LEAGUE.id}".encode() not in outcome.removed
+    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == {f"league:{LEAGUE.id}".encode()}
 
 
@@ -123,14 +182,14 @@ async def test_blank_texts_are_none() -> None:
     blank = [{"id": LEAGUE.id, "language": "en", "translation": "  "}]
     others = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues if x != LEAGUE]
     lists(provider, "leagues", blank + others)
-    outcome = await translate(provider, topic, mention())
+    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert written(outcome) == {f"league:{x.id}" for x in WORLD.leagues if x != LEAGUE}
     assert set(topic.translation(f"league:{LEAGUE.id}").texts) == set(LANGUAGES)
     provider.rest.faults.clear()
     lists(provider, "leagues", others)
     nameless = orjson.dumps({"id": LEAGUE.id, "translations": {"en": "", "sv": " "}}).decode()
     provider.rest.inject(RestFault(endpoint="all-league", body=nameless, times=None))
-    outcome = await translate(provider, topic, mention())
+    outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == {f"league:{LEAGUE.id}".encode()}
 
 
@@ -152,16 +211,12 @@ async def test_an_event_that_no_bet_mentions_goes_with_all_that_is_its_own() -> 
     assert set(topic) == before - own
 
 
-async def test_nothing_is_forgotten_when_no_bet_was_read() -> None:
-    """Without any bet it is more likely that their topic is missing."""
+async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
+    """It is more likely that their topic is missing."""
     provider, topic = Provider(), Topic()
     await translate(provider, topic, mention(EVENT))
     outcome = await translate(provider, topic, Mentions(), full=True)
     assert (outcome.written, outcome.removed) == ({}, set())
-    nothing = Mentions()
-    nothing.add(bet())
-    outcome = await translate(provider, topic, nothing, full=True)
-    assert f"event:{EVENT.id}".encode() in outcome.removed
 
 
 async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.records import KINDS
-from bridge.snapshots.wants import MOST_DOUBTED, Estimate, Scope, Wants, chunks, estimate
+from bridge.snapshots.wants import Estimate, Scope, Wants, chunks, estimate, ids_of
 from tests.unit.snapshots.world import WORLD, api, bet, item, mention
 
 EVENT, OTHER = WORLD.events[:2]
@@ -27,6 +29,11 @@ def test_a_choice_narrows() -> None:
     assert (chosen.narrowed, chosen.languages) == (True, ("sv",))
 
 
+def test_languages_in_another_order_are_all_of_them() -> None:
+    """So nothing is left out."""
+    assert Scope.of(api(), languages=["de", "sv", "en"]) == ALL
+
+
 def test_what_bets_mention_is_wanted_in_order() -> None:
     """From an empty topic everything."""
     wants = Wants.of(ALL, mention(OTHER, EVENT), set(), full=False)
@@ -46,7 +53,6 @@ def test_what_the_topic_has_is_not_wanted() -> None:
     wants = Wants.of(ALL, mentions, present, full=False)
     assert not any([wants.events, wants.markets, wants.selection_templates, wants.market_type_templates])
     assert not any(wants.mentioned.values())
-    assert list(wants.known["league"]) == [EVENT.league.id]
     assert Wants.of(ALL, mentions, present, full=True).events == [EVENT.id]
 
 
@@ -59,12 +65,36 @@ def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> N
         assert (wants.events, wants.markets) == ([], [EVENT.id])
 
 
-def test_markets_of_an_event_without_any_are_not_wanted() -> None:
-    """A bet may mention no more than the event."""
+def test_a_zero_alone_is_no_reason_to_ask_about_markets_again() -> None:
+    """A bet may mention no more than the event: they are asked about as long as the event is."""
     mentions = Mentions()
     mentions.add(bet([item(EVENT, market=None, selectionId=0)]))
-    wants = Wants.of(ALL, mentions, set(), full=True)
-    assert (wants.events, wants.markets) == ([EVENT.id], [])
+    wants = Wants.of(ALL, mentions, set(), full=False)
+    assert wants.events == wants.markets == [EVENT.id]
+    wants = Wants.of(ALL, mentions, {f"event:{EVENT.id}".encode()}, full=False)
+    assert wants.events == wants.markets == []
+
+
+def test_what_is_owed_is_wanted_though_the_topic_has_it() -> None:
+    """As far as the scope has its kind."""
+    owed = frozenset(
+        [
+            "event:7",
+            "markets:8",
+            "league:9",
+            "competitor:3",
+            "selection-template:4",
+            "market-type-template:1:2",
+        ]
+    )
+    present = {b"event:7", b"league:9", b"competitor:3", b"selection-template:4", b"market-type-template:1:2"}
+    wants = Wants.of(ALL, Mentions(), present, full=False, owed=owed)
+    assert (wants.events, wants.markets, wants.selection_templates) == ([7], [8], [4])
+    assert wants.market_type_templates == {1: [2]}
+    assert (wants.mentioned["league"], wants.mentioned["competitor"]) == ([9], [3])
+    wants = Wants.of(Scope.of(api(), kinds=["sport"]), Mentions(), present, full=False, owed=owed)
+    assert (wants.events, wants.markets, wants.selection_templates) == ((), (), [])
+    assert (wants.market_type_templates, any(wants.mentioned.values())) == ({}, False)
 
 
 def test_a_selection_of_no_event_has_a_template_only() -> None:
@@ -96,9 +126,9 @@ def test_kinds_that_are_left_out_are_not_asked_about() -> None:
 
 
 def test_chunks_have_a_hundred_ids() -> None:
-    """The last has the rest, and of nothing there is none."""
-    assert [len(chunk) for chunk in chunks(range(250))] == [100, 100, 50]
-    assert [len(chunk) for chunk in chunks(list(range(200)))] == [100, 100]
+    """The last has the rest, and of nothing there is none. A 0 is alone: it may be no id."""
+    assert [len(chunk) for chunk in chunks(range(250))] == [1, 100, 100, 49]
+    assert [len(chunk) for chunk in chunks(list(range(1, 201)))] == [100, 100]
     assert list(chunks([])) == []
 
 
@@ -111,7 +141,7 @@ def test_an_estimate_counts_each_endpoint() -> None:
     assert len(rows) == 13
     prefix = "/api/translations"
     assert rows[f"{prefix}/{{lang}}/leagues"][1:] == (3, 3)
-    assert rows[f"{prefix}/all/league/{{leagueId}}"][1:] == (0, 1)
+    assert rows[f"{prefix}/all/league/{{leagueId}}"][1:] == (0, 2)
     assert rows[f"{prefix}/all/competitor/{{competitorId}}"][1:] == (0, None)
     assert rows[f"{prefix}/all/event/{{eventId}}"][1:] == (1, 1)
     assert rows[f"{prefix}/all/{{eventId}}/markets"][1:] == (1, 1)
@@ -121,12 +151,10 @@ def test_an_estimate_counts_each_endpoint() -> None:
 
 
 def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
-    """So many things are asked about by id as the topic has, in a run that is not full some of them."""
-    scope = Scope.of(api(), kinds=["league"])
+    """Where it is looked for, so many things are asked about by id as nobody knows beforehand."""
     row = "/api/translations/all/league/{leagueId}"
-    for known, most in ((3, 3), (MOST_DOUBTED + 5, MOST_DOUBTED)):
-        present = {f"league:{number}".encode() for number in range(known)}
-        assert Estimate(row, 0, most) in estimate(Wants.of(scope, Mentions(), present, full=False))
-        assert Estimate(row, 0, None) in estimate(Wants.of(scope, Mentions(), present, full=True))
-    nothing = estimate(Wants.of(scope, Mentions(), set(), full=True))
-    assert [row.endpoint for row in nothing] == ["/api/translations/{lang}/leagues"]
+    wants = Wants.of(ALL, Mentions(), {b"league:1"}, full=True)
+    assert row not in [row.endpoint for row in estimate(wants)]
+    known = {"league": ids_of("league", [b"league:1", b"sport:2"])}
+    assert list(known["league"]) == [1]
+    assert Estimate(row, 0, None) in estimate(replace(wants, known=known))

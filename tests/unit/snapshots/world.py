@@ -20,7 +20,7 @@ from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.records import Currency, Translation
-from bridge.snapshots.requests import Request
+from bridge.snapshots.requests import Answered, Request
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wants import Scope
 
@@ -48,7 +48,7 @@ class Provider:
         self.disorder = disorder
         self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
 
-    async def ask(self, request: Request[T]) -> T | None:
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         """As `Client.ask`, without another try."""
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
@@ -60,9 +60,9 @@ class Provider:
             self._at_once -= 1
         match answer.status:
             case 200:
-                return request.read(answer.body)
+                return Answered(request.read(answer.body))
             case 404 if request.may_be_missing:
-                return None
+                return Answered(None)
             case 401:
                 raise AuthError(f"{request}: 401")
             case 403:
@@ -101,10 +101,19 @@ class Topic(dict[bytes, bytes]):
     def __init__(self, schema: str = "translation") -> None:
         self.codec = Codec(load(schema), 1)
         self._snapshots = 0
+        self.owed: frozenset[str] = frozenset()
+        self.shrunk: frozenset[str] = frozenset()
+
+    def known(self, mentions: Mentions, full: bool) -> Known:
+        """What a run finds."""
+        kept = mentions if full else None
+        return Known(None, self, mentions, full, kept, self.owed, self.shrunk)
 
     def take(self, outcome: Outcome) -> None:
         """What the publisher does with it."""
         self._snapshots += 1
+        self.owed = outcome.owed
+        self.shrunk = self.shrunk if outcome.shrunk is None else outcome.shrunk
         assert outcome.removed <= self.keys(), "a tombstone for what is not there"
         assert not outcome.removed & outcome.written.keys()
         for gone in outcome.removed:
@@ -171,7 +180,7 @@ async def translate(
 ) -> Outcome:
     """One run; the topic holds what it published."""
     settings = settings or api()
-    known = Known(None, topic, mentions, {}, full)
+    known = topic.known(mentions, full)
     outcome = await Translations(settings, scope or Scope.of(settings), topic.codec, known).run(provider)
     topic.take(outcome)
     return outcome
@@ -179,7 +188,7 @@ async def translate(
 
 async def exchange(provider: Provider, topic: Topic, mentions: Mentions, *, full: bool = False) -> Outcome:
     """One run of the currencies; the topic holds what it published."""
-    outcome = await Currencies(api(), topic.codec, Known(None, topic, mentions, {}, full)).run(provider)
+    outcome = await Currencies(api(), topic.codec, topic.known(mentions, full)).run(provider)
     topic.take(outcome)
     return outcome
 

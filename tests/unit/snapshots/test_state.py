@@ -1,0 +1,139 @@
+"""What a job remembers from one run to the next."""
+
+from __future__ import annotations
+
+import math
+
+from bridge.snapshots.mentions import Mentions, Place
+from bridge.snapshots.records import KINDS
+from bridge.snapshots.state import HOUR_SECONDS, MOST_IDS_OF_EVENT, OWED_IN_RECORD, State
+from tests.unit.snapshots.world import WORLD, bet, item, mention
+
+HOUR = 1_790_000_000 // HOUR_SECONDS * HOUR_SECONDS
+EVENT, OTHER = WORLD.events[:2]
+
+
+class Topic(dict[bytes, bytes]):
+    """A compacted topic, to which each state writes what it has changed."""
+
+    def state(self) -> State:
+        return State("translations", self)
+
+    def take(self, state: State) -> None:
+        for key, value in state.changes().items():
+            if value is None:
+                self.pop(key, None)
+            else:
+                assert len(value) < 1_000_000
+                self[key] = value
+
+
+def learnt(topic: Topic, mentions: Mentions, hour: int = HOUR, *, seen: bool = False) -> State:
+    """After a run that learnt that."""
+    state = topic.state()
+    state.begin()
+    state.learn(hour, mentions)
+    state.learnt({0: 5}, "topic")
+    if seen:
+        state.see()
+    topic.take(state)
+    return topic.state()
+
+
+def keys(mentions: Mentions) -> set[bytes]:
+    return {key for kind in KINDS for key in mentions.keys(kind)}
+
+
+def test_what_bets_mention_is_remembered() -> None:
+    """All of it, with the place of each event, and how far the bets were read."""
+    mentions = mention(EVENT, OTHER, currencies=["EUR"])
+    mentions.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
+    state = learnt(Topic(), mentions)
+    mentions.bets = 0
+    assert state.in_use() == state.mentions(0) == mentions
+    assert (state.position, state.topic_id, state.newest) == ({0: 5}, "topic", HOUR)
+
+
+def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
+    """Also where the run that learnt it has failed; what is mentioned again within the hour is not."""
+    topic = Topic()
+    learnt(topic, mention(EVENT))
+    state = learnt(topic, mention(OTHER))
+    assert state.mentions(math.inf).events.keys() == {EVENT.id, OTHER.id}
+    state.see()
+    topic.take(state)
+    assert keys(topic.state().mentions(math.inf)) == set()
+    assert keys(learnt(topic, mention(EVENT)).mentions(math.inf)) == set()
+    assert learnt(topic, mention(EVENT), HOUR + HOUR_SECONDS).mentions(math.inf).events.keys() == {EVENT.id}
+
+
+def test_a_new_market_or_selection_makes_its_event_new() -> None:
+    """And is added to the others."""
+    topic = Topic()
+    first, more = Mentions(), Mentions()
+    first.add(bet([item(EVENT, market={"id": 1, "type": 9}, selectionId=2)]))
+    more.add(bet([item(EVENT, market={"id": 3, "type": 9}, selectionId=2)]))
+    learnt(topic, first, seen=True)
+    state = learnt(topic, more)
+    assert state.mentions(math.inf).markets == {EVENT.id: {1, 3}}
+    assert state.mentions(math.inf).selections == {EVENT.id: {2}}
+
+
+def test_the_last_bet_says_where_an_event_is() -> None:
+    """However the hours come, as partitions are read one after the other."""
+    topic = Topic()
+    new, old = Mentions(events={7: Place(3, 2, 1)}), Mentions(events={7: Place(1, 1, 1)})
+    learnt(topic, new)
+    state = learnt(topic, old, HOUR - HOUR_SECONDS)
+    assert state.in_use().events == {7: Place(3, 2, 1)}
+    assert state.newest == HOUR
+
+
+def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
+    """All else stays, and so does what a newer bet mentions."""
+    topic = Topic()
+    learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
+    state = learnt(topic, mention(OTHER), seen=True)
+    assert state.mentions(HOUR - HOUR_SECONDS).events.keys() == {OTHER.id}
+    state.forget(HOUR - HOUR_SECONDS)
+    topic.take(state)
+    assert topic.state().in_use().events.keys() == {OTHER.id}
+    assert not any(f":{EVENT.id}".encode() in key for key in topic)
+
+
+def test_one_event_cannot_fill_a_record() -> None:
+    """Of a million selections only so many are remembered."""
+    ids = {2**62 + number for number in range(MOST_IDS_OF_EVENT + 100)}
+    state = learnt(Topic(), Mentions(events={7: Place(1, 1, 1)}, markets={7: ids}, selections={7: ids}))
+    assert len(state.in_use().selections[7]) == len(state.in_use().markets[7]) == MOST_IDS_OF_EVENT
+
+
+def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
+    """However much it is; what does not change is not written."""
+    topic, state = Topic(), Topic().state()
+    owed = {f"event:{number}" for number in range(3 * OWED_IN_RECORD)}
+    state.owe(owed)
+    state.shrunk({"league"})
+    topic.take(state)
+    state = topic.state()
+    assert (state.owed, state.shrunk_before) == (owed, {"league"})
+    state.owe(set(owed))
+    state.shrunk({"league"})
+    assert state.changes() == {}
+    state.owe({"event:1"})
+    state.shrunk(set())
+    topic.take(state)
+    assert (topic.state().owed, topic.state().shrunk_before) == ({"event:1"}, set())
+    state.owe(set())
+    topic.take(state)
+    assert topic == {}
+
+
+def test_jobs_share_the_topic_and_nothing_in_it() -> None:
+    """Nor is a record of somebody else's anything to them."""
+    topic = Topic()
+    learnt(topic, mention(EVENT))
+    topic[b"anything"] = b"\xff"
+    other = State("currencies", topic)
+    assert (other.position, other.topic_id, other.newest, other.owed) == ({}, None, 0, set())
+    assert keys(other.in_use()) == set()
