@@ -184,9 +184,10 @@ class Account:
     def must_believe(self, request: Request[Any], answered: Answered[list[T]]) -> None:
         """Raises ApiError where so many items of a list cannot be used that it is not to be believed."""
         flaws, items = answered.flaws, len(answered.content or ())
-        if flaws and (not items or len(flaws) > max(FEW, self._share * items)):
+        number = len(flaws) + answered.more
+        if flaws and (not items or number > max(FEW, self._share * items)):
             raise ApiError(
-                f"{request} answered a list of which {len(flaws):,} items cannot be used and {items:,} can, "
+                f"{request} answered a list of which {number:,} items cannot be used and {items:,} can, "
                 f"which is not believed (api.max_left_out_share). The first: {flaws[0].why}"
             )
 

@@ -204,7 +204,9 @@ class Gatherer:
             self.shrunk[kind] = len(missing), len(known)
             if kind not in self._wants.shrunk_before:
                 return set()
-        used = self._wants.used.get(kind, ())
+        if self._wants.used is None:
+            return set()
+        used = self._wants.used[kind]
         return {x for x in missing if x not in used and self.collected.lacks(kind, x, ())}
 
     # Events.

@@ -31,13 +31,11 @@ class Translations:
         self._removes = known.full and not scope.narrowed
         """Whether all is asked that tells what is gone."""
         wants = Wants.of(scope, known.mentions, known.present, full=known.full, owed=known.owed)
+        if not scope.narrowed:
+            lists = {kind: ids_of(kind, known.present) for kind in LISTED}
+            wants = replace(wants, known=lists, shrunk_before=known.shrunk)
         if self._removes:
-            wants = replace(
-                wants,
-                known={kind: ids_of(kind, known.present) for kind in LISTED},
-                used=self._used(),
-                shrunk_before=known.shrunk,
-            )
+            wants = replace(wants, used=self._used())
         self.wants = wants
 
     async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
@@ -102,7 +100,7 @@ class Translations:
     def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
         notes = [str(verdict) for verdict in gatherer.verdicts.values() if verdict.seen]
         for kind, (missing, known) in gatherer.shrunk.items():
-            believed = BELIEVED if kind in self._known.shrunk else DISBELIEVED
+            believed = BELIEVED if self._removes and kind in self._known.shrunk else DISBELIEVED
             notes.append(
                 f"the list of {kind}s lacks {missing:,} of the {known:,} that there were, more than "
                 f"api.max_shrink_share: {believed}"

@@ -71,9 +71,9 @@ class Wants:
     owed: frozenset[str] = frozenset()
     """The names of what the last run was not told, which is all in here too, as far as the scope has it."""
     known: Mapping[Listed, Sequence[int]] = field(default_factory=dict)
-    """What the topic has of the kinds with lists, where what these lack may be gone."""
-    used: Mapping[Listed, Collection[int]] = field(default_factory=dict)
-    """What is never gone, because bets use it."""
+    """What the topic has of the kinds with lists, to be compared with these."""
+    used: Mapping[Listed, Collection[int]] | None = None
+    """What is never gone, because bets use it; None where nothing may be found to be gone."""
     shrunk_before: Collection[str] = ()
     """The lists that the last full run found to be too short to be believed."""
 
@@ -207,6 +207,6 @@ def estimate(wants: Wants) -> list[Estimate]:
 
 def _by_id(wants: Wants, kind: Listed) -> Estimate:
     """Only those for which the answers so far lack a language, and those that no list has any more."""
-    is_open = wants.known.get(kind) or (kind == "competitor" and wants.events)
+    is_open = (wants.used is not None and wants.known.get(kind)) or (kind == "competitor" and wants.events)
     most = None if is_open else len(wants.mentioned.get(kind, ()))
     return Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, most)

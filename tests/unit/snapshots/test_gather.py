@@ -37,7 +37,7 @@ class Contradictory(Provider):
             "league": {"id": 5_000, "translations": names},
             "competitors": [{"id": 60_000, "translations": names}],
         }
-        return Answered(request.read(orjson.dumps(event)))
+        return request.read(orjson.dumps(event))
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])

@@ -157,4 +157,4 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
     assert row not in [row.endpoint for row in estimate(wants)]
     known = {"league": ids_of("league", [b"league:1", b"sport:2"])}
     assert list(known["league"]) == [1]
-    assert Estimate(row, 0, None) in estimate(replace(wants, known=known))
+    assert Estimate(row, 0, None) in estimate(replace(wants, known=known, used={}))

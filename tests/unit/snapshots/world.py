@@ -60,7 +60,7 @@ class Provider:
             self._at_once -= 1
         match answer.status:
             case 200:
-                return Answered(request.read(answer.body))
+                return request.read(answer.body)
             case 404 if request.may_be_missing:
                 return Answered(None)
             case 401:
