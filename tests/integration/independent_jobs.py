@@ -1,0 +1,190 @@
+"""The snapshot jobs as processes, against the independent provider; and bets that mention what it knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from confluent_kafka import Producer
+
+from bridge import kafka, topics
+from bridge.avro.codec import Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
+from bridge.model import read_feed_message
+from tests.harness import Place, until
+from tests.integration.independent import LANGUAGES, TOKEN, Datum, Provider, Truth
+from tests.integration.snapshots import FAST, Topics, without_ids
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a process ended; without a report where it has printed none."""
+
+    code: int
+    report: Datum
+    stderr: str
+
+    def left_out(self, *endpoints: str) -> set[str | None]:
+        """The ids that it tells to have left out, of these endpoints."""
+        return {entry["id"] for entry in self.report["leftOut"] if entry["endpoint"] in endpoints}
+
+    def left_out_everywhere(self) -> set[str | None]:
+        """The same, of all endpoints."""
+        return {entry["id"] for entry in self.report["leftOut"]}
+
+
+class Independent:
+    """Runs the jobs at a place, one after the other, with one attempt a request unless `api` says more."""
+
+    def __init__(self, place: Place, provider: Provider, **api: Any) -> None:
+        self.place, self.provider, self.topics = place, provider, Topics(place)
+        self._token = place.directory / "provider.token"
+        self._token.write_text(TOKEN)
+        self._api = {"requests_per_second": 2000, "attempts": 1, "languages": LANGUAGES, **api}
+
+    async def run(self, *arguments: str, **api: Any) -> Done:
+        """`bridge translations`, or the job that comes first in the arguments, with `--json`; to its end."""
+        job = () if "currencies" in arguments else ("translations",)
+        given = {"base_url": self.provider.url, "token_file": str(self._token), "proxy": "none"}
+        settings = {f"KAFKA__{name.upper()}": str(value) for name, value in FAST.items()}
+        for name, value in {**given, **self._api, **api}.items():
+            settings[f"API__{name.upper()}"] = value if isinstance(value, str) else json.dumps(value)
+        done = await asyncio.to_thread(self.place.run, *job, *arguments, "--json", **settings)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert TOKEN not in done.stdout + done.stderr
+        return Done(done.returncode, json.loads(done.stdout or "{}"), done.stderr)
+
+    async def well(self, *arguments: str, **api: Any) -> Done:
+        """The same, of a run that must be whole."""
+        done = await self.run(*arguments, **api)
+        assert done.code == 0, (done.report.get("leftOut"), done.stderr)
+        assert (await self.snapshot(done))["scope"] == "Complete"
+        assert done.report["complete"]
+        assert (done.report["forbidden"], done.report["leftOut"], done.report["owed"]) == ([], [], 0)
+        return done
+
+    async def partial(self, *arguments: str, **api: Any) -> Done:
+        """The same, of a run that has published all but what it tells of."""
+        done = await self.run(*arguments, **api)
+        assert done.code == 4, done.stderr
+        snapshot = await self.snapshot(done)
+        assert (snapshot["scope"], done.report["complete"]) == ("Partial", False)
+        assert snapshot["leftOut"] == done.report["leftOut"]
+        assert snapshot["owed"] == done.report["owed"] > 0
+        return done
+
+    async def fails(self, *arguments: str, **api: Any) -> None:
+        """The same, of a run that fails by the provider's fault and publishes nothing."""
+        before = self.topics.all("snapshots")
+        done = await self.run(*arguments, **api)
+        assert (done.code, done.report) == (10, {}), done.stderr
+        assert self.topics.all("snapshots") == before
+
+    async def snapshot(self, done: Done) -> Datum:
+        """The record of the snapshot that it has published, once it can be seen."""
+
+        def seen() -> list[Datum]:
+            return [
+                s for s in self.topics.snapshots(done.report["job"]) if s["id"] == done.report["snapshot"]
+            ]
+
+        await until(lambda: bool(seen()), "the snapshot to be visible")
+        return seen()[0]
+
+    async def published(self, done: Done) -> dict[str, Datum]:
+        """Key → record as a reader has it who stops where that snapshot ends."""
+        return without_ids(self.topics.at_ends(done.report["job"], await self.snapshot(done)))
+
+    def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
+        """Put these into the topic, as `bridge run` would have done so many seconds ago."""
+        cluster = self.place.cluster
+        settings = Settings(
+            kafka=KafkaSettings.model_validate({"bootstrap_servers": cluster.bootstrap_servers}),
+            registry=RegistrySettings(url=cluster.registry_url),
+            topics=TopicsSettings(prefix=self.place.prefix),
+        )
+        declared, _ = topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+        with Registry(settings.registry) as registry:
+            codec = Codec(load("settled-bet"), registry.register(self.place.prefix)["settled-bet"])
+        producer = Producer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 5,
+                "log_level": 0,
+            }
+        )
+        moment = round((time.time() - age) * 1000)
+        for bet in bets:
+            read = read_feed_message(orjson.dumps({"data": bet}))["data"]
+            assert read is not None
+            producer.produce(declared.bets.name, codec.encode(read), bet["betId"], timestamp=moment)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic of the place; returns when it is gone."""
+        admin, topic = self.place.admin(), f"{self.place.prefix}.{name}"
+        for future in admin.delete_topics([topic]).values():
+            future.result()
+        await until(lambda: topic not in admin.list_topics(timeout=10).topics, f"{topic} to be gone")
+
+
+def bets_on(
+    truth: Truth, events: Iterable[int] | None = None, currencies: Sequence[str] = ("EUR", "SEK", "BTC")
+) -> list[Datum]:
+    """A bet on each of these events, or on all, with items on all of its markets and selections."""
+    chosen = truth.events if events is None else events
+    return [bet_on(truth, n, f"on {n}", currencies[i % len(currencies)]) for i, n in enumerate(chosen)]
+
+
+def bet_on(truth: Truth, number: int, id_: str, currency: str = "EUR", most: int | None = None) -> Datum:
+    """A bet on an event: on all its selections, or on so many."""
+    event = truth.events[number]
+    pairs = [(m, x) for m, market in event.markets.items() for x in market.selections]
+    items = [
+        {
+            "event": {"id": number, "isLive": False},
+            "market": {"id": market, "type": event.markets[market].type},
+            "selectionId": selection,
+            "competitionId": event.league,
+            "countryId": event.region,
+            "sportId": event.sport,
+            "limitsFactor": 1.0,
+            "hasLineDeviation": False,
+            "isOutright": False,
+            "version": 1,
+            "type": 1,
+        }
+        for market, selection in pairs[:most]
+    ]
+    return {
+        "betId": id_,
+        "betSettlement": 1,
+        "payoutMultiplier": 1.0,
+        "isCancelled": False,
+        "selections": items,
+        "isRejected": False,
+        "settlementTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "payout": 1.0,
+        "partialRefund": 0.0,
+        "settlementVersion": 1,
+        "amount": {"currency": currency, "value": 1, "precision": 2, "placementExchangeRate": 1.0},
+    }
+
+
+def equal_but(found: dict[str, Datum], truth: dict[str, Datum], keys: Collection[str] = ()) -> None:
+    """What is published is the truth; of these keys it may lack some, and nothing of it is untrue."""
+    assert {k: v for k, v in found.items() if k not in keys} == {
+        k: v for k, v in truth.items() if k not in keys
+    }
+    for key in found.keys() & set(keys):
+        assert found[key]["translations"].items() <= truth[key]["translations"].items(), key
