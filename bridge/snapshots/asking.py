@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden
-from bridge.snapshots.records import LeftOut
+from bridge.snapshots.records import NO_RIGHT, LeftOut
 from bridge.snapshots.requests import Answered, Flaw, Request
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class Account:
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """What was not told, in order."""
-        no_right = [LeftOut(endpoint, None, "there is no right to it (403)") for endpoint in self.forbidden]
+        no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in self.forbidden]
         others = {left for left in self._left_out if left.endpoint not in self.forbidden}
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 

@@ -172,6 +172,8 @@ class LeftOut(NamedTuple):
         return cls(endpoint, id_, why if len(why) <= MOST_WHY else f"{why[:MOST_WHY]}…")
 
 
+NO_RIGHT: Final = "there is no right to it (403)"
+"""Why, of a whole endpoint."""
 MOST_WHY: Final = 300
 MOST_LEFT_OUT: Final = 1_000
 """So much is told one by one in a Snapshot record: it is to fit into one."""

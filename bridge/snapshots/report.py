@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from bridge.errors import LeftOut
+from bridge import errors
 from bridge.snapshots.coverage import Covered
-from bridge.snapshots.records import Snapshot
+from bridge.snapshots.records import NO_RIGHT, LeftOut, Snapshot
 from bridge.text import utc
 
 MOST_LINES: Final = 10
@@ -44,16 +44,13 @@ class Report:
         snapshot = self.snapshot
         if not snapshot.left_out:
             return
-        lines = [
-            f"left out: {left.endpoint}{'' if left.id is None else f', {left.id}'}: {left.why}"
-            for left in snapshot.left_out[:MOST_LINES]
-        ]
+        lines = [_line(left) for left in snapshot.left_out[:MOST_LINES]]
         if more := len(snapshot.left_out) - len(lines):
             lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
         lines.append(f"All else is published. The next run asks again about {snapshot.owed:,} things.")
         if snapshot.forbidden:
             lines.append("Ask the provider for the right to what answers 403, or choose kinds with --kind.")
-        raise LeftOut("\n".join(lines))
+        raise errors.LeftOut("\n".join(lines))
 
     def as_json(self) -> dict[str, Any]:
         """With its times in words."""
@@ -80,3 +77,9 @@ class Report:
             "coverage": {row.kind: row.as_json() for row in self.coverage},
             "notes": self.notes,
         }
+
+
+def _line(left: LeftOut) -> str:
+    if left.id is None and left.why == NO_RIGHT:
+        return f"the provider gives no right to {left.endpoint} (403): it is left out"
+    return f"left out: {left.endpoint}{'' if left.id is None else f', {left.id}'}: {left.why}"

@@ -82,7 +82,7 @@ class State:
     def forget(self, before: float) -> None:
         """What no bet has mentioned since."""
         for key, entry in self._in_use():
-            if entry["at"] < before:
+            if entry["at"] + HOUR_SECONDS <= before:
                 self._put(key, None)
 
     def see(self) -> None:
@@ -154,7 +154,7 @@ class State:
     def _as_mentions(self, since: float, *, new: bool) -> Mentions:
         found = Mentions()
         for key, entry in self._in_use():
-            if entry["at"] >= since or (new and entry["run"] > self._seen):
+            if entry["at"] + HOUR_SECONDS > since or (new and entry["run"] > self._seen):
                 _add(found, key.removeprefix(b"in-use/").decode(), entry)
         return found
 

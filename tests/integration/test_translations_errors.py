@@ -1,4 +1,4 @@
-"""Whatever the provider answers instead of what it must: the error, and that nothing is left to publish.
+"""Whatever the provider answers instead of what it must: what fails for it, and what is told of it.
 
 The client and the cores are the real ones, in virtual time; the network is not. A job publishes the outcome
 of a run and nothing else: where there is none, its publisher is never called. On a real Kafka the same is in
@@ -18,7 +18,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, BridgeError
+from bridge.errors import ApiError, AuthError
 from bridge.simulator.rest import Rest
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_policy import RestPolicy
@@ -45,22 +45,25 @@ ELSEWHERE = {"Location": "https://other.example/?k=1"}
 
 @dataclass(frozen=True)
 class Wrong:
-    """An answer, how often it comes, and what is to come of it; no `code` where the run goes on."""
+    """An answer, how often it comes, and what is said of it where it is not tried again. What comes of a run
+    that it ends is the exit code.
+    """
 
     name: str
     fault: dict[str, Any]
-    code: int | None
+    code: int
     says: str
     times: int | None = 1
     known_at: frozenset[Endpoint] = field(default_factory=frozenset)
-    """Where the interface has it: the run goes on there."""
+    """Where the interface has it: it is an answer there."""
 
 
+LISTS: frozenset[Endpoint] = frozenset({"sports", "regions", "leagues", "competitors", "active-currencies"})
 OF_EVENTS: frozenset[Endpoint] = frozenset({"markets", "all-markets", "all-event"})
 WRONG = (
     Wrong("400", {"status": 400}, 10, "HTTP 400"),
     Wrong("401", {"status": 401}, 3, "refuses the token", times=None),
-    Wrong("403", {"status": 403}, None, "", times=None),
+    Wrong("403", {"status": 403}, 4, "403", times=None),
     Wrong("404", {"status": 404}, 10, "HTTP 404", known_at=OF_EVENTS),
     Wrong("429", {"status": 429}, 10, "tried 3 times; at last: HTTP 429", times=None),
     Wrong("500", {"status": 500}, 10, "tried 3 times; at last: HTTP 500", times=None),
@@ -69,7 +72,7 @@ WRONG = (
     Wrong("204", {"status": 204, "body": ""}, 10, "HTTP 204"),
     Wrong("302", {"status": 302, "headers": ELSEWHERE}, 10, "other.example."),
     Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "no JSON"),
-    Wrong("half", {"truncate": True}, 10, "no JSON"),
+    Wrong("half", {"truncate": True}, 10, "tried 3 times; at last: ", times=None),
     Wrong("shape", {"body": '{"items": []}'}, 10, "another shape: "),
 )
 
@@ -173,25 +176,35 @@ def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> No
 def test_a_wrong_answer(
     provider: Provider, asked: Counter[Endpoint], endpoint: Endpoint, wrong: Wrong
 ) -> None:
-    """In the first, the middle or the last request: the same error, which says where, and never a part."""
+    """In the first, the middle or the last request: what is about one thing is left out and told, where it
+    is a list, or too much, the run ends. In both cases it says where, and why.
+    """
     for place, nth in zip(PLACES, (1, (asked[endpoint] + 1) // 2, asked[endpoint]), strict=True):
         provider.rest.faults.clear()
         provider.rest.requests.clear()
         provider.rest.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
-        if wrong.code is None or endpoint in wrong.known_at:
+        ends = wrong.code == 3 or (endpoint in LISTS and wrong.code == 10)
+        try:
             outcome = provider.of(endpoint)
-            assert bool(outcome.forbidden) == (wrong.code is None), place
-            assert not outcome.removed, place
-        else:
-            with pytest.raises((ApiError, AuthError)) as caught:
-                provider.of(endpoint)
-            error: BridgeError = caught.value
-            struck = next(exchange.target for exchange in provider.rest.requests if exchange.fault)
+        except (ApiError, AuthError) as error:
             assert error.exit_code == wrong.code, place
-            assert wrong.says in str(error), place
-            assert f"GET {struck.partition('?')[0]}" in str(error), place
-            assert provider.token not in str(error), place
-        assert any(exchange.fault for exchange in provider.rest.requests), place
+            assert ends or "api.max_left_out_share" in str(error), place
+            told = [str(error)]
+        else:
+            assert not ends, place
+            assert not outcome.removed, place
+            told = [left.why for left in outcome.left_out]
+            if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
+                assert (told, outcome.owed) == ([], frozenset())  # it was told, or asked for by halves
+                continue
+            assert bool(outcome.owed) == (endpoint not in LISTS), place
+        struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}
+        assert struck, place
+        assert told, place
+        for why in told:
+            assert wrong.says in why, place
+            assert "no right" in why or any(f"GET {target}" in why for target in struck), place
+            assert provider.token not in why, place
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bridge import errors
-from bridge.snapshots.records import LeftOut
+from bridge.snapshots.records import NO_RIGHT, LeftOut
 from tests.unit.snapshots.reports import report
 
 LEAGUES, EVENTS = "/api/translations/{lang}/leagues", "/api/translations/all/event/{eventId}"
@@ -53,12 +53,12 @@ def test_a_report_for_scripts() -> None:
 
 def test_what_was_left_out_is_an_error_in_the_end() -> None:
     """With a line for each of the first things, what it means and what to do."""
-    left = (LeftOut(LEAGUES, None, "no right"), *(LeftOut(EVENTS, str(x), "HTTP 500") for x in range(20)))
+    left = (LeftOut(LEAGUES, None, NO_RIGHT), *(LeftOut(EVENTS, str(x), "HTTP 500") for x in range(20)))
     with pytest.raises(errors.LeftOut) as caught:
         report(forbidden=(LEAGUES,), left_out=left, owed=21).raise_if_left_out()
     assert caught.value.exit_code == 4
     lines = str(caught.value).splitlines()
-    assert lines[0] == f"left out: {LEAGUES}: no right"
+    assert lines[0] == f"the provider gives no right to {LEAGUES} (403): it is left out"
     assert lines[1] == f"left out: {EVENTS}, 0: HTTP 500"
     assert lines[-3].startswith("and 11 more")
     assert lines[-2] == "All else is published. The next run asks again about 21 things."

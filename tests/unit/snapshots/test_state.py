@@ -94,8 +94,8 @@ def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
     topic = Topic()
     learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
     state = learnt(topic, mention(OTHER), seen=True)
-    assert state.mentions(HOUR - HOUR_SECONDS).events.keys() == {OTHER.id}
-    state.forget(HOUR - HOUR_SECONDS)
+    assert state.mentions(HOUR).events.keys() == {OTHER.id}
+    state.forget(HOUR)
     topic.take(state)
     assert topic.state().in_use().events.keys() == {OTHER.id}
     assert not any(f":{EVENT.id}".encode() in key for key in topic)
