@@ -76,7 +76,7 @@ class Currencies:
         for index, type_ in enumerate(types, 1):
             request = self._questions.active_currencies(type_)
             try:
-                found = await asks.ask(request)
+                found = (await asks.ask(request)).content
             except Forbidden:
                 self._forbidden.add(request.endpoint)
                 return False
@@ -116,7 +116,7 @@ class Currencies:
         if request.endpoint in self._forbidden:
             return
         try:
-            found = await asks.ask(request)
+            found = (await asks.ask(request)).content
         except Forbidden:
             self._forbidden.add(request.endpoint)
             return

@@ -25,6 +25,7 @@ from bridge.snapshots.collected import Collected
 from bridge.snapshots.mentions import Place
 from bridge.snapshots.records import LISTED, Kind, Listed
 from bridge.snapshots.requests import (
+    Answered,
     EntityTranslation,
     EventTranslations,
     MarketTranslationItem,
@@ -47,8 +48,8 @@ Progress = Callable[[str, int, int], None]
 class Asks(Protocol):
     """The provider, as `bridge.snapshots.client.Client`."""
 
-    async def ask(self, request: Request[T]) -> T | None:
-        """The answer; None where the provider knows nothing of it and may. Raises ApiError, AuthError."""
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
+        """The answer. Raises ApiError, AuthError."""
 
 
 class Gatherer:
@@ -215,7 +216,7 @@ class Gatherer:
         if request.endpoint in self.forbidden:
             return None
         try:
-            return await self._asks.ask(request)
+            return (await self._asks.ask(request)).content
         except Forbidden as error:
             self.forbidden.setdefault(request.endpoint, error)
             return None

@@ -11,7 +11,7 @@ import pytest
 from bridge.simulator.rest_faults import RestFault
 from bridge.snapshots.gather import Gatherer
 from bridge.snapshots.outcome import Outcome
-from bridge.snapshots.requests import Request
+from bridge.snapshots.requests import Answered, Request
 from bridge.snapshots.wants import Scope, Wants
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
 
@@ -24,7 +24,7 @@ MIXED: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_
 class Contradictory(Provider):
     """Each event gives names of its own to one league, one region and one competitor."""
 
-    async def ask(self, request: Request[T]) -> T | None:
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         answer = await super().ask(request)
         if request.endpoint != "/api/translations/all/event/{eventId}":
             return answer

@@ -222,7 +222,7 @@ async def test_a_run_that_is_cancelled_leaves_no_question_under_way() -> None:
 class Silent(Provider):
     """Never answers."""
 
-    async def ask(self, request: Request[Any]) -> Any:
+    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
         await asyncio.Event().wait()
 
 
@@ -233,7 +233,7 @@ class Failing(Provider):
         super().__init__()
         self._error = error
 
-    async def ask(self, request: Request[Any]) -> Any:
+    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
         if "{eventId}" not in request.endpoint:
             return await super().ask(request)
         self._at_once += 1

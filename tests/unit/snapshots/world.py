@@ -20,7 +20,7 @@ from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.records import Currency, Translation
-from bridge.snapshots.requests import Request
+from bridge.snapshots.requests import Answered, Request
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wants import Scope
 
@@ -48,7 +48,7 @@ class Provider:
         self.disorder = disorder
         self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
 
-    async def ask(self, request: Request[T]) -> T | None:
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         """As `Client.ask`, without another try."""
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
@@ -62,7 +62,7 @@ class Provider:
             case 200:
                 return request.read(answer.body)
             case 404 if request.may_be_missing:
-                return None
+                return Answered(None)
             case 401:
                 raise AuthError(f"{request}: 401")
             case 403:
