@@ -16,7 +16,7 @@ from benchmarks.process import BenchmarkFailed, Program, Usage, python, running,
 
 RECORDS = (10_000, 100_000, 1_000_000)
 _FIFTHS = {"--sports": 1, "--regions": 1, "--leagues": 1, "--competitors": 2}
-"""How the records are spread over the lists: none may be an answer of more than the job reads, 32 MiB."""
+"""How the records are spread over the lists: none may be an answer of more than the job reads, 64 MiB."""
 _RATE = 100_000
 """Requests a second that the provider answers, so that it is not its limit that is measured."""
 _SECONDS = 1800.0

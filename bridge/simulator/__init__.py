@@ -25,6 +25,7 @@ It shares no code with the bridge, so that each checks the other. From the insid
 
     settings             all that can be chosen
     handshake            what a client of the feed asks for, and who may not
+    bodies               takes the body off a request
     control              faults and the truth of both sides over HTTP: a WSGI application
     server               the only module with the provider's sockets and a clock
     command              `bridge simulate`: a process of its own

@@ -26,8 +26,8 @@ _PATHS: dict[Endpoint, str] = {
     "all-region": "translations/all/region/ID",
     "all-league": "translations/all/league/ID",
     "all-competitor": "translations/all/competitor/ID",
-    "selection-templates": "translations/templates/selections",
-    "market-type-templates": "translations/templates/market-types",
+    "selection-templates": "translations/templates/selections(?:/IDS)?",
+    "market-type-templates": "translations/templates/market-types(?:/ID/IDS)?",
     "sports": "translations/LANG/sports",
     "regions": "translations/LANG/regions",
     "leagues": "translations/LANG/leagues",
@@ -39,7 +39,10 @@ _PATHS: dict[Endpoint, str] = {
 ENDPOINTS = tuple(_PATHS)
 _PATTERNS = {
     endpoint: re.compile(
-        ROOT + path.replace("ID", "(?P<id>-?[0-9]{1,18})").replace("LANG", "(?P<language>[^/]+)")
+        ROOT
+        + path.replace("IDS", "(?P<several>[^/]+)")
+        .replace("ID", "(?P<id>-?[0-9]{1,18})")
+        .replace("LANG", "(?P<language>[^/]+)")
     )
     for endpoint, path in _PATHS.items()
 }
@@ -54,6 +57,8 @@ class Route:
     """Empty where the path has none."""
     id: int = 0
     """0 where the path has none."""
+    several: str = ""
+    """Ids with commas, at the end of a path."""
 
 
 def route(path: str) -> Route | None:
@@ -61,5 +66,6 @@ def route(path: str) -> Route | None:
     for endpoint, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(path):
             given = match.groupdict()
-            return Route(endpoint, given.get("language", ""), int(given.get("id", 0)))
+            number, several = given.get("id"), given.get("several")
+            return Route(endpoint, given.get("language", ""), int(number or 0), several or "")
     return None

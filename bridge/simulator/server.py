@@ -19,6 +19,7 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from bridge.simulator.bodies import BodiedConnection
 from bridge.simulator.connection import Connection, Farewell, fragments, is_text
 from bridge.simulator.control import Control
 from bridge.simulator.faults import Clear, Drop, Fault, Stall
@@ -222,6 +223,7 @@ class Simulator:
             self.settings.host,
             port,
             ssl=self.settings.tls(),
+            create_connection=BodiedConnection,
             process_request=self._answer,
             process_response=self._stamp,
             compression=None if self.settings.compression == "none" else self.settings.compression,
@@ -233,7 +235,8 @@ class Simulator:
         """None to accept the handshake, or the response that refuses it."""
         address = urlsplit(request.path)
         if address.path.startswith(ROOT):
-            return self._answer_rest(request)
+            assert isinstance(socket, BodiedConnection)
+            return self._answer_rest(request, socket.body)
         if address.path != PATH:
             return socket.respond(404, f"there is only {PATH} here\n")
         header = partial(_header, request)
@@ -257,8 +260,8 @@ class Simulator:
         release.add_done_callback(self._releases.discard)
         self._kicked.set()  # so that a connection that was replaced ends now
 
-    async def _answer_rest(self, request: Request) -> Response:
-        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"))
+    async def _answer_rest(self, request: Request, body: bytes) -> Response:
+        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"), body)
         await asyncio.sleep(answer.delay)
         return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
 

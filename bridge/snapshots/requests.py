@@ -6,29 +6,67 @@ from here. Names of parameters that the interface leaves open come from the sett
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, TypeVar, cast
+from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-import orjson
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, with_config
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError
+from bridge.config.api import ListEndpoint, placeholders
+from bridge.snapshots.answers import Answered, Flaw, Lenient, Part, Reader, shown
 from bridge.snapshots.records import Listed
+
+__all__ = [
+    "MOST_IDS",
+    "Answered",
+    "CurrencyPrecision",
+    "EntityTranslation",
+    "EventTranslations",
+    "Flaw",
+    "ListedCurrency",
+    "MarketTranslationItem",
+    "MarketTranslations",
+    "Questions",
+    "Request",
+    "TranslationItem",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 
-_SLICE: Final = 1_000
-"""Of a long answer so much is checked at once."""
+MOST_SHOWN: Final = 150
+"""Characters of a question in a text for people."""
 MOST_IDS: Final = 100
 """In one collection of a templates endpoint (interface, "Limits")."""
+MOST_SYMBOL: Final = 100
+"""Characters of the symbol of a currency."""
+
+
+def _is_short(symbol: str) -> str:
+    if len(symbol) > MOST_SYMBOL:
+        raise PydanticCustomError(
+            "symbol_too_long",
+            "it begins with '{beginning}' and has {length} characters, {most} are allowed",
+            {"beginning": shown(symbol), "length": f"{len(symbol):,}", "most": MOST_SYMBOL},
+        )
+    return symbol
+
+
+def _with_symbol(currency: Any) -> Any:
+    """A field that may be null may be missing."""
+    return {"symbol": None} | currency if isinstance(currency, dict) else currency
+
 
 Id = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-Places = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Places = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 """Decimal places."""
+Text = Annotated[str, Field(max_length=10_000)]
+"""Whole characters: a bound has it checked, too, that there is no half of a surrogate pair among them."""
+Symbol = Annotated[str, Field(max_length=2**31), AfterValidator(_is_short)]
 
 # A field that the interface does not know is let pass: nothing is lost by not publishing it.
 _AS_SENT = with_config(ConfigDict(strict=True, extra="ignore"))
@@ -39,8 +77,8 @@ class TranslationItem(TypedDict):
     """A text in one language."""
 
     id: Id
-    language: str
-    translation: str
+    language: Text
+    translation: Text
 
 
 @_AS_SENT
@@ -48,7 +86,7 @@ class EntityTranslation(TypedDict):
     """Texts in all languages."""
 
     id: Id
-    translations: dict[str, str]
+    translations: Lenient[dict[Text, Text]]
 
 
 @_AS_SENT
@@ -57,7 +95,7 @@ class MarketTranslationItem(TypedDict):
 
     marketTypeId: Id
     market: TranslationItem
-    selections: list[TranslationItem]
+    selections: Lenient[list[TranslationItem]]
 
 
 @_AS_SENT
@@ -65,26 +103,26 @@ class MarketTranslations(TypedDict):
     """A market of an event in all languages."""
 
     marketTypeId: Id
-    marketTranslations: EntityTranslation
-    selections: list[EntityTranslation]
+    marketTranslations: Part[EntityTranslation]
+    selections: Lenient[list[EntityTranslation]]
 
 
 @_AS_SENT
 class EventTranslations(TypedDict):
     """An event and what it belongs to, in all languages."""
 
-    eventTranslation: EntityTranslation
-    sport: EntityTranslation
-    region: EntityTranslation
-    league: EntityTranslation
-    competitors: list[EntityTranslation]
+    eventTranslation: Part[EntityTranslation]
+    sport: Part[EntityTranslation]
+    region: Part[EntityTranslation]
+    league: Part[EntityTranslation]
+    competitors: Lenient[list[EntityTranslation]]
 
 
 @_AS_SENT
 class ListedCurrency(TypedDict):
     """An active currency. Types 1 to 3 are fiat, crypto and custom."""
 
-    symbol: str | None
+    symbol: Symbol | None
     type: int
     precision: Places
 
@@ -104,56 +142,38 @@ class Request(Generic[T_co]):
     """Its path as the interface writes it, without what it asks about."""
     target: str
     """Path and query, to be added to the base address."""
-    answer: TypeAdapter[T_co]
+    shape: TypeAdapter[T_co]
     may_be_missing: bool = False
     """Whether the interface has a 404 there."""
+    body: str = ""
+    """JSON, where what it asks about is neither in the path nor in the query."""
 
     def __str__(self) -> str:
-        return f"GET {self.target}"
+        text = f"GET {self.target}{self.body and ' '}{self.body}"
+        # A hundred ids would push the reason out of sight.
+        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
-    def read(self, body: bytes | bytearray) -> T_co:
+    def reader(self, most_bytes: int) -> Reader[T_co]:
+        """What reads the answer while it comes, up to a size."""
+        return Reader(str(self), self.shape, most_bytes)
+
+    def read(self, body: bytes | bytearray) -> Answered[T_co]:
         """The answer in a body. Raises ApiError, which names the endpoint, the ids and the field."""
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            raise ApiError(f"{self} answered what is no JSON: {error}") from None
-        if not isinstance(content, list):
-            return self._validated(content)
-        # Slice by slice, in place: a long answer is never there twice.
-        for start in range(0, max(1, len(content)), _SLICE):
-            content[start : start + _SLICE] = cast(
-                list[Any], self._validated(content[start : start + _SLICE], start)
-            )
-        return cast(T_co, content)
-
-    def _validated(self, content: Any, start: int = 0) -> T_co:
-        """What is checked to have the shape. `start` is the place of a slice in its list."""
-        try:
-            return self.answer.validate_python(content)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place, *rest = first["loc"] or ("",)
-            where = [place + start if isinstance(place, int) else place, *rest]
-            more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-            raise ApiError(f"{self} answered another shape: {_path(where)}: {first['msg']}{more}") from None
+        reader = self.reader(len(body))
+        reader.feed(body)
+        return reader.answer()
 
 
-def _path(location: Sequence[int | str]) -> str:
-    """`[3].market.id`: where in an answer."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return "".join(parts).removeprefix(".") or "the whole"
-
-
-_ITEMS: Final = TypeAdapter(list[TranslationItem])
+_ITEMS: Final = TypeAdapter(Lenient[list[TranslationItem]])
 _ENTITY: Final = TypeAdapter(EntityTranslation)
-_ENTITIES: Final = TypeAdapter(list[EntityTranslation])
+_ENTITIES: Final = TypeAdapter(Lenient[list[EntityTranslation]])
 _EVENT: Final = TypeAdapter(EventTranslations)
-_MARKETS: Final = TypeAdapter(list[MarketTranslationItem])
-_ALL_MARKETS: Final = TypeAdapter(list[MarketTranslations])
-_CURRENCIES: Final = TypeAdapter(list[ListedCurrency])
+_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslationItem]])
+_ALL_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslations]])
+_CURRENCIES: Final = TypeAdapter(Lenient[list[Annotated[ListedCurrency, BeforeValidator(_with_symbol)]]])
 _PRECISION: Final = TypeAdapter(CurrencyPrecision)
 
-_LISTS: Final[dict[Listed, Any]] = {
+_LISTS: Final[dict[Listed, ListEndpoint]] = {
     "sport": "sports",
     "region": "regions",
     "league": "leagues",
@@ -167,12 +187,23 @@ class Questions:
     def __init__(self, settings: ApiSettings) -> None:
         self._settings = settings
 
-    def listed(self, kind: Listed, language: str) -> Request[list[TranslationItem]]:
-        """Everything of a kind, in one language."""
+    def by_sport(self, kind: Listed) -> bool:
+        """Whether the list is to be asked for once for each sport."""
+        parameters = self._settings.query.get(_LISTS[kind], {}).values()
+        return any("sportId" in placeholders(value) for given in parameters for value in _each(given))
+
+    def listed(
+        self, kind: Listed, language: str, sport_id: int | None = None
+    ) -> Request[list[TranslationItem]]:
+        """Everything of a kind, in one language; where it goes `by_sport`, in that one."""
+        assert (sport_id is not None) == self.by_sport(kind)
         name = _LISTS[kind]
-        path = f"/api/translations/{quote(language)}/{name}"
-        query = self._settings.query.get(name, {})
-        return Request(f"/api/translations/{{lang}}/{name}", _with(path, query.items()), _ITEMS)
+        query = self._query(name, language=language, sportId=sport_id)
+        return Request(
+            f"/api/translations/{{lang}}/{name}",
+            _with(f"/api/translations/{_quoted(language)}/{name}", query),
+            _ITEMS,
+        )
 
     def single(self, kind: Listed, number: int) -> Request[EntityTranslation]:
         """One sport, region, league or competitor, in all languages."""
@@ -184,51 +215,75 @@ class Questions:
         path = "/api/translations/all/event"
         return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, may_be_missing=True)
 
-    def markets(self, event_id: int, language: str) -> Request[list[MarketTranslationItem]]:
-        """The markets of an event with their selections, in one language."""
-        path = f"/api/translations/{quote(language)}/{event_id}/markets"
-        query = self._settings.query.get("markets", {})
+    def markets(
+        self, event_id: int, language: str, sport_id: int = 0
+    ) -> Request[list[MarketTranslationItem]]:
+        """The markets of an event with their selections, in one language. `sport_id` is the event's."""
+        path = f"/api/translations/{_quoted(language)}/{event_id}/markets"
+        query = self._query("markets", language=language, eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/{lang}/{eventId}/markets"
-        return Request(endpoint, _with(path, query.items()), _MARKETS, may_be_missing=True)
+        return Request(endpoint, _with(path, query), _MARKETS, may_be_missing=True)
 
-    def all_markets(self, event_id: int) -> Request[list[MarketTranslations]]:
-        """The markets of an event with their selections, in all languages."""
+    def all_markets(self, event_id: int, sport_id: int = 0) -> Request[list[MarketTranslations]]:
+        """The markets of an event with their selections, in all languages. `sport_id` is the event's."""
         path = f"/api/translations/all/{event_id}/markets"
-        query = self._settings.query.get("all-markets", {})
+        query = self._query("all-markets", eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/all/{eventId}/markets"
-        return Request(endpoint, _with(path, query.items()), _ALL_MARKETS, may_be_missing=True)
+        return Request(endpoint, _with(path, query), _ALL_MARKETS, may_be_missing=True)
 
     def selection_templates(self, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
         """Templates of at most `MOST_IDS` selections, in all languages."""
         path = "/api/translations/templates/selections"
-        query = self._collection(self._settings.selection_ids_parameter, ids)
-        return Request(path, _with(path, query), _ENTITIES)
+        return self._templates(path, (), self._settings.selection_ids_parameter, ids)
 
     def market_type_templates(self, sport_id: int, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
         """Templates of at most `MOST_IDS` market types in a sport, in all languages."""
         path = "/api/translations/templates/market-types"
-        sport = (self._settings.sport_id_parameter, str(sport_id))
-        query = self._collection(self._settings.market_type_ids_parameter, ids)
-        return Request(path, _with(path, [sport, *query]), _ENTITIES)
+        sport = (self._settings.sport_id_parameter, sport_id)
+        return self._templates(path, [sport], self._settings.market_type_ids_parameter, ids)
 
     def active_currencies(self, type_: int | None = None) -> Request[list[ListedCurrency]]:
         """All active currencies, or those of one type."""
         path = "/api/CurrencyExchange/active-currencies"
-        return Request(path, _with(path, [] if type_ is None else [("type", str(type_))]), _CURRENCIES)
+        return Request(path, _with(path, [] if type_ is None else [("type", type_)]), _CURRENCIES)
 
     def currency_precision(self, symbol: str) -> Request[CurrencyPrecision]:
         """Decimal places of any currency."""
         path = "/api/CurrencyExchange/currency-precision"
         return Request(path, _with(path, [("symbol", symbol)]), _PRECISION)
 
-    def _collection(self, name: str, ids: Sequence[int]) -> list[tuple[str, str]]:
+    def _query(self, endpoint: ListEndpoint, **asked: object) -> list[tuple[str, object]]:
+        given = self._settings.query.get(endpoint, {})
+        return [(name, value.format(**asked)) for name, values in given.items() for value in _each(values)]
+
+    def _templates(
+        self, path: str, of: Sequence[tuple[str, int]], name: str, ids: Sequence[int]
+    ) -> Request[list[EntityTranslation]]:
+        """`of` is what the collection of ids belongs to."""
         assert 0 < len(ids) <= MOST_IDS
-        if self._settings.collections == "commas":
-            return [(name, ",".join(map(str, ids)))]
-        return [(name, str(number)) for number in ids]
+        with_commas = ",".join(map(str, ids))
+        match self._settings.template_ids:
+            case "path":
+                target = "/".join([path, *(str(number) for _, number in of), with_commas])
+                return Request(path, target, _ENTITIES)
+            case "body":
+                return Request(path, path, _ENTITIES, body=json.dumps({**dict(of), name: list(ids)}))
+            case "query" if self._settings.collections == "commas":
+                return Request(path, _with(path, [*of, (name, with_commas)]), _ENTITIES)
+            case "query":
+                return Request(path, _with(path, [*of, *((name, number) for number in ids)]), _ENTITIES)
 
 
-def _with(path: str, query: Iterable[tuple[str, str]]) -> str:
+def _each(values: str | list[str]) -> list[str]:
+    return [values] if isinstance(values, str) else values
+
+
+def _quoted(part: str) -> str:
+    """A part of a path."""
+    return quote(part, safe="")
+
+
+def _with(path: str, query: Iterable[tuple[str, object]]) -> str:
     # A space is %20: what reads + as one in a query is common, but not certain.
     encoded = urlencode(list(query), safe=",", quote_via=quote)
     return f"{path}?{encoded}" if encoded else path

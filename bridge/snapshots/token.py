@@ -6,6 +6,7 @@ Only the provider can tell whether a token is good. All that is read in it here 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 import orjson
@@ -19,6 +20,11 @@ from bridge.text import duration, utc
 
 SOON_SECONDS: Final = 900.0
 """A token that ends within this time is told of."""
+
+_usable: dict[Path, str] = {}
+"""The last one of a file that a header can hold; it outlives a run, as that of `read_secret` does."""
+_accepted: dict[Path, str] = {}
+"""The last one of a file that the provider took for good."""
 
 
 class Token:
@@ -39,14 +45,30 @@ class Token:
         file = self._settings.token_file
         return "" if file is None else secret_trouble(file)
 
+    @property
+    def accepted(self) -> str | None:
+        """The last one of the file that the provider accepted."""
+        file = self._settings.token_file
+        return None if file is None else _accepted.get(file)
+
+    def accept(self, token: str) -> None:
+        """The provider has answered to this one anything but that it is no good."""
+        if self._settings.token_file is not None:
+            _accepted[self._settings.token_file] = token
+
     def read(self, wall: float) -> str:
         """The token as it is now, at `wall` (Unix seconds); the log is told, once, when it ends soon.
 
-        While its file is away it is the last one. Raises SettingsError when there never was one, or no
-        header can hold it.
+        While its file is away, or holds what no header can, it is the last one. Raises SettingsError when
+        there never was one.
         """
-        token = self._settings.bearer()
-        if not re.fullmatch(r"[!-~]+", token):
+        token, file = self._settings.bearer(), self._settings.token_file
+        if re.fullmatch(r"[!-~]+", token):
+            if file is not None:
+                _usable[file] = token
+        elif file in _usable:
+            token = _usable[file]
+        else:
             found = "what cannot be a bearer token" if token else "no token"
             raise SettingsError(
                 f"{self.setting} holds {found}. Give the token alone: one word of ASCII characters, without "

@@ -1,10 +1,10 @@
-"""The one wrapper of the HTTP client: a GET goes out, and an answer comes back, neither late nor huge."""
+"""The one wrapper of the HTTP client: a GET goes out, and its answer is handed on while it comes."""
 
 from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urljoin, urlsplit
@@ -13,13 +13,11 @@ import httpx2
 
 from bridge import tls
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, SettingsError
+from bridge.errors import SettingsError
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """What takes a request and gives a response."""
 
-MOST_BYTES: Final = 32 * 1024 * 1024
-"""Of an answer, unpacked."""
 MOST_REFUSAL_BYTES: Final = 64 * 1024
 """Of the body of any status but 200: people read the beginning of it."""
 EXCERPT_CHARACTERS: Final = 200
@@ -35,7 +33,10 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
-    body: bytearray
+    dates: tuple[str, ...]
+    """Every `Date` among them."""
+    refusal: bytes
+    """How the body of any status but 200 begins."""
 
     def __str__(self) -> str:
         """`HTTP 503: ` and how its body begins, when that is text."""
@@ -45,7 +46,7 @@ class Answer:
     def _excerpt(self) -> str:
         try:
             # Not final: a character that was cut in two at the end does not make a text none.
-            text = codecs.getincrementaldecoder("utf-8")().decode(self.body)
+            text = codecs.getincrementaldecoder("utf-8")().decode(self.refusal)
         except UnicodeDecodeError:
             return ""
         line = " ".join(text.split())
@@ -69,26 +70,40 @@ class Transport:
         """Close all connections."""
         await self._http.aclose()
 
-    async def get(self, target: str, token: str) -> Answer:
-        """Ask for `target`, a path and query.
+    async def get(self, target: str, token: str, take: Callable[[bytes], bool], body: str = "") -> Answer:
+        """Ask for `target`, a path and query, with a JSON `body`.
 
-        Raises Unavailable when no whole answer comes in time, ApiError when it is too large.
+        `take` gets the pieces of what comes with status 200, and says whether the rest is wanted. Raises
+        Unavailable when no whole answer comes in time.
         """
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}"} | (
+            {"Content-Type": "application/json"} if body else {}
+        )
+        refusal = bytearray()
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._http.stream("GET", self.base + target, headers=headers) as response,
+                self._http.stream(
+                    "GET", self.base + target, headers=headers, content=body.encode() or None
+                ) as response,
             ):
-                body = await _read(response, target)
+                async for piece in response.aiter_bytes():  # unpacked, at most a mebibyte of it at once
+                    if response.status_code != 200:
+                        refusal += piece[: MOST_REFUSAL_BYTES - len(refusal)]
+                    elif not take(piece):
+                        break
+                    await asyncio.sleep(0)  # so that time goes on, however much comes of one packet
         except TimeoutError:
             raise Unavailable(f"no answer in {self._timeout:g} s (BRIDGE_API__TIMEOUT_SECONDS)") from None
         except httpx2.RequestError as error:
             raise Unavailable(str(error) or type(error).__name__) from None
-        if response.status_code != 200:
+        return Answer(
+            response.status_code,
+            response.headers,
+            tuple(response.headers.get_list("Date")),
             # It ends up in a text for people, and a provider may say in it which token it did not like.
-            body = body.replace(token.encode(), b"***")
-        return Answer(response.status_code, response.headers, body)
+            bytes(refusal.replace(token.encode(), b"***")),
+        )
 
     def pointed_to(self, target: str, location: str) -> str:
         """The host that a redirect of `target` names: nothing else of the address, which may hold secrets."""
@@ -96,18 +111,6 @@ class Transport:
             return urlsplit(urljoin(self.base + target, location)).hostname or "nowhere"
         except ValueError:
             return "what is no address"
-
-
-async def _read(response: httpx2.Response, target: str) -> bytearray:
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        if response.status_code == 200:
-            body += chunk
-            if len(body) > MOST_BYTES:
-                raise ApiError(f"GET {target} answered more than {MOST_BYTES >> 20} MiB")
-        else:
-            body += chunk[: MOST_REFUSAL_BYTES - len(body)]
-    return body
 
 
 def _base(settings: ApiSettings) -> str:

@@ -141,7 +141,7 @@ def mentions() -> Mentions:
     """Of every market, and of selections for three questions; of three currencies that the list lacks."""
     found = mention(*WORLD.events, currencies=("KWD", "PTS", "XTS"))
     for number in range(1, 2 * MOST_IDS + 1):
-        found.add(bet([item(None, selectionId=number)]))
+        found.add(bet([item(WORLD.events[0], selectionId=number)]))
     return found
 
 
@@ -176,20 +176,22 @@ def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> No
 def test_a_wrong_answer(
     provider: Provider, asked: Counter[Endpoint], endpoint: Endpoint, wrong: Wrong
 ) -> None:
-    """In the first, the middle or the last request: what is about one thing is left out and told, where it
-    is a list, or too much, the run ends. In both cases it says where, and why.
-    """
+    """In whichever request: one thing is left out, a list or too much ends the run; it says where and why."""
     for place, nth in zip(PLACES, (1, (asked[endpoint] + 1) // 2, asked[endpoint]), strict=True):
         provider.rest.faults.clear()
         provider.rest.requests.clear()
         provider.rest.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
         ends = wrong.code == 3 or (endpoint in LISTS and wrong.code == 10)
+        failure, outcome = None, None
         try:
             outcome = provider.of(endpoint)
         except (ApiError, AuthError) as error:
-            assert error.exit_code == wrong.code, place
-            assert ends or "api.max_left_out_share" in str(error), place
-            told = [str(error)]
+            failure = error
+        if outcome is None:
+            assert failure is not None
+            assert failure.exit_code == wrong.code, place
+            assert ends or "api.max_left_out_share" in str(failure), place
+            told = [str(failure)]
         else:
             assert not ends, place
             assert not outcome.removed, place

@@ -49,6 +49,7 @@ DRIVERS = {
     "bridge.snapshots.lock": "waits for its turn",
     "bridge.snapshots.present": "waits for Kafka",
     "bridge.snapshots.publisher": "rests before it tries again",
+    "bridge.snapshots.transport": "lets others have their turn",
     "bridge.snapshots.service": "waits for the next run",
     "bridge.web.snapshots": "the same",
     "bridge.web.app": "answers as of the moment it is asked",

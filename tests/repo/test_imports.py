@@ -51,6 +51,7 @@ CORES = [
     "sink.guard",
     "sink.marks",
     "sink.table",
+    "snapshots.answers",
     "snapshots.collected",
     "snapshots.coverage",
     "snapshots.difference",
@@ -59,6 +60,7 @@ CORES = [
     "snapshots.packed",
     "snapshots.pace",
     "snapshots.asking",
+    "snapshots.reading",
     "snapshots.records",
     "snapshots.state",
     "snapshots.requests",
@@ -145,7 +147,7 @@ def test_the_verification_shares_nothing_with_the_conversion() -> None:
 def test_the_clients_are_each_wrapped_once() -> None:
     """Outside the modules named here nobody talks to a library of Kafka or WebSocket by itself."""
     wrappers = {
-        "websockets": ["bridge.feed.client", "bridge.simulator.server"],
+        "websockets": ["bridge.feed.client", "bridge.simulator.bodies", "bridge.simulator.server"],
         "fastavro": ["bridge.avro", "bridge.demo.verify"],
         "httpx2": ["bridge.feed.clock", "bridge.snapshots.transport"],
         "prometheus_client": ["bridge.metrics"],

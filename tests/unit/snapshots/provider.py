@@ -52,7 +52,7 @@ class Reply:
 
     status: int = 200
     body: str | bytes = "[]"
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] | list[tuple[str, str]] = field(default_factory=dict)
     after: float = 0.0
     """Seconds later."""
     error: Callable[[str], Exception] | None = None

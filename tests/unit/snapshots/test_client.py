@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 from itertools import pairwise
 
 import httpx2
 import pytest
 
 from bridge.errors import ApiError, Forbidden
-from bridge.snapshots.requests import Questions
+from bridge.snapshots.client import FORBIDDEN_PAUSE_SECONDS
+from bridge.snapshots.requests import Answered, Flaw, Questions
 from tests.unit.snapshots.provider import EVENT, SPORTS, Provider, Reply, api
 from tests.virtual.loop import run
 
@@ -37,7 +40,7 @@ def test_an_answer_is_read() -> None:
 
     async def story() -> None:
         async with provider.client() as client:
-            assert await client.ask(SPORTS) == [item]
+            assert await client.ask(SPORTS) == Answered([item])
             assert (client.requests, client.refusals, client.rate) == (1, 0, 10)
 
     run(story())
@@ -52,7 +55,7 @@ def test_what_may_be_missing_is_none() -> None:
 
     async def story() -> None:
         async with Provider(Reply(404)).client() as client:
-            assert await client.ask(EVENT) is None
+            assert await client.ask(EVENT) == Answered(None)
 
     run(story())
 
@@ -84,7 +87,7 @@ def test_a_bad_request_names_what_was_asked() -> None:
 
 
 def test_a_missing_right_names_the_endpoint() -> None:
-    """Once: asking again gives no right."""
+    """After one more try, a little later."""
     provider = Provider(otherwise=Reply(403, "no"))
 
     async def story() -> str:
@@ -98,7 +101,51 @@ def test_a_missing_right_names_the_endpoint() -> None:
         "the token gives no right to /api/translations/{lang}/sports: "
         "GET /api/translations/en/sports answered HTTP 403: no"
     )
-    assert len(provider.requests) == 1
+    assert provider.sent_at == [0, FORBIDDEN_PAUSE_SECONDS]
+
+
+def test_a_lone_403_is_no_missing_right() -> None:
+    """The next try is answered, with trouble in between or without."""
+
+    async def story(provider: Provider) -> None:
+        async with provider.client() as client:
+            assert (await client.ask(SPORTS)).content == []
+
+    run(story(Provider(Reply(403))))
+    run(story(Provider(Reply(403), Reply(503))))
+
+
+def test_a_right_that_is_missing_is_missing_until_an_answer() -> None:
+    """Of that endpoint: each 403 behind the second ends its question at once."""
+    no, leagues = Reply(403), Questions(api()).listed("league", "en")
+    provider = Provider(no, no, no, no, no, Reply(), no, no, no)
+
+    async def story() -> None:
+        async with provider.client() as client:
+            for question, sent in ((SPORTS, 2), (SPORTS, 3), (leagues, 5)):
+                with pytest.raises(Forbidden):
+                    await client.ask(question)
+                assert len(provider.requests) == sent
+            assert (await client.ask(SPORTS)).content == []
+            for sent in (8, 9):
+                with pytest.raises(Forbidden):
+                    await client.ask(SPORTS)
+                assert len(provider.requests) == sent
+
+    run(story())
+
+
+def test_many_that_are_told_so_at_once_are_each_asked_once_more_at_most() -> None:
+    """Whoever still waits when another has been told twice is not asked again."""
+    provider = Provider(otherwise=Reply(403))
+
+    async def story() -> None:
+        async with provider.client(api(concurrency=4)) as client:
+            results = await asyncio.gather(*(client.ask(SPORTS) for _ in range(8)), return_exceptions=True)
+        assert [type(result) for result in results] == [Forbidden] * 8
+
+    run(story())
+    assert 9 <= len(provider.requests) <= 12
 
 
 @pytest.mark.parametrize(
@@ -125,10 +172,8 @@ def test_a_redirect_is_not_followed(location: str, host: str) -> None:
     ("body", "reason"),
     [
         ("<html>", "what is no JSON"),
-        ('[{"id": 1', "what is no JSON"),
-        ("", "what is no JSON"),
+        ("[" * 100_000, "what is no JSON: nested too deep"),
         ('{"id": 1}', "another shape: the whole: Input should be a valid list"),
-        ('[{"id":1,"language":"en","translation":null}]', "another shape: [0].translation: Input should"),
     ],
 )
 def test_a_body_of_another_shape_ends_it_at_once(body: str, reason: str) -> None:
@@ -150,6 +195,12 @@ def test_a_body_of_another_shape_ends_it_at_once(body: str, reason: str) -> None
         (Reply(error=httpx2.RemoteProtocolError), "in the script"),
         (Reply(headers={"Content-Encoding": "gzip"}, body=b"no gzip"), "Error -3"),
         (Reply(after=31), "no answer in 30 s"),
+        (Reply(body=""), f"{SPORTS} answered half of a JSON text: it ends after 0 "),
+        (Reply(body='[{"id": 1'), f"{SPORTS} answered half of a JSON text: it ends after 9 "),
+        (
+            Reply(headers={"Content-Encoding": "gzip"}, body=gzip.compress(b"[]")[:11]),
+            f"{SPORTS} answered half",
+        ),
     ],
 )
 def test_trouble_is_tried_again(reply: Reply, reason: str) -> None:
@@ -162,7 +213,7 @@ def test_trouble_is_tried_again(reply: Reply, reason: str) -> None:
     async def story() -> None:
         provider = Provider(reply, reply)
         async with provider.client(api(attempts=3)) as client:
-            assert await client.ask(SPORTS) == []
+            assert (await client.ask(SPORTS)).content == []
         assert client.requests == len(provider.requests) == 3
 
     run(story())
@@ -196,11 +247,69 @@ def test_a_body_that_is_no_text_is_left_out(body: bytes) -> None:
     assert failure(Provider(Reply(400, body))).endswith("answered HTTP 400")
 
 
-def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_bounded() -> None:
     """Whatever the provider has to say."""
-    monkeypatch.setattr("bridge.snapshots.transport.MOST_BYTES", 2 << 20)
     provider = Provider(Reply(body=b"[" + b" " * (2 << 20) + b"]"))
-    assert failure(provider, attempts=2) == "GET /api/translations/en/sports answered more than 2 MiB"
+
+    async def story() -> str:
+        async with provider.client(api(max_answer_bytes=2 << 20)) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.ask(SPORTS)
+        return str(caught.value)
+
+    assert run(story()) == (
+        "GET /api/translations/en/sports answered more than 2,097,152 bytes, unpacked: api.max_answer_bytes "
+        "(BRIDGE_API__MAX_ANSWER_BYTES)"
+    )
+    assert len(provider.requests) == 1
+
+
+def test_a_bad_item_is_told_and_the_others_are_used() -> None:
+    """One of two has no text."""
+    good = {"id": 1, "language": "en", "translation": "Football"}
+    provider = Provider(Reply(body=json.dumps([{**good, "id": 2, "translation": None}, good])))
+
+    async def story() -> None:
+        async with provider.client() as client:
+            why = "[0].translation: Input should be a valid string"
+            assert await client.ask(SPORTS) == Answered([good], (Flaw(why, 2),))
+
+    run(story())
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(("attempts", "sent"), [(1, 1), (2, 2), (3, 3), (9, 3), (None, 3)])
+def test_a_question_may_be_worth_fewer_tries(attempts: int | None, sent: int) -> None:
+    """Never more than the settings say."""
+    provider, times = Provider(otherwise=Reply(500)), "once" if sent == 1 else f"{sent} times"
+
+    async def story() -> None:
+        async with provider.client(api(attempts=3)) as client:
+            with pytest.raises(ApiError, match=f"tried {times}; at last: HTTP 500"):
+                await client.ask(SPORTS, attempts)
+
+    run(story())
+    assert len(provider.requests) == sent
+
+
+def test_what_is_asked_in_a_body_is_sent_in_one() -> None:
+    """As JSON, with its type; all other questions have none."""
+    provider = Provider()
+    settings = api(template_ids="body")
+
+    async def story() -> None:
+        async with provider.client(settings) as client:
+            await client.ask(Questions(settings).selection_templates([1, 2]))
+            await client.ask(SPORTS)
+
+    run(story())
+    (first, second) = provider.requests
+    assert (first.method, first.content, first.headers["Content-Type"]) == (
+        "GET",
+        b'{"selectionIds": [1, 2]}',
+        "application/json",
+    )
+    assert (second.content, "Content-Type" in second.headers) == (b"", False)
 
 
 def test_so_many_are_under_way_at_once_and_no_more() -> None:
@@ -247,7 +356,7 @@ def test_a_cancelled_question_leaves_nothing_behind(seconds: float) -> None:
             assert provider.under_way == 0
             async with asyncio.timeout(5):
                 answers = await asyncio.gather(client.ask(SPORTS), client.ask(SPORTS))
-            assert list(answers) == [[], []]
+            assert [answer.content for answer in answers] == [[], []]
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(story())

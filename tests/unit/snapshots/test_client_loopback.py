@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import tracemalloc
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, BridgeError, Forbidden
+from bridge.errors import ApiError, AuthError, BridgeError, ClockError, Forbidden
 from bridge.simulator.faults import ClockJump
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_policy import RestPolicy
@@ -63,7 +64,7 @@ async def test_each_endpoint_answers() -> None:
     """All 15 of them, each with something in it."""
     async with simulator() as provider, Client(settings := toward(provider)) as client:
         answers = await asyncio.gather(*(client.ask(request) for request in everything(provider, settings)))
-        assert all(answers)
+        assert all(answer.content and not answer.flaws for answer in answers)
         assert {exchange.endpoint for exchange in provider.rest.requests} == set(ENDPOINTS)
         assert {exchange.status for exchange in provider.rest.requests} == {200}
 
@@ -85,15 +86,64 @@ async def test_each_status_at_each_endpoint(status: int, error: type[BridgeError
         settings = toward(provider)
         provider.rest.inject(RestFault(status=status, times=None))
         for request in everything(provider, settings):
-            async with Client(settings) as client:
+            async with Client(settings, sleep=at_once) as client:
                 if status == 404 and request.may_be_missing:
-                    assert await client.ask(request) is None
+                    assert (await client.ask(request)).content is None
                     continue
                 with pytest.raises(error) as caught:
                     await client.ask(request)
             assert type(caught.value) is error
             assert said in str(caught.value)
             assert request.target in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["query", "path", "body"])
+async def test_templates_are_asked_for_where_the_provider_wants_it(place: str) -> None:
+    """One that wants it elsewhere has none for us."""
+    async with simulator(template_ids=place) as provider:
+        known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
+        selection, type_ = known["selection-template"].id, known["market-type-template"]
+        sport = cast(int, type_.relations["sportId"])
+        for ours in ("query", "path", "body"):
+            settings = toward(provider, template_ids=ours)
+            questions = Questions(settings)
+            of_selections = questions.selection_templates([selection])
+            of_types = questions.market_type_templates(sport, [type_.id])
+            async with Client(settings) as client:
+                for request, number in ((of_selections, selection), (of_types, type_.id)):
+                    if ours == place:
+                        found = (await client.ask(request)).content
+                        assert [entity["id"] for entity in found or ()] == [number]
+                    else:
+                        with pytest.raises(ApiError, match=r"answered HTTP 40[04]: "):
+                            await client.ask(request)
+
+
+async def test_parameters_that_depend_on_what_is_asked_arrive() -> None:
+    """A list for each sport, together, is the whole list; and markets can be narrowed to what they are."""
+    query = {"leagues": {"sportId": "{sportId}"}, "markets": {"ids": ["{eventId}", "0"]}}
+    async with simulator() as provider, Client(settings := toward(provider, query=query)) as client:
+        questions, whole_list = Questions(settings), Questions(toward(provider)).listed("league", "sv")
+        event = next(thing.id for thing in provider.rest.catalogue.truth() if thing.kind == "event")
+        leagues = [
+            league["id"]
+            for sport in (1, 2, 3)
+            for league in (await client.ask(questions.listed("league", "sv", sport))).content or ()
+        ]
+        assert leagues
+        assert sorted(leagues) == sorted(x["id"] for x in (await client.ask(whole_list)).content or ())
+        assert (await client.ask(questions.markets(event, "sv"))).content == []
+        assert provider.rest.requests[-1].target.endswith(f"/markets?ids={event}&ids=0")
+
+
+async def test_a_clock_that_is_set_is_noticed() -> None:
+    """Each answer of the provider has its time."""
+    async with simulator() as provider, Client(settings := toward(provider)) as client:
+        request = Questions(settings).listed("sport", "sv")
+        await client.ask(request)
+        provider.inflict(ClockJump(by=-400))
+        with pytest.raises(ClockError, match=r"the provider's clock is (399|4\d\d) s behind ours"):
+            await client.ask(request)
 
 
 async def test_the_configured_rate_provokes_no_refusal() -> None:
@@ -110,10 +160,10 @@ async def test_an_expired_token_is_replaced_in_its_file(tmp_path: Path) -> None:
     """The next request takes the new one; before that it says by what setting to give it."""
     file = tmp_path / "token"
     async with simulator() as provider:
-        settings = toward(provider, token_file=file)
+        settings = toward(provider, token_file=file, max_skew_seconds=100_000)
         request = Questions(settings).listed("sport", "en")
         _put(file, provider.rest.tokens.mint(provider.clock()))
-        async with Client(settings) as client:
+        async with Client(settings, sleep=at_once) as client:
             before = await client.ask(request)
             provider.inflict(ClockJump(by=90_000))
             with pytest.raises(
@@ -146,13 +196,17 @@ class Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections.append(asyncio.current_task())
+        with suppress(ConnectionResetError):  # by a client that has heard enough
+            await self._serve(reader, writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.readline():
             while (await reader.readline()).strip():
                 pass
             response = self._responses.pop(0)
             writer.write(response)
             self.answered.set()
-            if b"Content-Length: 99" in response:
+            if response in HALVES.values():
                 break
         else:
             self.gone.set()
@@ -183,26 +237,49 @@ async def test_a_connection_is_kept() -> None:
     async with serving(*[whole(SPORT)] * 9, packed) as (server, settings), Client(settings) as client:
         request = Questions(settings).single("sport", 1)
         answers = [await client.ask(request) for _ in range(10)]
-    assert [answer["translations"]["en"] for answer in answers if answer] == ["Football"] * 10
+    assert [answer.content for answer in answers] == [{"id": 1, "translations": {"en": "Football"}}] * 10
     assert len(server.connections) == 1
 
 
-async def test_half_an_answer_is_asked_for_again() -> None:
-    """The connection ended before the announced length."""
-    half = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + SPORT
+PACKED = gzip.compress(SPORT)
+HALVES = {
+    "less than announced": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + SPORT,
+    "packed, less than announced": whole(PACKED, "Content-Encoding: gzip")[:-9],
+    "no last chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + SPORT[:5] + b"\r\n",
+    "half a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n99\r\n" + SPORT,
+    "until the end of the connection": b"HTTP/1.1 200 OK\r\n\r\n" + SPORT[:-9],
+    "packed, until the end": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + PACKED[:-20],
+    "packed, announced": whole(PACKED[:-20], "Content-Encoding: gzip"),
+    "nothing": b"HTTP/1.1 200 OK\r\n\r\n",
+    "half a head": b"HTTP/1.1 200 OK\r\nConte",
+    "no head": b"",
+}
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+async def test_half_an_answer_is_asked_for_again(half: bytes) -> None:
+    """However it was cut."""
     async with serving(half, whole(SPORT)) as (_, settings), Client(settings, sleep=at_once) as client:
         answer = await client.ask(Questions(settings).single("sport", 1))
-    assert answer == {"id": 1, "translations": {"en": "Football"}}
+    assert answer.content == {"id": 1, "translations": {"en": "Football"}}
     assert client.requests == 2
 
 
-async def test_a_bomb_does_not_go_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts is the size of what comes out of it."""
-    monkeypatch.setattr("bridge.snapshots.transport.MOST_BYTES", 1 << 20)
-    bomb = whole(gzip.compress(bytes(8 << 20)), "Content-Encoding: gzip")
-    async with serving(bomb) as (_, settings), Client(settings) as client:
-        with pytest.raises(ApiError, match="sport/1 answered more than 1 MiB"):
-            await client.ask(Questions(settings).single("sport", 1))
+@pytest.mark.parametrize("within", [b"[%s]", b'[{"id":1},%s', b"%s"])
+async def test_a_bomb_does_not_go_off(within: bytes) -> None:
+    """What counts is the size of what comes out of it; no more than that is unpacked, nor is it held."""
+    bomb = whole(gzip.compress(within % (b" " * (512 << 20))), "Content-Encoding: gzip")
+    assert len(bomb) < 1 << 20
+    async with serving(bomb) as (_, settings):
+        settings = settings.model_copy(update={"max_answer_bytes": 4 << 20})
+        async with Client(settings) as client:
+            tracemalloc.start()
+            try:
+                with pytest.raises(ApiError, match="sport/1 answered more than 4,194,304 bytes, unpacked"):
+                    await client.ask(Questions(settings).single("sport", 1))
+                assert tracemalloc.get_traced_memory()[1] < 32 << 20
+            finally:
+                tracemalloc.stop()
 
 
 async def test_nobody_listens() -> None:

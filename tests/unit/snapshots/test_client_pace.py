@@ -167,7 +167,7 @@ def test_the_provider_is_never_pressed(script: list[Reply], rate: float, concurr
         if reply.error is None and reply.after < 30 and reply.status in (429, 500, 503)
     )
     for moment, reply in answered:
-        header = reply.headers.get("Retry-After", "0")
+        header = dict(reply.headers).get("Retry-After", "0")
         held_until = moment + (60.0 if "GMT" in header else float(header))
         assert not [sent for sent in provider.sent_at if moment + 1e-8 < sent < held_until - 1e-8]
 
@@ -185,7 +185,7 @@ async def ask_a_simulator(allowed: float, rate: float) -> Client:
     sport = Questions(asking).single("sport", 1)
     async with Client(asking, clock=now, network=httpx2.MockTransport(answer)) as client:
         answers = await asyncio.gather(*(client.ask(sport) for _ in range(1000)))
-    assert {answer["id"] for answer in answers if answer} == {1}
+    assert {answer.content["id"] for answer in answers if answer.content} == {1}
     assert client.requests == 1000 + client.refusals
     return client
 

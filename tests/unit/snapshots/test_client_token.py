@@ -56,7 +56,7 @@ def test_a_token_that_was_renewed_meanwhile_is_tried(file: Path) -> None:
             asking = asyncio.create_task(client.ask(SPORTS))
             await asyncio.sleep(0.5)
             put(file, "new")
-            assert await asking == []
+            assert (await asking).content == []
 
     run(story())
     assert provider.tokens == ["old", "new"]
@@ -71,7 +71,7 @@ def test_a_token_that_was_renewed_in_a_pause_is_used_after_it(file: Path) -> Non
             asking = asyncio.create_task(client.ask(SPORTS))
             await asyncio.sleep(300)
             put(file, "new")
-            assert await asking == []
+            assert (await asking).content == []
 
     run(story())
     assert provider.tokens == ["old", "new"]
@@ -83,7 +83,7 @@ def test_the_same_token_is_tried_once_more() -> None:
 
     async def story() -> None:
         async with provider.client() as client:
-            assert await client.ask(SPORTS) == []
+            assert (await client.ask(SPORTS)).content == []
 
     run(story())
     assert len(provider.requests) == 2
@@ -141,7 +141,7 @@ def test_a_new_token_makes_a_refused_client_good_again(file: Path) -> None:
             with pytest.raises(AuthError):
                 await client.ask(SPORTS)
             put(file, "new")
-            assert await client.ask(SPORTS) == []
+            assert (await client.ask(SPORTS)).content == []
 
     run(story())
     assert provider.tokens == ["old", "old", "new"]
@@ -153,7 +153,7 @@ def test_trouble_during_the_second_try_is_only_trouble() -> None:
 
     async def story() -> None:
         async with provider.client() as client:
-            assert await client.ask(SPORTS) == []
+            assert (await client.ask(SPORTS)).content == []
 
     run(story())
     assert len(provider.requests) == 3
@@ -170,7 +170,7 @@ def test_while_the_file_is_gone_the_last_token_is_used(file: Path) -> None:
             with pytest.raises(ApiError, match=r"HTTP 401.* and its file cannot be read: No such file"):
                 await client.ask(SPORTS)
             put(file, "new")
-            assert await client.ask(SPORTS) == []
+            assert (await client.ask(SPORTS)).content == []
 
     run(story())
     assert provider.tokens == ["old", "old", "old", "new"]
@@ -188,3 +188,103 @@ async def test_without_address_or_token_there_is_no_client(changes: dict[str, ob
     """Which is said before anything is asked."""
     with pytest.raises(SettingsError, match=re.escape(reason)):
         Client(api(**changes), clock=now, network=httpx2.MockTransport(lambda _: httpx2.Response(200)))
+
+
+def test_a_token_that_is_half_written_is_not_the_end(file: Path) -> None:
+    """The last good one is tried in its place, and the rest of the new one soon."""
+    provider = Provider(Reply(), REFUSED)
+
+    async def story() -> None:
+        async with provider.client(api(token_file=file)) as client:
+            await client.ask(SPORTS)
+            put(file, "ne")
+            assert (await client.ask(SPORTS)).content == []
+            assert (await client.ask(SPORTS)).content == []
+            put(file, "new")
+            assert (await client.ask(SPORTS)).content == []
+
+    run(story())
+    assert provider.tokens == ["old", "ne", "old", "old", "new"]
+
+
+def test_the_rest_of_a_token_is_waited_for(file: Path) -> None:
+    """Where the last good one is good no more."""
+    provider = Provider(Reply(), REFUSED, REFUSED)
+
+    async def story() -> None:
+        async with provider.client(api(token_file=file)) as client:
+            await client.ask(SPORTS)
+            put(file, "ne")
+            asking = asyncio.create_task(client.ask(SPORTS))
+            await asyncio.sleep(0.9)
+            put(file, "new")
+            assert (await asking).content == []
+
+    run(story())
+    assert provider.tokens == ["old", "ne", "old", "new"]
+
+
+def test_a_file_that_comes_back_is_read(file: Path) -> None:
+    """It was away when the old token was refused, and for a while after."""
+    provider = Provider(Reply(), REFUSED)
+
+    async def story() -> None:
+        async with provider.client(api(token_file=file)) as client:
+            await client.ask(SPORTS)
+            put(file, None)
+            asking = asyncio.create_task(client.ask(SPORTS))
+            await asyncio.sleep(2)
+            put(file, "new")
+            assert (await asking).content == []
+
+    run(story())
+    assert provider.tokens == ["old", "old", "new"]
+
+
+def test_a_token_that_stays_half_is_refused_in_the_end(file: Path) -> None:
+    """After some seconds: there is nobody who writes the rest."""
+    provider = Provider(Reply(), otherwise=REFUSED)
+
+    async def story() -> float:
+        async with provider.client(api(token_file=file)) as client:
+            await client.ask(SPORTS)
+            put(file, "ne")
+            with pytest.raises(AuthError):
+                await client.ask(SPORTS)
+            ended = now().steady
+            with pytest.raises(AuthError, match="not sent, for it was refused before"):
+                await client.ask(SPORTS)
+        return ended
+
+    assert 3 <= run(story()) < 5
+    assert provider.tokens == ["old", "ne", "old", "ne"]
+
+
+def test_a_good_token_outlives_the_run_that_it_was_good_in(file: Path) -> None:
+    """The next run has a client of its own."""
+    provider = Provider(Reply(), REFUSED)
+
+    async def story() -> None:
+        for text in ("old", "ne"):
+            put(file, text)
+            async with provider.client(api(token_file=file)) as client:
+                assert (await client.ask(SPORTS)).content == []
+
+    run(story())
+    assert provider.tokens == ["old", "ne", "old"]
+
+
+@pytest.mark.parametrize("text", ["two words", "nul\x00", "", None])
+def test_what_can_be_no_token_is_not_sent(text: str | None, file: Path) -> None:
+    """The last one is, in this run and the next."""
+    provider = Provider()
+
+    async def story() -> None:
+        async with provider.client(api(token_file=file)) as client:
+            put(file, text)
+            assert (await client.ask(SPORTS)).content == []
+        async with provider.client(api(token_file=file)) as client:
+            assert (await client.ask(SPORTS)).content == []
+
+    run(story())
+    assert provider.tokens == ["old", "old"]

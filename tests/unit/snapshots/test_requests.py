@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from bridge.errors import ApiError
-from bridge.snapshots.requests import MOST_IDS, Questions, Request
+from bridge.snapshots.records import LISTED
+from bridge.snapshots.requests import MOST_IDS, Answered, Questions, Request
 from tests.unit.snapshots.provider import api
 
 ITEM = {"id": 7, "language": "sv", "translation": "Över 2,5"}
@@ -124,7 +125,7 @@ def test_each_endpoint_is_asked_and_understood(ask: Ask, endpoint: str, target: 
     request = ask(Questions(api()))
     assert (request.endpoint, request.target) == (endpoint, target)
     assert str(request) == f"GET {target}"
-    assert request.read(orjson.dumps(answer)) == answer
+    assert request.read(orjson.dumps(answer)) == Answered(answer)
 
 
 def test_every_endpoint_of_the_interface_is_there() -> None:
@@ -199,18 +200,17 @@ def test_a_collection_has_its_bounds(count: int) -> None:
 def test_a_field_that_the_interface_does_not_know_is_let_pass() -> None:
     """Wherever it is; nothing is made of it."""
     answer = {**EVENT, "sport": ENTITY | {"icon": None}, "venue": [1]}
-    assert Questions(api()).event(7).read(orjson.dumps(answer)) == EVENT
+    assert Questions(api()).event(7).read(orjson.dumps(answer)) == Answered(EVENT)
 
 
 @pytest.mark.parametrize(
     ("answer", "place"),
     [
         ({**EVENT, "league": None}, "league: "),
-        ({**EVENT, "competitors": [ENTITY, {"id": "7", "translations": {}}]}, "competitors[1].id: "),
+        ({**EVENT, "competitors": None}, "competitors: "),
         ({**EVENT, "sport": {"id": True, "translations": {}}}, "sport.id: "),
         ({**EVENT, "sport": {"id": 7.0, "translations": {}}}, "sport.id: "),
         ({**EVENT, "sport": {"id": 2**63, "translations": {}}}, "sport.id: "),
-        ({**EVENT, "sport": {"id": 7, "translations": {"sv": 5}}}, "sport.translations.sv: "),
         ({**EVENT, "sport": {"id": 7, "translations": None}}, "sport.translations: "),
         ({key: EVENT[key] for key in EVENT if key != "region"}, "region: Field required"),
         ([EVENT], "the whole: "),
@@ -226,20 +226,86 @@ def test_another_shape_is_named_by_its_place(answer: object, place: str) -> None
 
 def test_further_mistakes_are_counted() -> None:
     """The first is enough to look for the others."""
-    request = Questions(api()).listed("sport", "sv")
-    with pytest.raises(ApiError, match=r"\[1\]\.id: .*, and 2 more$"):
-        request.read(orjson.dumps([ITEM, {"id": "x", "language": 1}]))
-
-
-@pytest.mark.parametrize("body", [b"", b"<html>", b'[{"id": 1', b"[NaN]", b'["\xff"]', b'["\\ud800"]'])
-def test_what_is_no_json_names_the_question(body: bytes) -> None:
-    """Half of it is none either."""
-    with pytest.raises(ApiError, match=r"^GET /api/translations/sv/sports answered what is no JSON: "):
-        Questions(api()).listed("sport", "sv").read(body)
+    request = Questions(api()).single("sport", 7)
+    with pytest.raises(ApiError, match=r"another shape: id: .*, and 1 more$"):
+        request.read(orjson.dumps({"id": "x", "translations": None}))
 
 
 def test_what_was_answered_is_not_repeated() -> None:
     """An error tells the place, not the content, which can be long."""
     with pytest.raises(ApiError) as caught:
-        Questions(api()).listed("sport", "sv").read(orjson.dumps([{**ITEM, "id": "long-story"}]))
+        Questions(api()).single("sport", 7).read(orjson.dumps({**ENTITY, "id": "long-story"}))
     assert "long-story" not in str(caught.value)
+
+
+def targets(*requests: Request[object]) -> list[str]:
+    """What is asked for, in short."""
+    return [request.target.removeprefix("/api/translations/") for request in requests]
+
+
+def test_parameters_depend_on_what_is_asked() -> None:
+    """On language, event and sport; a value may be several, and a brace a brace."""
+    query = {
+        "sports": {"lang": "{language}"},
+        "regions": {"of": "{sportId}"},
+        "leagues": {"x": ["1", "{{{sportId}}}"]},
+        "markets": {"e": "{eventId}", "s": ["{sportId}", "{language}"]},
+        "all-markets": {"e": "{eventId}-{sportId}"},
+    }
+    questions = Questions(api(query=query))
+    assert [kind for kind in LISTED if questions.by_sport(kind)] == ["region", "league"]
+    assert targets(
+        questions.listed("sport", "sv"),
+        questions.listed("region", "sv", 0),
+        questions.listed("league", "sv", 3),
+        questions.listed("competitor", "sv"),
+        questions.markets(7, "sv", 3),
+        questions.markets(7, "sv"),
+        questions.all_markets(7, 3),
+    ) == [
+        "sv/sports?lang=sv",
+        "sv/regions?of=0",
+        "sv/leagues?x=1&x=%7B3%7D",
+        "sv/competitors",
+        "sv/7/markets?e=7&s=3&s=sv",
+        "sv/7/markets?e=7&s=0&s=sv",
+        "all/7/markets?e=7-3",
+    ]
+
+
+def test_a_list_is_asked_for_by_sport_where_the_settings_say_so() -> None:
+    """And there alone."""
+    questions = Questions(api(query={"leagues": {"sport": "{sportId}"}}))
+    with pytest.raises(AssertionError):
+        questions.listed("league", "sv")
+    with pytest.raises(AssertionError):
+        questions.listed("region", "sv", 3)
+
+
+def test_a_language_stays_one_part_of_the_path() -> None:
+    """Whatever its code is made of."""
+    questions = Questions(api(languages=("日本 %;&",)))
+    asked = targets(questions.listed("sport", "日本 %;&"), questions.markets(7, "日本 %;&"))
+    assert [path.split("/", 1)[0] for path in asked] == ["%E6%97%A5%E6%9C%AC%20%25%3B%26"] * 2
+
+
+@pytest.mark.parametrize(
+    ("place", "selections", "types"),
+    [
+        ("query", ("selections?s=4&s=5", ""), ("market-types?sport=1&t=4&t=5", "")),
+        ("path", ("selections/4,5", ""), ("market-types/1/4,5", "")),
+        ("body", ("selections", '{"s": [4, 5]}'), ("market-types", '{"sport": 1, "t": [4, 5]}')),
+    ],
+)
+def test_ids_of_templates_go_where_the_settings_say(
+    place: str, selections: tuple[str, str], types: tuple[str, str]
+) -> None:
+    """Errors name them there, too."""
+    names = {"selection_ids_parameter": "s", "sport_id_parameter": "sport", "market_type_ids_parameter": "t"}
+    questions = Questions(api(template_ids=place, **names))
+    for request, (target, body) in (
+        (questions.selection_templates([4, 5]), selections),
+        (questions.market_type_templates(1, [4, 5]), types),
+    ):
+        assert (request.target, request.body) == (f"/api/translations/templates/{target}", body)
+        assert str(request) == f"GET {request.target} {body}".strip()

@@ -48,6 +48,15 @@ def test_a_file_that_is_emptied_before_it_is_written_holds_the_last_token(tmp_pa
         assert token.read(AT) == read
 
 
+def test_what_no_header_can_hold_is_passed_over_where_there_was_a_token(tmp_path: Path) -> None:
+    """Somebody is writing, or has put the wrong file there."""
+    file = tmp_path / "token"
+    token = Token(api(token_file=file))
+    for text, read in (("one", "one"), ("t wo", "one"), ("two", "two"), ("<html>\n</html>", "two")):
+        file.write_text(text)
+        assert token.read(AT) == read
+
+
 def test_without_a_token_the_setting_is_named() -> None:
     """Both ways to give one."""
     with pytest.raises(SettingsError, match=r"BRIDGE_API__TOKEN_FILE.*BRIDGE_API__TOKEN\."):

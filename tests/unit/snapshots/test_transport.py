@@ -34,7 +34,7 @@ async def test_a_path_is_added_to_the_base_address(base: str, address: str) -> N
         return httpx2.Response(200)
 
     transport = Transport(api(base_url=base), httpx2.MockTransport(answer))
-    await transport.get(PATH, "token")
+    await transport.get(PATH, "token", bool)
     await transport.aclose()
     assert [str(request.url) for request in seen] == [address]
     assert seen[0].headers["Authorization"] == "Bearer token"
@@ -50,7 +50,7 @@ async def test_a_query_arrives_as_it_was_encoded() -> None:
 
     transport = Transport(api(), httpx2.MockTransport(answer))
     target = "/api/CurrencyExchange/currency-precision?symbol=%E2%82%AC%20%2B%26%25&ids=1,2"
-    await transport.get(target, "token")
+    await transport.get(target, "token", bool)
     await transport.aclose()
     assert seen == [target.encode()]
 
@@ -70,7 +70,7 @@ async def test_whatever_happens_on_the_way_is_no_answer(error: type[Exception]) 
 
         transport = Transport(api(), httpx2.MockTransport(fail))
         with pytest.raises(Unavailable, match=text or error.__name__):
-            await transport.get(PATH, "token")
+            await transport.get(PATH, "token", bool)
         await transport.aclose()
 
 
@@ -92,9 +92,9 @@ def test_no_other_error_of_the_library_can_come_from_a_request() -> None:
 async def test_of_a_huge_refusal_only_the_beginning_is_kept() -> None:
     """Even when it ends in the middle of a character, it can be told."""
     transport = Transport(api(), httpx2.MockTransport(lambda _: httpx2.Response(400, text="." + "ж" * 10**6)))
-    answer = await transport.get(PATH, "token")
+    answer = await transport.get(PATH, "token", bool)
     await transport.aclose()
-    assert len(answer.body) == MOST_REFUSAL_BYTES
+    assert len(answer.refusal) == MOST_REFUSAL_BYTES
     assert str(answer) == "HTTP 400: ." + "ж" * (EXCERPT_CHARACTERS - 1)
 
 

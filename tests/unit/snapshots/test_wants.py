@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import KINDS
+from bridge.snapshots.records import KINDS, Listed
 from bridge.snapshots.wants import Estimate, Scope, Wants, chunks, estimate, ids_of
 from tests.unit.snapshots.world import WORLD, api, bet, item, mention
 
@@ -155,6 +156,6 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
     row = "/api/translations/all/league/{leagueId}"
     wants = Wants.of(ALL, Mentions(), {b"league:1"}, full=True)
     assert row not in [row.endpoint for row in estimate(wants)]
-    known = {"league": ids_of("league", [b"league:1", b"sport:2"])}
+    known: dict[Listed, Sequence[int]] = {"league": ids_of("league", [b"league:1", b"sport:2"])}
     assert list(known["league"]) == [1]
     assert Estimate(row, 0, None) in estimate(replace(wants, known=known, used={}))

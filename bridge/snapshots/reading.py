@@ -1,0 +1,148 @@
+"""Reads JSON while it comes, item by item: what is held is what is kept, not the bytes it came in.
+
+What is not UTF-8, and half a surrogate pair, stays in the text as a lone surrogate: whoever checks the shape
+finds it, and the rest can be used.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from typing import Any, Final
+
+from bridge.errors import ApiError
+
+MOST_ITEM_CHARACTERS: Final = 4 << 20
+"""Of an item of a list, or of an answer that is none."""
+_LOOK_CHARACTERS: Final = 64 << 10
+"""So much is waited for before it is looked for items."""
+_INT64_DIGITS: Final = 20
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_NUMBER: Final = re.compile(r"\.|[eE][+-]?")
+"""How it may go on, until its next digit."""
+_BEGINNINGS: Final = ("true", "false", "null", "NaN", "-Infinity", "Infinity")
+
+
+class NoJson(ApiError):
+    """What came is no JSON, or has an item that is too large. The text says why, not what was asked."""
+
+
+class Unfinished(NoJson):
+    """It ends before its JSON does: half an answer, of which the next try may bring all."""
+
+
+class _NoNumber:
+    """In place of NaN, and of integers that no field can hold: of no type that a field has."""
+
+
+def _integer(digits: str) -> object:
+    # Python refuses to read one of thousands of digits.
+    return int(digits) if len(digits) <= _INT64_DIGITS else _NoNumber()
+
+
+_JSON: Final = json.JSONDecoder(
+    parse_int=_integer,
+    parse_constant=lambda _: _NoNumber(),
+    strict=False,  # a line's end within a name does no harm
+)
+
+
+class Items:
+    """Takes the bytes of a body piece by piece; gives the items of its list, or the one value that it is."""
+
+    def __init__(self) -> None:
+        self.is_list: bool | None = None
+        """None until it begins."""
+        self._bytes = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+        self._text: list[str] = []
+        self._size = 0
+        self._look_at = _LOOK_CHARACTERS
+        self._taken = 0
+        """How many characters were in front of this text."""
+        self._is_first = True
+        self._is_over = False
+
+    def feed(self, piece: bytes | bytearray) -> list[Any]:
+        """What has become whole by this piece. Raises NoJson."""
+        text = self._bytes.decode(piece)
+        self._text.append(text)
+        self._size += len(text)
+        return self._items(final=False) if self._size >= self._look_at else []
+
+    def end(self) -> list[Any]:
+        """What is left of it. Raises NoJson, Unfinished where something is missing."""
+        self._text.append(self._bytes.decode(b"", final=True))
+        items = self._items(final=True)
+        if not self._is_over:
+            raise Unfinished(f"it ends after {self._taken + self._size:,} characters, before its JSON does")
+        return items
+
+    def _items(self, *, final: bool) -> list[Any]:
+        text, at, items = "".join(self._text), 0, list[Any]()
+        while (at := _after_space(text, at)) < len(text):
+            if self._is_over:
+                raise NoJson(f"more behind its end, at character {self._taken + at:,}")
+            if self.is_list is None:
+                self.is_list = text[at] == "["
+                at += self.is_list
+            elif self._is_first and self.is_list and text[at] == "]":
+                self._is_over = True
+                at += 1
+            elif found := self._item(text, at, final=final):
+                self._is_first = False
+                at = found[1]
+                items.append(found[0])
+            else:
+                break
+        self._text, self._size, self._taken = [text[at:]], len(text) - at, self._taken + at
+        if self._size > MOST_ITEM_CHARACTERS:
+            raise NoJson(f"it has an item of more than {MOST_ITEM_CHARACTERS:,} characters")
+        # What is not whole is looked at again when there is twice as much of it.
+        self._look_at = max(_LOOK_CHARACTERS, 2 * self._size)
+        return items
+
+    def _item(self, text: str, at: int, *, final: bool) -> tuple[Any, int] | None:
+        """The item that begins there, and where the next may; None while it is not whole."""
+        if not self.is_list:
+            found = self._value(text, at, final=True) if final else None
+            self._is_over = found is not None
+            return found
+        found = self._value(text, at, final=final)
+        if found is None:
+            return None
+        item, at = found[0], _after_space(text, found[1])
+        if at == len(text) or _NUMBER.fullmatch(text, at):
+            return None
+        if text[at] not in ",]":
+            raise NoJson(f"Expecting ',' delimiter at character {self._taken + at:,}")
+        self._is_over = text[at] == "]"
+        return item, at + 1
+
+    def _value(self, text: str, at: int, *, final: bool) -> tuple[Any, int] | None:
+        try:
+            return _JSON.raw_decode(text, at)
+        except RecursionError:
+            raise NoJson("nested too deep") from None
+        except json.JSONDecodeError as error:
+            if not final or _is_cut(text, error):
+                return None
+            raise NoJson(f"{error.msg} at character {self._taken + error.pos:,}") from None
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    """Whether that error is at the end of what came, so that it may go on well."""
+    rest = text[error.pos :]
+    return (
+        error.msg.startswith("Unterminated string")
+        or (error.msg.startswith("Invalid \\") and len(rest) <= len("\\uXXXX"))
+        or not rest.strip(" \t\r\n")
+        or _NUMBER.fullmatch(rest) is not None
+        or any(word.startswith(rest) for word in _BEGINNINGS)
+    )
