@@ -107,12 +107,12 @@ class Account:
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
         """The answer. Raises Refused, AuthError and ClockError.
 
-        The more was left out, the less often anything is tried; with what is not `patient`, once.
+        The more was left out, the less often anything is tried, but twice; with what is not `patient`, once.
         """
         if self._refusals.get(request.endpoint, 0) >= CLOSED_AFTER:
             raise Refused(request, Forbidden(f"{request.endpoint} is not asked any more: there is no right"))
         try:
-            attempts = max(1, self._attempts - self._all_failures) if patient else 1
+            attempts = max(2, self._attempts - self._all_failures) if patient else 1
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
             if isinstance(error, Forbidden):

@@ -57,7 +57,10 @@ async def test_a_large_provider(place: Place) -> None:
         assert topics.present("translations")[key] == {**wanted[key], "snapshotId": renamed.snapshot.id}
 
         catalogue.remove("league", unused[1])
-        removed = await jobs.run()
+        assert (await jobs.run()).removed == 0
+        removed = await jobs.run(full=True)
+        if removed.removed == 0:  # one of so few leagues is more than the share
+            removed = await jobs.run(full=True)
         assert (removed.written, removed.removed) == (0, 1)
         del wanted[f"league:{unused[1]}"]
         assert without_ids(topics.present("translations")) == wanted

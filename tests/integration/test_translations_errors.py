@@ -65,14 +65,14 @@ WRONG = (
     Wrong("401", {"status": 401}, 3, "refuses the token", times=None),
     Wrong("403", {"status": 403}, 4, "403", times=None),
     Wrong("404", {"status": 404}, 10, "HTTP 404", known_at=OF_EVENTS),
-    Wrong("429", {"status": 429}, 10, "tried 3 times; at last: HTTP 429", times=None),
-    Wrong("500", {"status": 500}, 10, "tried 3 times; at last: HTTP 500", times=None),
+    Wrong("429", {"status": 429}, 10, "at last: HTTP 429", times=None),
+    Wrong("500", {"status": 500}, 10, "at last: HTTP 500", times=None),
     Wrong("502", {"status": 502, "body": "<html>", "headers": HTML}, 10, "HTTP 502: <html>", times=None),
     Wrong("503", {"status": 503, "headers": {"Retry-After": "7"}}, 10, "HTTP 503", times=None),
     Wrong("204", {"status": 204, "body": ""}, 10, "HTTP 204"),
     Wrong("302", {"status": 302, "headers": ELSEWHERE}, 10, "other.example."),
     Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "no JSON"),
-    Wrong("half", {"truncate": True}, 10, "tried 3 times; at last: ", times=None),
+    Wrong("half", {"truncate": True}, 10, "; at last: ", times=None),
     Wrong("shape", {"body": '{"items": []}'}, 10, "another shape: "),
 )
 

@@ -13,7 +13,7 @@ import pytest
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_routes import Endpoint
 from tests.harness import Place
-from tests.integration.snapshots import Jobs, Topics, simulated
+from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 
 HTML = {"Content-Type": "text/html"}
 ELSEWHERE = {"Location": "https://other.example/?k=1"}
@@ -26,15 +26,21 @@ FAILURES: list[tuple[Endpoint, dict[str, Any], int, str]] = [
     ("regions", {"status": 401}, 3, "GET /api/translations/en/regions: HTTP 401"),
     ("leagues", {"status": 404}, 10, "GET /api/translations/en/leagues answered HTTP 404"),
     ("competitors", {"status": 429}, 10, "GET /api/translations/en/competitors failed, tried once"),
-    ("all-event", {"status": 500}, 10, "GET /api/translations/all/event/"),
-    ("all-markets", {"status": 502, "body": "<html>", "headers": HTML}, 10, "HTTP 502: <html>"),
-    ("markets", {"status": 503}, 10, "/markets failed, tried once; at last: HTTP 503"),
-    ("all-sport", {"status": 302, "headers": ELSEWHERE}, 10, "points to other.example."),
-    ("all-region", {"body": "<html>hello</html>", "headers": HTML}, 10, "answered what is no JSON"),
-    ("all-league", {"truncate": True}, 10, "answered what is no JSON"),
-    ("all-competitor", {"body": '{"id": 1, "translations": {"en": 5}}'}, 10, "shape: translations.en: "),
-    ("selection-templates", {"status": 204, "body": ""}, 10, "answered HTTP 204"),
-    ("market-type-templates", {"body": "[[]]"}, 10, "shape: [0]: "),
+    ("sports", {"status": 302, "headers": ELSEWHERE}, 10, "points to other.example."),
+    ("regions", {"body": "<html>hello</html>", "headers": HTML}, 10, "answered what is no JSON"),
+    ("leagues", {"truncate": True}, 10, "failed, tried once; at last: "),
+    ("competitors", {"status": 204, "body": ""}, 10, "answered HTTP 204"),
+]
+LEFT_OUT: list[tuple[Endpoint, dict[str, Any], str]] = [
+    ("all-event", {"status": 500}, "GET /api/translations/all/event/"),
+    ("all-markets", {"status": 502, "body": "<html>", "headers": HTML}, "HTTP 502: <html>"),
+    ("markets", {"status": 503}, "/markets failed, tried once; at last: HTTP 503"),
+    ("all-sport", {"status": 302, "headers": ELSEWHERE}, "points to other.example."),
+    ("all-region", {"body": "<html>hello</html>", "headers": HTML}, "answered what is no JSON"),
+    ("all-league", {"truncate": True}, "failed, tried once; at last: "),
+    ("all-competitor", {"body": '{"id": 1, "translations": {"en": 5}}'}, "translations.en: "),
+    ("selection-templates", {"status": 204, "body": ""}, "answered HTTP 204"),
+    ("market-type-templates", {"body": "[[]]"}, "[0]: "),
 ]
 
 
@@ -42,7 +48,7 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
     """A reader at its ends has exactly it, and of the failed run there is nothing to be read."""
     lacking: dict[str, Any] = {"only_in_lists": {"de"}, "only_in_all": {"sv"}, "event_members": "ids"}
     async with simulated(bets=8, **lacking) as provider:
-        jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
+        jobs, topics = Jobs(place, provider, attempts=1, max_left_out_share=1), Topics(place)
         await jobs.fill()
         report = await jobs.run()
         whole = topics.present("translations")
@@ -59,6 +65,23 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
         assert topics.at_ends("translations", snapshot) == whole
         provider.rest.faults.clear()
         assert (await jobs.run()).written == 1
+        await left_out(jobs, topics)
+
+
+async def left_out(jobs: Jobs, topics: Topics) -> None:
+    """What fails for single things leaves their records as they are, and is told with the reason."""
+    before = without_ids(topics.present("translations"))
+    for endpoint, fault, says in LEFT_OUT:
+        jobs.provider.rest.faults.clear()
+        jobs.provider.rest.inject(RestFault(endpoint=endpoint, times=None, **fault))
+        report = await jobs.run(full=True)
+        assert report.removed == 0, endpoint
+        assert any(says in left.why for left in report.snapshot.left_out), endpoint
+        assert (report.snapshot.complete, report.snapshot.owed > 0) == (False, True), endpoint
+        assert without_ids(topics.present("translations")) == before, endpoint
+    jobs.provider.rest.faults.clear()
+    well = await jobs.run()
+    assert (well.written, well.snapshot.complete, well.snapshot.owed) == (0, True, 0)
 
 
 @pytest.mark.parametrize(("status", "code"), [(401, 3), (404, 10)])
@@ -85,7 +108,7 @@ async def test_no_right_to_some_of_it(place: Place) -> None:
         for league in catalogue.entries("league"):
             catalogue.remove("league", league.id)
         catalogue.rename("sport", 1, "Another name")
-        provider.rest.inject(RestFault(endpoint="leagues", nth=2, times=None, status=403))
+        provider.rest.inject(RestFault(endpoint="leagues", times=None, status=403))
         partial = await jobs.command("translations")
         assert partial.returncode == 4, partial.stderr
         assert (
