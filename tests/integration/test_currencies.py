@@ -88,7 +88,7 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
         provider.rest.faults.clear()
         for target, fault in (
             (f"{precision}?symbol=KWD", RestFault(endpoint="currency-precision", status=500)),
-            (f"{listed}?type=3", RestFault(endpoint="active-currencies", nth=4, body='[{"symbol": "EUR"}]')),
+            (f"{listed}?type=3", RestFault(endpoint="active-currencies", nth=4, body='{"symbol": "EUR"}')),
         ):
             provider.rest.inject(fault)
             failed = await jobs.command("currencies", "--full")

@@ -69,7 +69,7 @@ WRONG = (
     Wrong("204", {"status": 204, "body": ""}, 10, "HTTP 204"),
     Wrong("302", {"status": 302, "headers": ELSEWHERE}, 10, "other.example."),
     Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "no JSON"),
-    Wrong("half", {"truncate": True}, 10, "no JSON"),
+    Wrong("half", {"truncate": True}, 10, "answered half of a JSON text", times=None),
     Wrong("shape", {"body": '{"items": []}'}, 10, "another shape: "),
 )
 
@@ -195,9 +195,11 @@ def test_a_wrong_answer(
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-@pytest.mark.parametrize("status", [401, 429, 503])
-def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, status: int) -> None:
+@pytest.mark.parametrize(
+    "fault", [*({"status": status} for status in (401, 403, 429, 503)), {"truncate": True}]
+)
+def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, fault: dict[str, Any]) -> None:
     """What comes of the run is what would have come without it."""
     wanted = provider.of(endpoint)
-    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, status=status))
+    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
     assert provider.of(endpoint) == wanted

@@ -31,7 +31,7 @@ FAILURES: list[tuple[Endpoint, dict[str, Any], int, str]] = [
     ("markets", {"status": 503}, 10, "/markets failed, tried once; at last: HTTP 503"),
     ("all-sport", {"status": 302, "headers": ELSEWHERE}, 10, "points to other.example."),
     ("all-region", {"body": "<html>hello</html>", "headers": HTML}, 10, "answered what is no JSON"),
-    ("all-league", {"truncate": True}, 10, "answered what is no JSON"),
+    ("all-league", {"truncate": True}, 10, "answered half of a JSON text"),
     ("all-competitor", {"body": '{"id": 1, "translations": {"en": 5}}'}, 10, "shape: translations.en: "),
     ("selection-templates", {"status": 204, "body": ""}, 10, "answered HTTP 204"),
     ("market-type-templates", {"body": "[[]]"}, 10, "shape: [0]: "),
