@@ -76,12 +76,9 @@ class _Flaws:
         found, more, depth, id_ = len(self.found), self.more, len(self._path), self._id
         if name is not None:
             self._path.append(name)
-        if isinstance(place, str):
-            self._path.append(place)
-        else:
-            self._path.append(place if self._path else place + self.start)
-            if self._id is None:
-                self._id = _id_of(item)
+        if isinstance(place, int) and not any(isinstance(part, int) for part in self._path):
+            self._id = _id_of(item)
+        self._path.append(place + self.start if isinstance(place, int) and not self._path else place)
         try:
             yield
         except ValidationError as error:

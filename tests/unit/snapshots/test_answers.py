@@ -152,6 +152,18 @@ def test_a_market_in_all_languages_is_no_different() -> None:
     ]
 
 
+def test_what_has_no_id_borrows_none() -> None:
+    """Not of what is in it: that may be asked about by itself."""
+    market = {"marketTypeId": 1, "market": {"language": "en"}, "selections": [{**ITEM, "language": 5}]}
+    _, flaws = read(
+        QUESTIONS.markets(7, "en"), [market, {**market, "market": ITEM}, {"selections": [ITEM, 5]}]
+    )
+    assert [number for _, number in flaws] == [None, 1, None]
+    entity = {"id": 5, "translations": {"en": 1}}
+    _, flaws = read(QUESTIONS.all_markets(7), [{"marketTypeId": 1, "selections": [entity]}])
+    assert [number for _, number in flaws] == [None]
+
+
 @pytest.mark.parametrize("answer", [{"id": 1}, "text", None, 5, True])
 def test_what_is_no_list_is_no_answer(answer: object) -> None:
     """Where one is due."""
