@@ -47,6 +47,7 @@ DRIVERS = {
     "bridge.snapshots.client": "waits for its turn and between tries",
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",
+    "bridge.snapshots.presence": "looks now and then",
     "bridge.snapshots.publisher": "rests before it tries again",
     "bridge.snapshots.service": "waits for the next run",
     "bridge.web.snapshots": "the same",
