@@ -24,6 +24,11 @@ class Presence:
         """At the last look."""
         self._looked_at = -math.inf
 
+    def must_be_there(self) -> None:
+        """Raise KafkaUnavailable where a topic is not there now, for the moment or for good."""
+        if missing := self.topics - kafka.listed(kafka.admin(self._settings.kafka)):
+            raise kafka.KafkaUnavailable(f"the topic {min(missing)} is not there")
+
     def check(self) -> None:
         """Raise TopologyError when two looks in a row have not found a topic, KafkaUnavailable when no
         broker answers. To be called often: it looks every `LOOK_SECONDS`, and blocks for 3 s at most.

@@ -235,6 +235,7 @@ class Publisher:
     ) -> tuple[Offsets, bytes | None]:
         producer = self._producer
         assert producer is not None
+        self._presence.must_be_there()  # or the client might make it anew by writing to it
         producer.begin_transaction()
         self._begun, self._undelivered = True, None
         self._send(producer, records)

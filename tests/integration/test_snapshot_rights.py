@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 
 from bridge import dev, kafka
 from bridge.dev import kafka as server
+from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.server import Simulator
 from bridge.simulator.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
@@ -150,6 +151,22 @@ async def test_a_feed_that_may_not_be_written(guarded: Place) -> None:
         with denied(guarded, TOPIC, "bets", WRITE):
             assert await bridge.wait() == 8, bridge.text()
         assert "Topic authorization failed" in bridge.text()
+
+
+@pytest.mark.parametrize("topic", ["currencies", "snapshots"])
+async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place, topic: str) -> None:
+    """Whoever writes to it would make it anew here, without its settings: so nobody does."""
+    async with simulated(bets=8) as provider:
+        jobs, name, admin = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
+        await jobs.fill()
+        provider.rest.inject(RestFault(endpoint="active-currencies", delay=2))
+        bridge = jobs.start("currencies")
+        await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=bridge.text)
+        for deleted in admin.delete_topics([name]).values():
+            deleted.result(20)
+        assert await bridge.wait() == 6, bridge.text()
+        assert f"error: the topic {name} is gone" in bridge.text()
+        assert name not in kafka.listed(admin)
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
