@@ -18,7 +18,7 @@
     └── SinkError               —        Kafka did not take a batch
         ├── NotOwner            —        someone else owns the feed now: close the socket, stand by
         ├── NotCommitted        —        the process ended first: a replay brings the batch back
-        └── SinkBroken          exit 8   Kafka refuses for good (rights, a disabled feature)
+        └── SinkBroken          exit 8   Kafka refuses for good (rights, a wrong clock)
 
 Exit 0 is success, exit 1 anything unforeseen or a check that failed. Exit codes are part of what
 people script against; the README lists them.
@@ -138,6 +138,6 @@ class NotCommitted(SinkError):
 
 
 class SinkBroken(SinkError):
-    """Kafka refuses for good: a missing right, a disabled feature. A person has to act."""
+    """Kafka refuses for good: a missing right, records of a wrong clock. A person has to act."""
 
     exit_code = 8

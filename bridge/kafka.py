@@ -1,11 +1,11 @@
-"""What the bridge knows of librdkafka: properties of each kind of client, and what an error asks for.
+"""What the bridge knows of librdkafka: properties of each kind of client, and what its administrators answer.
 
-This is the only module that names librdkafka's properties and error codes.
+This is the only module that names librdkafka's properties. What an error of a transaction asks for is in
+`bridge.sink.triage`.
 """
 
 from __future__ import annotations
 
-import enum
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -57,15 +57,6 @@ class Stalled(KafkaUnavailable):
     """A reader has not reached its end, and nothing comes to it any more. The text says what may keep it."""
 
 
-class Answer(enum.Enum):
-    """What an error asks for."""
-
-    RETRY = "the same call again"
-    ABORT = "abort the transaction and write the batch again"
-    REOPEN = "a new producer, and a look at what was committed"
-    REFUSED = "a person: rights or limits stand in the way"
-
-
 _RIGHTS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -100,38 +91,11 @@ _PASSING = {
     KafkaError._UNKNOWN_TOPIC,
 }
 """What a cluster says while brokers come, go and elect leaders."""
-_NEVER_ACCEPTED = {
-    KafkaError.MSG_SIZE_TOO_LARGE,
-    KafkaError.INVALID_MSG,
-    KafkaError.RECORD_LIST_TOO_LARGE,
-    KafkaError.INVALID_RECORD,
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-    KafkaError.INVALID_TRANSACTION_TIMEOUT,
-    KafkaError.UNSUPPORTED_VERSION,
-}
 
 
 def lacks_right(error: KafkaError) -> bool:
     """Whether the principal is not allowed to do what failed."""
     return error.code() in _RIGHTS
-
-
-def triage(error: KafkaError) -> Answer:
-    """What an error of the transactional producer asks for.
-
-    An error that says nothing of itself is taken for the worst that can be mended: a new producer.
-    """
-    code = error.code()
-    if code in _RIGHTS or code in _NEVER_ACCEPTED:
-        return Answer.REFUSED
-    if error.fatal() or code in (KafkaError._FATAL, KafkaError._FENCED):
-        return Answer.REOPEN
-    if error.txn_requires_abort() or code == KafkaError._STATE:
-        return Answer.ABORT
-    if error.retriable() or code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._QUEUE_FULL):
-        return Answer.RETRY
-    return Answer.REOPEN
 
 
 def producer(
@@ -324,10 +288,30 @@ def look_for_broker(client: AdminClient) -> None:
         client.list_topics(timeout=3)
 
 
+def listed(client: AdminClient, timeout: float = 3) -> set[str]:
+    """The topics that there are. Raises as `explained`.
+
+    Nobody asks for one by its name: a broker may make it for that (auto.create.topics.enable).
+    """
+    with explained("listing the topics"):
+        return set(client.list_topics(timeout=timeout).topics)
+
+
 def exists(client: AdminClient, topic: str, timeout: float) -> bool:
-    """Whether there is such a topic. Raises as `explained`."""
+    """Whether there is such a topic. Raises as `explained`, also where it may not be seen."""
+    return topic in listed(client, timeout) or _is_hidden(client, topic, timeout)
+
+
+def _is_hidden(client: AdminClient, topic: str, timeout: float) -> bool:
+    """Whether a topic that was not listed is there all the same. Raises as `explained` where it may be."""
     with explained(f"looking for {topic}"):
-        return topic in client.list_topics(timeout=timeout).topics
+        try:
+            answer(client.describe_topics(TopicCollection([topic]), request_timeout=timeout)[topic])
+        except KafkaException as exception:
+            if exception.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise
+    return True
 
 
 def must_exist(client: AdminClient, topic: str, timeout: float) -> None:
@@ -349,9 +333,11 @@ def topic_id(client: AdminClient, topic: str) -> str | None:
 
 
 def partition_count(client: AdminClient, topic: str) -> int:
-    """How many partitions a topic has. Raises as `explained`, and KafkaUnavailable while it has no leader."""
+    """How many partitions a topic has. Raises as `exists`, and KafkaUnavailable while it has no leader."""
     with explained(f"looking for {topic}"):
-        found = client.list_topics(topic, timeout=3).topics.get(topic)
+        found = client.list_topics(timeout=3).topics.get(topic)  # as in `listed`
+    if found is None:
+        _is_hidden(client, topic, 3)
     if found is None or found.error is not None or not found.partitions:
         raise KafkaUnavailable(f"{topic} is not there, or not yet: {found and found.error}")
     return len(found.partitions)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 """Columns of a table that goes to a file."""
+LONGEST_REST_SECONDS = 366 * 86_400
 
 Full = Annotated[bool, typer.Option("--full", help="Ask about everything anew, not only about what is new.")]
 Plan = Annotated[
@@ -102,15 +103,17 @@ def _do(
 ) -> None:
     from bridge import instant
     from bridge.snapshots import job, service, show
-    from bridge.snapshots.metrics import Seen, write
+    from bridge.snapshots.metrics import Seen, must_be_writable, write
 
     if every is not None and (plan or metrics_file or json):
         raise SettingsError("--every goes on and serves its metrics: without --plan, --json, --metrics-file.")
     if plan and metrics_file:
         raise SettingsError("--plan makes no snapshot to write metrics of: without --metrics-file.")
     seconds = None if every is None else age_seconds(every)
-    if seconds == 0:
-        raise SettingsError("--every must be longer than that")
+    if seconds is not None and not 0 < seconds <= LONGEST_REST_SECONDS:
+        raise SettingsError("--every must be between 1s and 366d")
+    if metrics_file is not None:
+        must_be_writable(metrics_file)  # and not only when there is something to write
     rate = settings.api.requests_per_second
     with _stoppable() as stop, show.Bars(instant.now) as bars:
         if seconds is not None:

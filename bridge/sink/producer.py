@@ -9,7 +9,8 @@ written again or found to have been committed, never guessed at:
     abort      abort, then write the batch again
     reopen     ask whether we still own the feed, then a new producer with the same transactional id
                (which ends whatever the old one left), then read the checkpoint back: is it ours?
-    refused    stop: a right is missing, or a record is one that the topic will never take
+    refused    stop: a right is missing, or a record is one that the topic will never take, such as those of
+               a clock that is an hour ahead
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bridge.errors import NotOwner, SinkBroken
 from bridge.log import get
 from bridge.sink.batch import Batch, Record
 from bridge.sink.leadership import Leadership
+from bridge.sink.triage import Answer, cause, refusal, triage
 from bridge.sink.watchdog import Watchdog, discard
 from bridge.sink.worker import Worker
 from bridge.topics import max_record_bytes
@@ -185,12 +187,12 @@ class TransactionalWriter:
                 break
             except KafkaException as exception:
                 answer = self._face(exception.args[0])
-                if answer is kafka.Answer.RETRY and self._failures >= PATIENT_RETRIES:
+                if answer is Answer.RETRY and self._failures >= PATIENT_RETRIES:
                     # Seen: a coordinator that is back, and a client that never finds it again.
-                    answer = kafka.Answer.REOPEN
-                if answer is kafka.Answer.ABORT:
+                    answer = Answer.REOPEN
+                if answer is Answer.ABORT:
                     self._abort()
-                elif answer is kafka.Answer.REOPEN:
+                elif answer is Answer.REOPEN:
                     self._discard()
         self._last = checkpoint.value
         self._forget()
@@ -212,15 +214,17 @@ class TransactionalWriter:
         if self._gone():
             raise NotOwner("another process owns the feed, or this one is ending")
 
-    def _face(self, error: KafkaError) -> kafka.Answer:
+    def _face(self, error: KafkaError) -> Answer:
         """What the error asks for, after a rest that grows, with jitter.
 
         Raises SinkBroken when a person has to act, NotOwner when there is nothing left to wait for.
         """
-        answer = kafka.triage(error)
+        if self._producer is not None:
+            error = cause(self._producer, error)
+        answer = triage(error)
         get().debug("a transaction failed", error=error.str(), code=error.name(), answer=answer.name)
-        if answer is kafka.Answer.REFUSED:
-            raise SinkBroken(f"Kafka refuses to take what {self.transactional_id} writes: {error.str()}")
+        if answer is Answer.REFUSED:
+            raise SinkBroken(refusal(self.transactional_id, error))
         self._trouble(error.str())
         self._abandoned.wait(rest_seconds(self._failures))
         self._failures += 1
@@ -261,7 +265,7 @@ class TransactionalWriter:
                 self._forget()
                 return
             except KafkaException as exception:
-                if self._face(exception.args[0]) is not kafka.Answer.RETRY:
+                if self._face(exception.args[0]) is not Answer.RETRY:
                     self._discard()
 
     def _reopen(self, awaited: bytes | None = None) -> bool:

@@ -42,6 +42,8 @@ BUSY_SECONDS: Final = 20.0
 """How long a run waits for its turn: one that was killed keeps its place for a session of 10 s."""
 OPEN_SECONDS: Final = 60.0
 """How long Kafka may be away when a run has just got its turn."""
+PUBLISH_SECONDS: Final = 600.0
+"""How long a run that is the only one tries to publish: twice what a transaction may last."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,9 @@ def run(
 ) -> Report | None:
     """Make and publish one snapshot; None when `stop` was set before its turn came.
 
-    `patience` is how long it waits for another run to end, None for ever. Raises AuthError, ApiError,
-    KafkaUnavailable, TopologyError, SinkError and SettingsError; whatever it is, nothing of the snapshot
-    can be read then.
+    `patience` is how long it waits for another run to end; None waits for ever, and tries to publish for
+    as long. Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError; nothing
+    of the snapshot can be read then, unless the text says that nobody knows.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     client = Client(settings.api)  # wrong settings are told before anything else is done
@@ -97,15 +99,16 @@ def run(
         return stop.is_set()
 
     def trouble(reason: str) -> None:
+        # No progress: a job that publishes in vain would pass for healthy.
         get().warning("Kafka is in the way, it is tried again", job=task.job, reason=reason)
-        progress("publishing", 0, 1)
 
     with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
         codecs = _Codecs(registry, registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job])))
         if not lock.acquire(patience, give_up):
             return None
         progress("its turn", 1, 1)
-        with Publisher(settings, task.job, lock.leadership, stop, trouble) as publisher:
+        last_moment = None if patience is None else PUBLISH_SECONDS
+        with Publisher(settings, task.job, lock.leadership, stop, trouble, last_moment) as publisher:
             last = publisher.open(None if patience is None else OPEN_SECONDS)
 
             def watched(what: str, done: int, total: int) -> None:

@@ -16,6 +16,7 @@ from bridge import instant, kafka, topics
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotOwner
 from bridge.sink.leadership import Leadership
+from bridge.snapshots.presence import Presence
 from bridge.snapshots.records import Job
 
 POLL_SECONDS = 0.2
@@ -49,12 +50,9 @@ class Lock:
         self._looked_at = -math.inf
         self._missed: float | None = None
         """For how many seconds brokers have answered and the lock was not ours; None: they did not."""
-        self.leadership = Leadership(
-            settings,
-            owner_group(settings, job),
-            topics.declare(settings).snapshots.name,
-            self._changed.set,
-        )
+        topic = topics.declare(settings).snapshots.name
+        self._presence = Presence(settings, [topic])
+        self.leadership = Leadership(settings, owner_group(settings, job), topic, self._changed.set)
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +80,7 @@ class Lock:
         return True
 
     def check(self) -> None:
-        """Raise NotOwner when another run has taken over, TopologyError when a right has gone.
+        """Raise NotOwner when another run has taken over, TopologyError when a right or the topic has gone.
 
         To be called often while the lock is needed. A Kafka that is away for longer than a session takes
         the lock too, and gives it back to whoever waits: so only time in which a broker answers counts.
@@ -97,7 +95,7 @@ class Lock:
             return
         self._looked_at = now
         try:
-            kafka.look_for_broker(kafka.admin(self._settings.kafka))
+            self._presence.check()
         except kafka.KafkaUnavailable:
             self._missed = None
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -199,15 +200,39 @@ def exposition(seen: Seen, now: float, accept: str = "") -> tuple[bytes, str]:
     return exposed(METRICS, seen, {"snapshot": seen.job}, now, accept)
 
 
+def must_be_writable(file: Path) -> None:
+    """Raises SettingsError where `write` would, and leaves nothing behind."""
+    draft = _draft(file)
+    try:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        draft.touch()
+        draft.unlink()
+    except OSError as error:
+        raise _unwritable(file, error) from None
+
+
 def write(seen: Seen, file: Path) -> None:
     """Write them to a file at once, as a textfile collector wants it. Raises SettingsError.
 
     Without those of the process, which such a collector has of its own.
     """
     body, _ = exposed(METRICS, seen, {"snapshot": seen.job}, seen.at, process=False)
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    draft = _draft(file)
     try:
         draft.write_bytes(body)
         draft.replace(file)
     except OSError as error:
-        raise SettingsError(f"--metrics-file: cannot write {file}: {error.strerror}") from None
+        raise _unwritable(file, error) from None
+
+
+def _draft(file: Path) -> Path:
+    """Beside the file, which it replaces."""
+    return file.parent / f"{file.name}.{os.getpid()}"
+
+
+def _unwritable(file: Path, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"--metrics-file: cannot write {file}: {error.strerror}. Name a file in a directory that is "
+        "there and may be written to."
+    )

@@ -1,11 +1,15 @@
 """Publishes a snapshot: what has changed, and the record that says it is whole, in one transaction.
 
 All that a snapshot needs is there before its transaction opens. Whatever goes wrong then, it is written
-again from the beginning, or found to have been committed, never guessed at:
+again from the beginning, or found to have been committed, never guessed at, until a last moment where there
+is one:
 
     make sure that the lock is ours, or win it again: an outage may outlast a session
     → a new producer with the same transactional id, which ends whatever the old one left
     → read the job's last Snapshot record back: is it ours, or still the one before?
+
+What will never be accepted is not tried again: a right that is missing, records of a wrong clock, a topic
+that is gone. One that was made anew meanwhile lacks what has not changed, and this run would not write it.
 
 Only the job writes to its topic. So the high watermarks that are read inside the transaction, when all its
 records have arrived, are where the snapshot ends: its last record is below them, and the marker of its
@@ -18,23 +22,26 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from bridge import instant, kafka
+from bridge import instant, kafka, topics
 from bridge.config import Settings
-from bridge.errors import NotCommitted, NotOwner, SinkBroken
+from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.log import get
 from bridge.sink.batch import Record
 from bridge.sink.leadership import Leadership
 from bridge.sink.producer import hand_over, rest_seconds
 from bridge.sink.reading import ends_of
+from bridge.sink.triage import Answer, cause, follows, refusal, triage
 from bridge.sink.watchdog import Watchdog, discard
 from bridge.snapshots import present
 from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, taken_over
+from bridge.snapshots.presence import Presence
 from bridge.snapshots.records import Job, Offsets, Snapshot
 
 T = TypeVar("T")
@@ -57,7 +64,8 @@ class Publisher:
     """Publishes the snapshots of one job, one after the other; a context manager. Its calls block.
 
     It is for whoever has the job's lock, `leadership`. `trouble` is told what was attempted and what Kafka
-    said when something failed and is tried again. It goes on trying until `stop` is set.
+    said when something failed and is tried again. It goes on trying until `stop` is set, or until a
+    snapshot has not been published in `patience` seconds.
     """
 
     def __init__(
@@ -67,6 +75,7 @@ class Publisher:
         leadership: Leadership,
         stop: threading.Event,
         trouble: Callable[[str], None],
+        patience: float | None = None,
     ) -> None:
         self.transactional_id = f"{settings.topics.prefix}.{job}"
         self._settings = settings
@@ -74,6 +83,10 @@ class Publisher:
         self._leadership = leadership
         self._stop = stop
         self._trouble = trouble
+        self._patience = patience
+        self._topic = present.topic_of(settings, job)
+        self._snapshots = topics.declare(settings).snapshots.name
+        self._presence = Presence(settings, [])
         self._watchdog = Watchdog(STUCK_SECONDS)
         self._producer: Producer | None = None
         self._begun = False
@@ -82,8 +95,10 @@ class Publisher:
         self._undelivered: KafkaError | None = None
         self._last: bytes | None = None
         """The Snapshot record, its value, that is known to be the committed one."""
+        self._ends: Offsets = {}
+        """Where the topic of the records ended when that was known."""
         self._sealed: tuple[Offsets, bytes | None] | None = None
-        """Ends and value of the one that may have been committed."""
+        """Ends and value of the one whose commit was asked for, until its outcome is known."""
 
     def __enter__(self) -> Self:
         return self
@@ -96,29 +111,41 @@ class Publisher:
     def open(self, patience: float | None = None) -> Snapshot | None:
         """End whatever an earlier run has left open; returns the last snapshot, which is final now.
 
-        To be called when the lock has been acquired, before anything is read. Raises as `publish`, and
-        KafkaUnavailable when it fails after `patience` seconds; None tries for ever.
+        To be called when the lock has been acquired, before anything is read. Raises as `publish`;
+        KafkaUnavailable when it fails after the `patience` given here, None tries for ever.
         """
-        self._last = self._persist("opening", self._reopen, patience)
+        self._last, self._ends = self._persist("opening", self._open, patience, [])
         return None if self._last is None else present.decode_snapshot(self._settings, self._last)
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that is made of the ends; returns those.
 
-        Returns when it is committed, however long Kafka is away. Raises NotOwner when another run has the
-        lock or has published meanwhile, NotCommitted when it was stopped first, SinkBroken when a person has
-        to act, TopologyError when a right to read is missing. Nothing of it is readable then, nor will be.
+        Raises NotOwner when another run has the lock or has published meanwhile, SinkBroken when a person has
+        to act, TopologyError when a right to read is missing or a topic is gone; NotCommitted when it was
+        stopped first, and KafkaUnavailable when its last moment is over. Nothing of it is readable then, nor
+        will be, unless the answer to a commit was being waited for: KafkaUnavailable says so.
         """
         self._sealed = None
-        ends, self._last = self._persist("publishing", partial(self._attempt, records, snapshot))
-        return ends
+        attempt = partial(self._attempt, records, snapshot)
+        try:
+            self._ends, self._last = self._persist(
+                "publishing", attempt, self._patience, (record.topic for record in records)
+            )
+        except kafka.KafkaUnavailable as error:
+            if self._sealed is None:
+                outcome = "Nothing of it is published"
+            else:
+                outcome = "Whether it is published is not known: the next run finds out"
+            raise kafka.KafkaUnavailable(f"{error}. {outcome}.") from None
+        return self._ends
 
     def save(self, records: Collection[Record]) -> None:
         """Commit records that say what the job remembers, with no snapshot. Raises as `publish`.
 
         It does no harm if they are committed twice.
         """
-        self._persist("saving", partial(self._save, records))
+        written = {record.topic for record in records}
+        self._persist("saving", partial(self._save, records), self._patience, written)
 
     def close(self) -> None:
         """Abort what is open, so that it hides nothing from readers until it times out."""
@@ -131,25 +158,31 @@ class Publisher:
         self._discard()
         self._watchdog.close()
 
-    def _persist(self, what: str, attempt: Callable[[], T], patience: float | None = None) -> T:
-        """Try until it succeeds, each time with a new producer, after rests that grow."""
+    def _persist(
+        self, what: str, attempt: Callable[[], T], patience: float | None, written: Iterable[str]
+    ) -> T:
+        """Try until it succeeds, each time with a new producer, after rests that grow.
+
+        Raises KafkaUnavailable after `patience` seconds. `written` are topics that must not be gone.
+        """
         failures = 0
+        self._presence = Presence(self._settings, {self._topic, self._snapshots, *written})
         self._deadline = math.inf if patience is None else instant.now().steady + patience
         while True:
             try:
                 return attempt()
             except KafkaException as exception:
                 error: KafkaError = exception.args[0]
-                if kafka.triage(error) is kafka.Answer.REFUSED:
-                    raise SinkBroken(
-                        f"Kafka refuses to take what {self.transactional_id} writes: {error.str()}"
-                    ) from None
+                if self._producer is not None:
+                    error = cause(self._producer, error)
+                if triage(error) is Answer.REFUSED:
+                    raise SinkBroken(refusal(self.transactional_id, error)) from None
                 reason = error.str()
             except kafka.KafkaUnavailable as exception:
                 reason = str(exception)
             reason = f"{what} as {self.transactional_id}: {reason}"
             self._discard()
-            if instant.now().steady > self._deadline:
+            if self._is_late():
                 raise kafka.KafkaUnavailable(reason)
             self._trouble(reason)
             self._stop.wait(rest_seconds(failures))
@@ -163,6 +196,9 @@ class Publisher:
             found = self._reopen()
             if self._sealed is not None and found == self._sealed[1]:
                 return self._sealed
+            self._sealed = None
+            if found is None and self._last is not None:
+                raise _made_anew(self._snapshots)
             if found != self._last:
                 raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
         return self._write(records, snapshot)
@@ -170,7 +206,12 @@ class Publisher:
     def _save(self, records: Collection[Record]) -> None:
         if self._producer is None and self._reopen() != self._last:
             raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
-        self._commit(self._begin(records))
+        producer = self._begin(records)
+        self._offer(producer)
+        self._commit(producer)
+
+    def _open(self) -> tuple[bytes | None, Offsets]:
+        return self._reopen(), ends_of(self._settings, self._topic)
 
     def _reopen(self) -> bytes | None:
         """A new producer; returns the value of the last Snapshot record.
@@ -194,13 +235,13 @@ class Publisher:
     def _regain(self) -> None:
         if self._leadership.owner:
             return
-        kafka.look_for_broker(kafka.admin(self._settings.kafka))
+        kafka.listed(kafka.admin(self._settings.kafka))
         deadline = instant.now().steady + REGAIN_SECONDS
         while not self._leadership.owner:
             self._leadership.check()
             self._must_go_on()
             if instant.now().steady > deadline:
-                kafka.look_for_broker(kafka.admin(self._settings.kafka))  # it may have gone again
+                kafka.listed(kafka.admin(self._settings.kafka))  # it may have gone again
                 raise taken_over(self._job)
             self._stop.wait(POLL_SECONDS)
 
@@ -208,9 +249,13 @@ class Publisher:
         self, records: Collection[Record], snapshot: Callable[[Offsets], Record]
     ) -> tuple[Offsets, bytes | None]:
         producer = self._begin(records)
-        ends = ends_of(self._settings, present.topic_of(self._settings, self._job))
+        ends = ends_of(self._settings, self._topic)
+        given = sum(record.topic == self._topic for record in records)
+        if sum(ends.values()) < sum(self._ends.values()) + given:
+            raise _made_anew(self._topic)
         whole = snapshot(ends)
         self._send(producer, [whole])
+        self._offer(producer)
         self._sealed = (ends, whole.value)
         self._commit(producer)
         return self._sealed
@@ -219,17 +264,21 @@ class Publisher:
         """Open a transaction with the records in it."""
         producer = self._producer
         assert producer is not None
+        self._presence.must_be_there()  # or the client might make it anew by writing to it
         producer.begin_transaction()
         self._begun, self._undelivered = True, None
         self._send(producer, records)
         return producer
 
-    def _commit(self, producer: Producer) -> None:
+    def _offer(self, producer: Producer) -> None:
+        """Make the lock part of the transaction, so that it fails where another has it."""
         if not self._leadership.owner:
             # Seen: the call below, with the membership of before an outage, does not return.
             raise kafka.KafkaUnavailable(LOCK_IS_LOST)
         offsets, group = self._leadership.offsets()
         self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
+
+    def _commit(self, producer: Producer) -> None:
         self._watchdog.call(partial(producer.commit_transaction, CALL_SECONDS))
         self._begun = False
 
@@ -237,9 +286,9 @@ class Publisher:
         """Return when the broker has everything. What it refused says why; later calls would not."""
         try:
             for record in records:
-                hand_over(producer, record, self._must_go_on, self._delivered)
+                hand_over(producer, record, self._must_come_soon, self._delivered)
             while producer.flush(FLUSH_SECONDS):
-                self._must_go_on()
+                self._must_come_soon()
         except SystemError:
             # The client sets an exception for a fatal error, and calls `_delivered` all the same.
             raise KafkaException(
@@ -249,16 +298,37 @@ class Publisher:
             raise KafkaException(self._undelivered)
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        self._undelivered = self._undelivered or error
+        if self._undelivered is None or follows(self._undelivered):
+            self._undelivered = error or self._undelivered
+
+    def _is_late(self) -> bool:
+        return instant.now().steady > self._deadline
 
     def _is_over(self) -> bool:
-        return self._stop.is_set() or instant.now().steady > self._deadline
+        if self._stop.is_set() or self._is_late():
+            return True
+        self._must_go_on()
+        return False
 
     def _must_go_on(self) -> None:
         if self._stop.is_set():
             raise NotCommitted(f"told to end before Kafka had taken the snapshot of {self._job}")
+        with suppress(kafka.KafkaUnavailable):  # one that is away has deleted nothing
+            self._presence.check()
+
+    def _must_come_soon(self) -> None:
+        if self._is_late():
+            raise kafka.KafkaUnavailable("Kafka has not taken all of it")
+        self._must_go_on()
 
     def _discard(self) -> None:
         if self._producer is not None:
             discard(self._producer)
             self._producer, self._begun = None, False
+
+
+def _made_anew(topic: str) -> TopologyError:
+    return TopologyError(
+        f"the topic {topic} was made anew meanwhile: it lacks what this run would not write. Nothing is "
+        "published; the next run asks about everything."
+    )

@@ -18,7 +18,7 @@ from confluent_kafka import Message, Producer
 
 from bridge import kafka, topics
 from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotCommitted, NotOwner, SinkBroken
+from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.sink.batch import Record
 from bridge.sink.reading import read_topic
 from bridge.snapshots import publisher as module
@@ -26,7 +26,7 @@ from bridge.snapshots.lock import Busy, Lock
 from bridge.snapshots.present import last_snapshot, read_present, topic_of
 from bridge.snapshots.publisher import Publisher
 from tests.harness import Place
-from tests.integration.publishing import JOB, Sealer, prepared, read_snapshot, records, started, state
+from tests.integration.publishing import JOB, KEYS, Sealer, prepared, read_snapshot, records, started, state
 
 LINES = 4
 KILLS = 4
@@ -210,6 +210,68 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
     snapshots = topics.declare(settings).snapshots.name
     read_topic(settings, snapshots, committed.append)
     assert len(committed) == 2
+
+
+@pytest.mark.parametrize("count", [1, KEYS])
+def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
+    """The broker would not take them for an hour. What the client says of it depends on their number."""
+    settings, ahead = prepared(place), 2 * 3_600_000
+    sealer = Sealer(settings)
+    reasons: list[str] = []
+    with at_work(settings, trouble=reasons.append) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        late = [record._replace(timestamp=record.timestamp + ahead) for record in records(settings, 2)][
+            :count
+        ]
+        with pytest.raises(SinkBroken, match=r"[Ii]nvalid timestamp.* The clock of this machine"):
+            publisher.publish(late, partial(sealer.record, 2))
+    assert not reasons
+    assert read_present(settings, topic_of(settings, JOB)) == state(1)
+
+
+def delete(place: Place, topic: str) -> None:
+    """Returns when no broker has it any more."""
+    admin = place.admin()
+    for future in admin.delete_topics([topic]).values():
+        future.result(20)
+    while topic in admin.list_topics(timeout=10).topics:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("topic", ["translations", "snapshots"])
+@pytest.mark.parametrize("when", ["before", "amid the records"])
+def test_a_topic_that_is_deleted_meanwhile(place: Place, topic: str, when: str) -> None:
+    """It is not there to be written to, and this run will not make it anew."""
+    settings, name = prepared(place), f"{place.prefix}.{topic}"
+    sealer = Sealer(settings)
+    given: list[Record] = records(settings, 2)
+    with at_work(settings) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        if when == "before":
+            delete(place, name)
+        else:
+            given = Interrupted(given, lambda: delete(place, name))
+        with pytest.raises(TopologyError, match=f"the topic {name} is gone"):
+            publisher.publish(given, partial(sealer.record, 2))
+
+
+def test_a_topic_that_is_made_anew_meanwhile(place: Place) -> None:
+    """It lacks what has not changed, which nobody would write again."""
+    settings, topic = prepared(place), f"{place.prefix}.{JOB}"
+    sealer = Sealer(settings)
+
+    def again() -> None:
+        delete(place, topic)
+        topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+
+    with at_work(settings) as (_, publisher):
+        publisher.publish(records(settings, 1), partial(sealer.record, 1))
+        with pytest.raises(TopologyError, match=f"the topic {topic} was made anew"):
+            publisher.publish(Interrupted(records(settings, 2), again), partial(sealer.record, 2))
+    assert read_present(settings, topic) == {}
+    last = last_snapshot(settings, JOB)
+    assert last is not None
+    assert last.id == "1"
 
 
 def test_killed_at_any_moment(place: Place) -> None:

@@ -210,9 +210,11 @@ def test_a_wrong_answer(
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-@pytest.mark.parametrize("status", [401, 429, 503])
-def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, status: int) -> None:
+@pytest.mark.parametrize(
+    "fault", [*({"status": status} for status in (401, 403, 429, 503)), {"truncate": True}]
+)
+def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, fault: dict[str, Any]) -> None:
     """What comes of the run is what would have come without it."""
     wanted = provider.of(endpoint)
-    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, status=status))
+    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
     assert provider.of(endpoint) == wanted

@@ -48,6 +48,7 @@ DRIVERS = {
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",
     "bridge.snapshots.present": "waits for Kafka",
+    "bridge.snapshots.presence": "looks now and then",
     "bridge.snapshots.publisher": "rests before it tries again",
     "bridge.snapshots.transport": "lets others have their turn",
     "bridge.snapshots.service": "waits for the next run",

@@ -174,6 +174,26 @@ def test_what_kafka_will_never_take_is_not_tried_for_ever(
         writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "writes: on purpose$"),
+        (KafkaError.INVALID_TIMESTAMP, "clock of this machine"),
+    ],
+)
+def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
+    topic: Topic, writer: TransactionalWriter, code: int, says: str
+) -> None:
+    """The client takes no record for a transaction that has failed, and does not say why of itself."""
+    writer.run(writer.open).result(10)
+    topic.faults = {
+        "begin": [lambda _: None, fails(code, txn_requires_abort=True)],
+        "produce": [lambda _: None, fails(KafkaError._STATE)],
+    }
+    with pytest.raises(SinkBroken, match=says):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+
+
 def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: TransactionalWriter) -> None:
     """BufferError means: try again."""
 

@@ -8,8 +8,8 @@ from queue import SimpleQueue
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from bridge.kafka import Answer, triage
 from bridge.sink import watchdog
+from bridge.sink.triage import Answer, triage
 from bridge.sink.watchdog import Clients, Watchdog
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from bridge import topics
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
@@ -108,6 +110,36 @@ def test_a_run_that_was_not_told_all_is_partial() -> None:
     assert (found.complete, found.forbidden, found.owed) == (False, ("/api/y",), 1)
     assert found.left_out == left[:1_000]
     assert not snapshot(WHOLE, known(), owed=frozenset(["event:7"])).complete
+
+
+@pytest.mark.parametrize(("patience", "last_moment"), [(None, None), (job.BUSY_SECONDS, job.PUBLISH_SECONDS)])
+def test_a_trouble_is_no_movement(
+    monkeypatch: pytest.MonkeyPatch, patience: float | None, last_moment: float | None
+) -> None:
+    """A job that publishes in vain would pass for healthy for ever. One that runs once has a last moment."""
+    moves: list[str] = []
+    given: list[Any] = []
+
+    def publisher(*arguments: Any) -> Any:
+        given[:] = arguments
+        made = MagicMock()
+        made.__enter__().open = lambda _: given[4]("on purpose")
+        return made
+
+    settings = SETTINGS.model_copy(
+        update={
+            "kafka": KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+            "registry": RegistrySettings(url="http://127.0.0.1:1"),
+        }
+    )
+    for name in ("Client", "Lock", "Registry"):
+        monkeypatch.setattr(job, name, MagicMock())
+    monkeypatch.setattr(topics, "ensure", lambda *_: None)
+    monkeypatch.setattr(job, "Publisher", publisher)
+    monkeypatch.setattr(job, "_run", lambda *_: None)
+    job.run(settings, task(), lambda what, *_: moves.append(what), threading.Event(), patience=patience)
+    assert moves == ["its turn"]
+    assert given[5] == last_moment
 
 
 def test_what_goes_to_the_topic() -> None:

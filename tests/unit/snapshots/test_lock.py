@@ -37,6 +37,7 @@ class Group:
 def lock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(module, "Leadership", Group)
     monkeypatch.setattr(kafka, "look_for_broker", lambda _: None)
+    monkeypatch.setattr(kafka, "listed", lambda _: {"settlement.snapshots"})
     with Lock(SETTINGS, "translations") as made:
         yield made
     assert made.leadership.closed  # type: ignore[attr-defined]
@@ -69,13 +70,15 @@ class Run:
         self.time = 1_000.0
         self.away = False
         self.looks = 0
+        self.topics = {"settlement.snapshots"}
         monkeypatch.setattr(instant, "now", lambda: Instant(0.0, self.time))
-        monkeypatch.setattr(kafka, "look_for_broker", self.look)
+        monkeypatch.setattr(kafka, "listed", self.look)
 
-    def look(self, _: object) -> None:
+    def look(self, _: object) -> set[str]:
         self.looks += 1
         if self.away:
             raise kafka.KafkaUnavailable("on purpose")
+        return self.topics
 
     def go_on(self, seconds: int, *, owner: bool, away: bool = False, every: int = 1) -> None:
         """Raises as the lock."""
@@ -98,6 +101,14 @@ def test_a_run_whose_lock_another_has_does_not_go_on(run: Run) -> None:
     with pytest.raises(NotOwner, match=r"^another `bridge translations` has taken over; nothing was publi"):
         run.go_on(1, owner=False)
     assert run.looks == 4
+
+
+def test_a_lock_whose_topic_is_gone_was_taken_by_nobody(run: Run) -> None:
+    """Nobody is assigned a partition of it."""
+    run.topics = set()
+    run.go_on(10, owner=False)
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots is gone"):
+        run.go_on(1, owner=False)
 
 
 def test_a_lock_that_comes_back_is_ours(run: Run) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from bridge.errors import SettingsError
-from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, Seen, exposition, write
+from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, Seen, exposition, must_be_writable, write
 from bridge.snapshots.records import LeftOut
 from tests.unit.snapshots.reports import AT, report
 
@@ -82,6 +83,43 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """With the reason, and the option."""
     with pytest.raises(SettingsError, match=r"--metrics-file: cannot write .*/nowhere/bridge\.prom: No such"):
         write(Seen.of(report()), tmp_path / "nowhere" / "bridge.prom")
+
+
+def test_whether_a_file_can_be_written_shows_before_it_is(tmp_path: Path) -> None:
+    """To look leaves nothing behind, and what is there as it was."""
+    file = tmp_path / "bridge.prom"
+    must_be_writable(file)
+    assert list(tmp_path.iterdir()) == []
+    file.write_text("old")
+    must_be_writable(file)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("bridge.prom", "old")]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("nowhere/bridge.prom", "No such file or directory"),
+        ("directory", "Is a directory"),
+        ("file/bridge.prom", "Not a directory"),
+        ("x" * 300, "File name too long"),
+        ("/proc/self/fdinfo/bridge.prom", "No such file or directory|Permission denied"),
+    ],
+)
+def test_a_file_that_will_never_be_written_is_refused(tmp_path: Path, path: str, reason: str) -> None:
+    """With what to do about it, and nothing left behind."""
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(SettingsError, match=rf"^--metrics-file: cannot write .*({reason})\. Name a file in"):
+        must_be_writable(tmp_path / path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_must_not_be_written_to_is_refused(tmp_path: Path) -> None:
+    """Before a run, not after it."""
+    tmp_path.chmod(0o500)
+    with pytest.raises(SettingsError, match="Permission denied"):
+        must_be_writable(tmp_path / "bridge.prom")
 
 
 @pytest.mark.parametrize(

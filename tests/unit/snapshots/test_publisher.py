@@ -7,14 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import KafkaError
 
 from bridge import kafka
-from bridge.config import KafkaSettings, Settings
-from bridge.errors import NotCommitted, NotOwner, SinkBroken
+from bridge.errors import NotCommitted, NotOwner
 from bridge.sink.batch import Record
-from bridge.snapshots import present
-from bridge.snapshots import publisher as module
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.records import Offsets
 from tests.unit.sink.transactions import (
@@ -23,52 +19,12 @@ from tests.unit.sink.transactions import (
     RETRY,
     FakeProducer,
     Owner,
-    Topic,
     commits_and_fails,
-    fails,
     never_returns,
 )
+from tests.unit.snapshots.cluster import NAMES, RECORDS, SETTINGS, TOPICS, Kafka, seal
 
-SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
-RECORDS = [Record("translations", b"sport:%d" % n, b"name %d" % n, 0) for n in range(3)]
-NAMES = [record.value for record in RECORDS]
 Fault = Callable[[FakeProducer], None]
-
-
-class Kafka(Topic):
-    """The topics of the job: the ends that are read differ each time, so that each try can be told apart."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__()
-        self.away = 0
-        self._ends = itertools.count(1)
-        monkeypatch.setattr(kafka, "producer", lambda *_, **__: FakeProducer(self))
-        monkeypatch.setattr(kafka, "admin", lambda _: None)
-        monkeypatch.setattr(kafka, "look_for_broker", lambda _: self._answer())
-        monkeypatch.setattr(present, "last_value", lambda *_: self.last())
-        monkeypatch.setattr(module, "ends_of", lambda *_: self.end())
-        monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
-        monkeypatch.setattr(module, "REGAIN_SECONDS", 0.1)
-        monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
-
-    def last(self) -> bytes | None:
-        """The value of the last Snapshot record that is committed."""
-        self._answer()
-        return next((value for value in reversed(self.committed) if value.startswith(b"snapshot")), None)
-
-    def end(self) -> Offsets:
-        """Where the topic ends."""
-        self._answer()
-        return {0: next(self._ends)}
-
-    def _answer(self) -> None:
-        if self.away:
-            self.away -= 1
-            raise kafka.KafkaUnavailable("on purpose")
-
-
-def seal(ends: Offsets) -> Record:
-    return Record("snapshots", b"translations", b"snapshot up to %d" % ends[0], 0)
 
 
 @pytest.fixture
@@ -199,16 +155,17 @@ def test_a_kafka_that_goes_again_is_nobody_who_took_over(
     """No lock can be won while it is away."""
     looks = itertools.count(1)
 
-    def look(_: object) -> None:
+    def look(_: object) -> set[str]:
         if next(looks) == 2:
             owner.is_owner = True
             raise kafka.KafkaUnavailable("on purpose")
+        return TOPICS
 
     def lose(producer: FakeProducer) -> None:
         owner.is_owner = False
         ABORT(producer)
 
-    monkeypatch.setattr(kafka, "look_for_broker", look)
+    monkeypatch.setattr(kafka, "listed", look)
     cluster.faults = {"offsets": [lose]}
     publisher.publish(RECORDS, seal)
     assert cluster.committed[:-1] == NAMES
@@ -257,29 +214,6 @@ def test_told_to_end_it_gives_up(cluster: Kafka, publisher: Publisher, stop: thr
     cluster.away = 1_000_000
     threading.Timer(0.2, stop.set).start()
     with pytest.raises(NotCommitted, match="translations"):
-        publisher.publish(RECORDS, seal)
-    assert cluster.committed == []
-
-
-@pytest.mark.parametrize("call", ["init", "produce", "commit"])
-def test_what_kafka_will_never_take_is_not_tried_again(
-    cluster: Kafka, publisher: Publisher, call: str
-) -> None:
-    """A person has to act."""
-    refused = fails(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    cluster.faults = {"begin": [FATAL], call: [refused]} if call == "init" else {call: [refused]}
-    with pytest.raises(SinkBroken, match=r"settlement\.translations"):
-        publisher.publish(RECORDS, seal)
-
-
-def test_a_record_that_the_broker_refuses_says_why(cluster: Kafka, publisher: Publisher) -> None:
-    """The calls after it would only say that the transaction has failed."""
-
-    def refuse(producer: FakeProducer) -> None:
-        producer.on_delivery(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large"), None)
-
-    cluster.faults = {"flush": [refuse]}
-    with pytest.raises(SinkBroken, match="too large"):
         publisher.publish(RECORDS, seal)
     assert cluster.committed == []
 

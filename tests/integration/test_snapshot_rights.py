@@ -1,0 +1,178 @@
+"""A Kafka that does not let the job do one thing or the other: it ends at once, and says which.
+
+`bridge run` too, where it shares what decides. The cluster makes topics by itself, as some do: so whoever
+looks for one must not make it by looking.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from bridge import dev, kafka
+from bridge.dev import kafka as server
+from bridge.simulator.rest_faults import RestFault
+from bridge.simulator.server import Simulator
+from bridge.simulator.settings import SimulatorSettings
+from tests.harness import Bridge, Place, until
+from tests.integration.snapshots import Jobs, Topics, simulated
+
+# Clients of the registry are left to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+EVERYBODY = "User:ANONYMOUS"
+TRIED_AGAIN = "it is tried again"
+TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+DESCRIBE, CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
+    """A broker that heeds access control lists; what has none is free to all."""
+    ordinary = server.server_properties
+
+    def properties(node: int, listeners: list[server.Listener]) -> str:
+        return "\n".join(
+            [
+                ordinary(node, listeners).replace("create.topics.enable=false", "create.topics.enable=true"),
+                "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "allow.everyone.if.no.acl.found=true",
+                "",
+            ]
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "server_properties", properties)
+        running = dev.start(tmp_path_factory.mktemp("strict"), kafka_port=0, registry_port=0)
+    with running:
+        yield running
+
+
+@pytest.fixture
+def guarded(strict: dev.Cluster, tmp_path: Path) -> Iterator[Place]:
+    """Topics of the test's own there."""
+    bridges: list[Bridge] = []
+    yield Place(strict, f"r{next(_numbers)}", tmp_path, bridges)
+    for bridge in bridges:
+        bridge.kill()
+
+
+@contextmanager
+def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
+    """Nobody has this right meanwhile; all others on the same thing stay."""
+    admin = place.admin()
+    rules = [
+        AclBinding(kind, f"{place.prefix}.{name}", ResourcePatternType.LITERAL, EVERYBODY, "*", *rule)
+        for rule in (
+            (AclOperation.ALL, AclPermissionType.ALLOW),
+            (operation, AclPermissionType.DENY),
+        )
+    ]
+    for future in admin.create_acls(rules).values():
+        future.result(20)
+    try:
+        yield
+    finally:
+        filters = [
+            AclBindingFilter(
+                rule.restype,
+                rule.name,
+                rule.resource_pattern_type,
+                rule.principal,
+                rule.host,
+                rule.operation,
+                rule.permission_type,
+            )
+            for rule in rules
+        ]
+        for removed in admin.delete_acls(filters).values():
+            removed.result(20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "operation", "code", "says"),
+    [
+        (TOPIC, "currencies", WRITE, 8, "Topic authorization failed"),
+        (TOPIC, "snapshots", WRITE, 8, "Topic authorization failed"),
+        (ID, "currencies", WRITE, 8, "Transactional Id authorization failed"),
+        (GROUP, "currencies.owner", READ, 6, "the group {}.currencies.owner"),
+        (GROUP, "reader", DESCRIBE, 6, "Group authorization failed"),
+        (TOPIC, "bets", READ, 6, "reading {}.bets: Fetch from broker 1 failed: Broker: Topic auth"),
+        (TOPIC, "bets", DESCRIBE, 6, "looking for {}.bets: Broker: Topic authorization failed"),
+        (TOPIC, "currencies", DESCRIBE, 6, "looking for {}.currencies: Broker: Topic authorization failed"),
+        (
+            TOPIC,
+            "snapshots",
+            DESCRIBE,
+            6,
+            "{}.snapshots: Broker: Topic authorization failed. The pr",
+        ),
+        (TOPIC, "currencies", CONFIGS, 6, "Topic authorization failed"),
+    ],
+)
+async def test_a_right_that_is_missing(
+    guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, says: str
+) -> None:
+    """The documented exit code and which right, without another try; with the right all is well again."""
+    async with simulated(bets=8) as provider:
+        jobs, topics = Jobs(guarded, provider), Topics(guarded)
+        await jobs.fill()
+        with denied(guarded, kind, name, operation):
+            refused = await jobs.command("currencies")
+        assert refused.returncode == code, refused.stderr
+        assert says.format(guarded.prefix) in refused.stderr
+        assert TRIED_AGAIN not in refused.stderr
+        assert "Traceback" not in refused.stderr
+        assert topics.snapshots("currencies") == []
+        await jobs.published("currencies")
+
+
+async def test_a_feed_that_may_not_be_written(guarded: Place) -> None:
+    """Likewise `bridge run`, whatever it was about to write when it learnt of it."""
+    settings = SimulatorSettings.model_validate({"port": 0, "rate": 200})
+    async with Simulator(settings) as feed:
+        bridge = guarded.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        with denied(guarded, TOPIC, "bets", WRITE):
+            assert await bridge.wait() == 8, bridge.text()
+        assert "Topic authorization failed" in bridge.text()
+
+
+@pytest.mark.parametrize("topic", ["currencies", "snapshots"])
+async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place, topic: str) -> None:
+    """Whoever writes to it would make it anew here, without its settings: so nobody does."""
+    async with simulated(bets=8) as provider:
+        jobs, name, admin = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
+        await jobs.fill()
+        provider.rest.inject(RestFault(endpoint="active-currencies", delay=2))
+        bridge = jobs.start("currencies")
+        await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=bridge.text)
+        for deleted in admin.delete_topics([name]).values():
+            deleted.result(20)
+        assert await bridge.wait() == 6, bridge.text()
+        assert f"error: the topic {name} is gone" in bridge.text()
+        assert name not in kafka.listed(admin)
+
+
+def test_a_look_makes_no_topic(guarded: Place) -> None:
+    """One that was deleted would be there again, without its settings."""
+    admin, name = guarded.admin(), f"{guarded.prefix}.bets"
+    assert not kafka.exists(admin, name, 10)
+    with pytest.raises(kafka.KafkaUnavailable, match=f"{name} is not there"):
+        kafka.partition_count(admin, name)
+    assert name not in kafka.listed(admin)
