@@ -31,7 +31,7 @@ from bridge.snapshots.mentions import REFERENCES, Mentions
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.present import last_snapshot, read_bets, read_present, topic_of
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
-from bridge.snapshots.records import Offsets, Snapshot
+from bridge.snapshots.records import Offsets, Snapshot, is_key
 from bridge.snapshots.report import Report
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wants import Estimate, Scope, estimate
@@ -183,7 +183,8 @@ def _look(
 
     Of what an open transaction hides it takes what is `visible`, or waits for it.
     """
-    present = read_present(settings, topic_of(settings, task.job), visible=visible)
+    ours = is_key if task.job == "translations" else bool
+    present = read_present(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
     full = task.full or _is_due(settings, task, last, now) or _is_lost(last, present)
     recent, longer = (now - days * DAY_SECONDS for days in (settings.api.recent_days, settings.api.keep_days))
     mentions, kept = Mentions(), Mentions()
