@@ -9,7 +9,8 @@
     ├── GapError                exit 5   the feed can no longer give back what is missing
     ├── ClockError              exit 9   our clock and the provider's are too far apart
     ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is not as it must be
-    │   └── SchemaError         exit 6   a schema does not parse, or breaks compatibility
+    │   └── SchemaError         exit 6   a schema does not parse, breaks compatibility, or fits no record
+    │       └── NotOurs         exit 6   a record that no bridge has written: most readers pass it over
     ├── DevError                exit 7   the embedded Kafka or registry did not start
     ├── ConversionError         —        the provider sent what is not a settled bet: dead letter
     ├── FeedError               —        the connection is of no more use: ask the limiter, dial again
@@ -86,6 +87,10 @@ class TopologyError(BridgeError):
 
 class SchemaError(TopologyError):
     """A schema does not parse, misses a field, or is not compatible with an earlier version."""
+
+
+class NotOurs(SchemaError):
+    """A record that no bridge can have written, by its key, its format or the name of its schema."""
 
 
 class DevError(BridgeError):

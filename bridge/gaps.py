@@ -11,29 +11,36 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
+from bridge.errors import SchemaError
 from bridge.readers import ANSWER_SECONDS
 from bridge.sink.gap import Gap
-from bridge.sink.reading import read_topic
+from bridge.sink.reading import Foreign, decode, read_topic
 from bridge.text import duration, utc
 
 
 def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
     """All gaps that were ever declared under the prefix, or those of one feed, by when they were found.
 
-    Raises KafkaUnavailable when no broker answers within `ANSWER_SECONDS`, TopologyError when the topic
-    is not there or holds something else.
+    Records that are none of ours are passed over, and counted in the log. Raises KafkaUnavailable when no
+    broker answers, TopologyError when the topic is not there.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).gaps.name
-    codec = Codec(load("feed-gap"), READ_ONLY, Registry(settings.registry).schema_by_id)
-    kafka.must_exist(kafka.admin(settings.kafka), topic, ANSWER_SECONDS)
+    kafka.look_for(settings.kafka, topic)
     gaps: list[Gap] = []
+    foreign = Foreign()
+    with Registry(settings.registry) as registry:
+        codec = Codec(load("feed-gap"), READ_ONLY, registry.schema_by_id)
 
-    def take(message: Message) -> None:
-        if (value := message.value()) is not None:
-            gaps.append(Gap.from_avro(codec.decode(value)))
+        def take(message: Message) -> None:
+            if (value := message.value()) is not None:
+                try:
+                    gaps.append(Gap.from_avro(decode(codec, message, value)))
+                except SchemaError as error:
+                    foreign.add(error)
 
-    read_topic(settings, topic, take, patience=ANSWER_SECONDS)
+        read_topic(settings, topic, take, patience=ANSWER_SECONDS)
+    foreign.tell()
     return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 
 

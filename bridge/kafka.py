@@ -35,6 +35,8 @@ T = TypeVar("T")
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 LOG = logging.getLogger("librdkafka")
 SESSION_MS = 10_000
+LOOK_SECONDS = 5.0
+"""Within which a broker has to answer somebody who waits in front of a screen."""
 ANSWER_SECONDS = 20.0
 """Longer than any request is given. What the client has not answered by then it never will."""
 
@@ -297,34 +299,27 @@ def listed(client: AdminClient, timeout: float = 3) -> set[str]:
         return set(client.list_topics(timeout=timeout).topics)
 
 
-def exists(client: AdminClient, topic: str, timeout: float) -> bool:
-    """Whether there is such a topic. Raises as `explained`, also where it may not be seen."""
-    return topic in listed(client, timeout) or _is_hidden(client, topic, timeout)
+def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
+    """A client of the cluster that has this topic, for whoever is about to read it.
 
-
-def _is_hidden(client: AdminClient, topic: str, timeout: float) -> bool:
-    """Whether a topic that was not listed is there all the same. Raises as `explained` where it may be."""
-    with explained(f"looking for {topic}"):
-        try:
-            answer(client.describe_topics(TopicCollection([topic]), request_timeout=timeout)[topic])
-        except KafkaException as exception:
-            if exception.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                return False
-            raise
-    return True
-
-
-def must_exist(client: AdminClient, topic: str, timeout: float) -> None:
-    """Raises TopologyError, with the fix, when there is no such topic, and as `explained`."""
-    if not exists(client, topic, timeout):
+    Raises TopologyError, with the fix, when there is no such topic, KafkaUnavailable, with the addresses,
+    when no broker answers, and as `explained`.
+    """
+    client = admin(settings)
+    try:
+        found = topic_id(client, topic, LOOK_SECONDS)
+    except KafkaUnavailable as error:
+        raise KafkaUnavailable(f"no broker of {settings.bootstrap_servers} answers: {error}") from None
+    if found is None:
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
+    return client
 
 
-def topic_id(client: AdminClient, topic: str) -> str | None:
+def topic_id(client: AdminClient, topic: str, timeout: float = 3.0) -> str | None:
     """The id of a topic, another when it is made anew; None where there is none. Raises as `explained`."""
     with explained(f"looking for {topic}"):
         try:
-            [future] = client.describe_topics(TopicCollection([topic]), request_timeout=3).values()
+            [future] = client.describe_topics(TopicCollection([topic]), request_timeout=timeout).values()
             return str(answer(future).topic_id)
         except KafkaException as exception:
             if exception.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -333,11 +328,11 @@ def topic_id(client: AdminClient, topic: str) -> str | None:
 
 
 def partition_count(client: AdminClient, topic: str) -> int:
-    """How many partitions a topic has. Raises as `exists`, and KafkaUnavailable while it has no leader."""
+    """How many partitions a topic has. Raises as `explained`, and KafkaUnavailable while it has no leader."""
     with explained(f"looking for {topic}"):
         found = client.list_topics(timeout=3).topics.get(topic)  # as in `listed`
     if found is None:
-        _is_hidden(client, topic, 3)
+        topic_id(client, topic)  # it may be there, and not be seen
     if found is None or found.error is not None or not found.partitions:
         raise KafkaUnavailable(f"{topic} is not there, or not yet: {found and found.error}")
     return len(found.partitions)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import Message
 
 from bridge import kafka, text, topics
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import TopologyError
+from bridge.errors import SchemaError
 from bridge.feed.progress import CatchUp
 from bridge.sink.batch import Record
 from bridge.sink.checkpoint import MICROS, Checkpoint
 from bridge.sink.group import Group, Member, release, sessions, whole
+from bridge.sink.reading import at, key_of
 from bridge.sink.store import Store
 
 ANSWER_SECONDS = 15.0
@@ -45,8 +46,17 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
-    registry = Registry(settings.registry)
     declared = topics.declare(settings)
+    kafka.look_for(settings.kafka, declared.checkpoints.name)
+    with Registry(settings.registry) as registry:
+        value = _last_value(settings, declared, registry)
+        if value is None:
+            return None
+        codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
+        return Checkpoint.from_avro(codec.decode(value))
+
+
+def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
     store = Store(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     given_up, trouble = False, ""
@@ -66,65 +76,20 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
         raise kafka.KafkaUnavailable(
             f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
         )
-    if value is None:
-        return None
-    codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
-    return Checkpoint.from_avro(codec.decode(value))
+    return value
 
 
-def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) -> Iterator[Bet | None]:
-    """Bets from the topic, `read_committed`; None whenever nothing came for a moment.
-
-    Goes on for ever, or `until_end` of every partition as it is met. Raises TopologyError when the topic
-    is not there, KafkaUnavailable when no broker answers; `until_end` also when none does later on.
-    """
-    settings.need("kafka.bootstrap_servers", "registry.url")
-    topic = topics.declare(settings).bets.name
-    registry = Registry(settings.registry)
-    codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
-    admin = kafka.admin(settings.kafka)
-    kafka.must_exist(admin, topic, ANSWER_SECONDS)
-    count = kafka.partition_count(admin, topic)
-    ends = kafka.end_offsets(admin, topic, count)
-    starts = [0] * count if from_beginning else ends
-    consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
-    open_ = set(range(count))
-    waited = 0.0
-    """Seconds in which no partition came nearer to its end. What whoever reads us takes does not count."""
-    try:
-        consumer.assign([TopicPartition(topic, p, offset) for p, offset in enumerate(starts)])
-        while open_ or not until_end:
-            began = time.monotonic()
-            messages = consumer.consume(num_messages=500, timeout=0.2)
-            come = any(message.partition() in open_ for message in messages)
-            waited = 0.0 if come else waited + time.monotonic() - began
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    if until_end and message.partition() not in open_:
-                        continue  # that partition goes on beyond the end that was met
-                    yield _bet(codec, topic, message)
-                    if (message.offset() or 0) >= ends[message.partition() or 0] - 1:
-                        open_.discard(message.partition() or 0)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    open_.discard(message.partition() or 0)
-                elif error.fatal() or kafka.lacks_right(error):
-                    raise TopologyError(f"reading {topic}: {error.str()}")
-            if until_end and waited > ANSWER_SECONDS:
-                raise kafka.KafkaUnavailable(
-                    f"{topic} could not be read to its end: nothing came for {ANSWER_SECONDS:g} s. No broker "
-                    "answers any more, or there is much to skip that was aborted"
-                )
-            if not messages:
-                yield None
-    finally:
-        consumer.close()
-
-
-def _bet(codec: Codec, topic: str, message: Any) -> Bet:
+def bet_of(codec: Codec, message: Message) -> Bet:
+    """The settled bet in a record of its topic. Raises SchemaError, with the place, where there is none."""
     value = message.value()
-    record = Record(topic, message.key(), value or b"", message.timestamp()[1], partition=message.partition())
-    return Bet(record, message.offset(), None if value is None else codec.decode(value))
+    try:
+        key = key_of(message)
+        datum = None if value is None else codec.decode(value)
+    except SchemaError as error:
+        raise at(message, error) from None
+    topic, received = message.topic() or "", message.timestamp()[1]
+    record = Record(topic, key, value or b"", received, partition=message.partition() or 0)
+    return Bet(record, message.offset() or 0, datum)
 
 
 _MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt", "position"}

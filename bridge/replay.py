@@ -15,10 +15,9 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings, age_seconds
-from bridge.errors import SettingsError, TopologyError
-from bridge.readers import ANSWER_SECONDS, Bet
-from bridge.sink.batch import Record
-from bridge.sink.reading import starts_since
+from bridge.errors import SchemaError, SettingsError, TopologyError
+from bridge.readers import ANSWER_SECONDS, Bet, bet_of
+from bridge.sink.reading import Foreign, starts_since
 from bridge.text import moment, utc
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
@@ -66,15 +65,14 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     Ends at what the topic has when it begins; what an open transaction still hides is left out. Bets come
     in the order of their receipt across partitions, because whoever looks into a day of them reads it as
     what happened; a bet's own versions never change places. One bet is looked for in all partitions: which
-    is its own depends on how many there were when it was written.
+    is its own depends on how many there were when it was written. Records that are none of ours are passed
+    over, and counted in the log at the end.
 
     Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).bets.name
-    codec = Codec(load("settled-bet"), READ_ONLY, Registry(settings.registry).schema_by_id)
-    admin = kafka.admin(settings.kafka)
-    kafka.must_exist(admin, topic, ANSWER_SECONDS)
+    admin = kafka.look_for(settings.kafka, topic)
     ends = kafka.end_offsets(admin, topic, kafka.partition_count(admin, topic))
     key = None if bet_id is None else bet_id.encode()
 
@@ -83,8 +81,11 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
         inside = window.begin <= at and (window.end is None or at < window.end)
         return inside and message.value() is not None and key in (None, message.key())
 
+    foreign = Foreign()
     consumer = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+    registry = Registry(settings.registry)
     try:
+        codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
         starts = starts_since(admin, consumer, topic, window.begin / 1000, ends)
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
@@ -93,9 +94,16 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
             _records(consumer, start, end, late, is_wanted) for start, end in zip(starts, ends, strict=True)
         ]
         for message in heapq.merge(*partitions, key=_received):
-            yield _bet(codec, topic, message)
+            try:
+                bet = bet_of(codec, message)
+            except SchemaError as error:
+                foreign.add(error)
+            else:
+                yield bet
     finally:
         consumer.close()
+        registry.close()
+        foreign.tell()
 
 
 def _records(
@@ -133,9 +141,3 @@ def _records(
 
 def _received(message: Message) -> int:
     return message.timestamp()[1]
-
-
-def _bet(codec: Codec, topic: str, message: Message) -> Bet:
-    value = message.value() or b""
-    record = Record(topic, message.key(), value, _received(message), partition=message.partition() or 0)
-    return Bet(record, message.offset() or 0, codec.decode(value))

@@ -35,6 +35,11 @@ def http_moment(header: str) -> float | None:
         return None
 
 
+def shortened(text: str, most: int = 200) -> str:
+    """What somebody else wrote, as far as it goes into a line for an operator."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def duration(seconds: float) -> str:
     """`3d 4h`, `2h 5m`, `4m 10s` or `7.5s`: the two largest units that say something."""
     left = round(seconds)

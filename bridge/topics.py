@@ -25,8 +25,14 @@ from bridge.kafka import answer, explained
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
 COMPACT = {"cleanup.policy": "compact"}
+RECEIVED = {"message.timestamp.type": "CreateTime"}
+"""The time of a record is that of its receipt: the guard is read back by it, and `bridge replay` too."""
+PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
+"""A batch is as old as an outage of Kafka, and no two clocks agree: what is beyond is refused for good."""
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
 """Whoever is still on his way to the ends of a snapshot finds all of it, also when the next one is there."""
+_OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
+"""Must be right where messages of the feed are kept: those above a segment's size are refused for good."""
 RECORD_OVERHEAD_BYTES = 1024 * 1024
 """Room for headers and framing above the largest message of the feed."""
 
@@ -40,6 +46,8 @@ class Topic:
     config: dict[str, str]
     must: frozenset[str]
     purpose: str
+    least: dict[str, int] = field(default_factory=dict)
+    """What other settings must not be below, where the broker has them. Kafka's defaults are above it."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +75,17 @@ class Topics:
 def declare(settings: Settings) -> Topics:
     """The topics that these settings ask for."""
     prefix, partitions = settings.topics.prefix, settings.topics.partitions
-    largest = str(max_record_bytes(settings))
+    largest = max_record_bytes(settings)
     lag = str(int(settings.topics.min_compaction_lag_days * DAY_MS))
     keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
     return Topics(
         bets=Topic(
             f"{prefix}.bets",
             partitions,
-            {"cleanup.policy": "compact", "min.compaction.lag.ms": lag, "max.message.bytes": largest},
-            frozenset({"cleanup.policy", "min.compaction.lag.ms", "max.message.bytes"}),
+            {**COMPACT, **RECEIVED, "min.compaction.lag.ms": lag, "max.message.bytes": str(largest)},
+            frozenset({"cleanup.policy", "min.compaction.lag.ms", *_OF_MESSAGES}),
             "settled bets by betId: the last version for ever, every version for as long as the lag",
+            {**PUNCTUAL, "segment.bytes": largest},
         ),
         checkpoints=Topic(
             f"{prefix}.checkpoints",
@@ -85,13 +94,15 @@ def declare(settings: Settings) -> Topics:
             {"cleanup.policy": "compact", "segment.bytes": "16777216", "segment.ms": "3600000"},
             frozenset({"cleanup.policy"}),
             "position, ledger and counters of each feed, in one partition so that their order is certain",
+            PUNCTUAL,
         ),
         deadletters=Topic(
             f"{prefix}.deadletters",
             partitions,
-            {**keep, "max.message.bytes": largest},
-            frozenset({"cleanup.policy", "max.message.bytes"}),
+            {**keep, **RECEIVED, "max.message.bytes": str(largest)},
+            frozenset({"cleanup.policy", *_OF_MESSAGES}),
             "what could not be converted: the original bytes, the reason in the headers",
+            {**PUNCTUAL, "segment.bytes": largest},
         ),
         gaps=Topic(
             f"{prefix}.gaps",
@@ -99,6 +110,7 @@ def declare(settings: Settings) -> Topics:
             keep,
             frozenset({"cleanup.policy"}),
             "intervals that are lost for good, kept for ever",
+            PUNCTUAL,
         ),
         translations=Topic(
             f"{prefix}.translations",
@@ -178,6 +190,7 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
     existing = [topic for topic in needed if topic.name in present]
     for topic, config in zip(existing, _configs(client, existing), strict=True):
         differs = {k: v for k, v in topic.config.items() if not _satisfied(k, config.get(k), v)}
+        differs |= {k: str(v) for k, v in topic.least.items() if int(config.get(k, v)) < v}
         if differs:
             detail = ", ".join(f"{k} is {config.get(k)}, must be {v}" for k, v in differs.items())
             changes.append(

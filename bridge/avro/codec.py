@@ -13,16 +13,19 @@ from typing import Any, Final, NamedTuple
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.read import SchemaResolutionError
+from fastavro.schema import SchemaParseException, UnknownType
 
 from bridge.avro.encoder import Encoder, UnknownSchema
 from bridge.avro.misfit import misfit
 from bridge.avro.schemas import Schema
-from bridge.errors import SchemaError
+from bridge.errors import NotOurs, SchemaError
+from bridge.text import shortened
 
 _HEADER: Final = struct.Struct(">bI")
 HEADER_BYTES: Final = _HEADER.size
 """What comes before the Avro body."""
 _MAGIC: Final = 0
+_LARGEST_ID: Final = 2**31 - 1
 READ_ONLY: Final = 0
 """An id that no registry gives: of a codec that only reads."""
 
@@ -41,7 +44,7 @@ class Codec:
         self._name = schema["name"]
         self.named: Final[dict[str, Any]] = {}
         """Its named types, by their full names."""
-        self.schema: Final = parse_schema(_without_logical_types(schema), self.named)
+        self.schema: Final[Any] = parse_schema(_without_logical_types(schema), self.named)
         """As fastavro parses it, without logical types."""
         self.header: Final = _HEADER.pack(_MAGIC, schema_id)
         """What each record begins with."""
@@ -88,7 +91,8 @@ class Codec:
     def decode(self, data: bytes) -> dict[str, Any]:
         """The datum, as seen through this codec's schema, of a record written with any version of it.
 
-        Raises SchemaError for bytes that are no such record, and what `schema_by_id` raises.
+        Raises SchemaError for bytes that are no such record, NotOurs where that shows by what they begin
+        with, and what `schema_by_id` raises.
         """
         writer = self._writer(schema_id_of(data))
         body = io.BytesIO(data)
@@ -104,7 +108,7 @@ class Codec:
             ArithmeticError,
             MemoryError,
         ) as error:
-            raise SchemaError(f"not a {self._name}: {error!r}") from error
+            raise SchemaError(f"not a {self._name}: {shortened(repr(error))}") from error
         if body.tell() != len(data):
             raise SchemaError(f"not a {self._name}: {len(data) - body.tell()} bytes too many")
         return dict(datum)
@@ -113,7 +117,8 @@ class Codec:
         if schema_id not in self._writers:
             if self._schema_by_id is None:
                 raise SchemaError(f"not a {self._name} of schema {self.schema_id} but of schema {schema_id}")
-            self._writers[schema_id] = parse_schema(_without_logical_types(self._schema_by_id(schema_id)))
+            written = _without_logical_types(self._schema_by_id(schema_id))
+            self._writers[schema_id] = parsed(written, self.schema["name"])
         return self._writers[schema_id]
 
 
@@ -126,12 +131,24 @@ class Codecs(NamedTuple):
 
 
 def schema_id_of(data: bytes) -> int:
-    """The id of the schema that a record was written with. Raises SchemaError for any other bytes."""
-    if len(data) < _HEADER.size or data[0] != _MAGIC:
-        raise SchemaError(
-            "not in the registry's wire format: a record begins with a zero byte and a schema id"
-        )
-    return int(_HEADER.unpack_from(data)[1])
+    """The id of the schema that a record was written with. Raises NotOurs for any other bytes."""
+    if len(data) >= _HEADER.size and data[0] == _MAGIC:
+        schema_id = int(_HEADER.unpack_from(data)[1])
+        if schema_id <= _LARGEST_ID:
+            return schema_id
+    raise NotOurs("not in the registry's wire format: a record begins with a zero byte and a schema id")
+
+
+def parsed(schema: Any, name: str) -> Any:
+    """The schema that a record of this full name was written with, as fastavro parses it. Raises NotOurs."""
+    try:
+        found: Any = parse_schema(schema)
+    except (SchemaParseException, UnknownType, ValueError, TypeError, LookupError, RecursionError) as error:
+        raise NotOurs(f"its schema is no Avro schema: {shortened(repr(error))}") from error
+    other = dict(found).get("name") if isinstance(found, dict) else found
+    if other != name:
+        raise NotOurs(f"a {shortened(str(other))}, not a {name}")
+    return found
 
 
 def _without_logical_types(node: Any) -> Any:

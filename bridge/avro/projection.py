@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from fastavro import parse_schema
-from fastavro.schema import SchemaParseException
-
-from bridge.avro.codec import HEADER_BYTES, schema_id_of
+from bridge.avro.codec import HEADER_BYTES, parsed, schema_id_of
 from bridge.avro.layout import Layout
 from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
+from bridge.text import shortened
 
 
 class Projection:
     """Reads one field, an int or a long, from records in wire format, whatever else their schemas have.
 
-    `schema_by_id` finds the schema with which a record was written; it is asked once for each id.
+    `name` is the full name of the records. `schema_by_id` finds the schema with which one was written; it is
+    asked once for each id.
     """
 
-    def __init__(self, field: str, schema_by_id: Callable[[int], Schema]) -> None:
+    def __init__(self, name: str, field: str, schema_by_id: Callable[[int], Schema]) -> None:
+        self._name: Final = name
         self._field: Final = field
         self._schema_by_id = schema_by_id
         self._layouts: dict[int, Layout] = {}
@@ -28,8 +28,8 @@ class Projection:
     def read(self, data: bytes) -> int:
         """The number. The rest is not checked, except that the record ends where it should.
 
-        Raises SchemaError for bytes that are no such record and for a schema without such a field, and
-        what `schema_by_id` raises.
+        Raises SchemaError for bytes that are no such record and for a schema without such a field, NotOurs
+        where that shows by what they begin with, and what `schema_by_id` raises.
         """
         schema_id = schema_id_of(data)
         layout = self._layouts.get(schema_id)
@@ -41,8 +41,8 @@ class Projection:
             raise SchemaError(f"not a record of schema {schema_id}: {error}") from error
 
     def _layout(self, schema: Schema) -> Layout:
+        written = parsed(schema, self._name)
         try:
-            parsed: Any = parse_schema(schema)
-            return Layout(parsed, self._field)
-        except (ValueError, TypeError, LookupError, SchemaParseException) as error:
-            raise SchemaError(f"the schema of a record cannot be used: {error!r}") from error
+            return Layout(written, self._field)
+        except (ValueError, TypeError, LookupError) as error:
+            raise SchemaError(f"the schema of a record cannot be used: {shortened(repr(error))}") from error

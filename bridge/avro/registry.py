@@ -20,7 +20,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
-from bridge.errors import SchemaError, SettingsError, TopologyError
+from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
+from bridge.text import shortened
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10
@@ -108,10 +109,14 @@ class Registry:
         }
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """The schema behind an id, kept for ever once read. Raises like `register`."""
+        """The schema behind an id, kept for ever once read. Raises as `register`, and NotOurs."""
         if schema_id not in self._schemas:
             with self._explained(f"schema {schema_id}"):
-                self._schemas[schema_id] = json.loads(self._client.get_schema(schema_id).schema_str or "")
+                text = self._client.get_schema(schema_id).schema_str or ""
+            try:
+                self._schemas[schema_id] = json.loads(text)
+            except (ValueError, RecursionError):  # one of Protobuf, say
+                raise NotOurs(f"schema {schema_id} is no Avro schema") from None
         return self._schemas[schema_id]
 
     def _standing(self, name: str, schema: RegistrySchema) -> Standing:
@@ -163,7 +168,7 @@ class Registry:
             ) from error
 
     def _error(self, what: str, error: SchemaRegistryError) -> TopologyError:
-        text = f"the schema registry at {self._address} refuses {what}: {error}. "
+        text = f"the schema registry at {self._address} refuses {what}: {shortened(str(error))}. "
         match error.http_status_code:
             case 401 | 403:
                 return TopologyError(text + "Check registry.user, registry.password and that user's rights.")

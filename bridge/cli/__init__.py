@@ -107,7 +107,8 @@ def tail(
     ] = False,
 ) -> None:
     """Print settled bets from the topic as they become visible to a read_committed consumer."""
-    from bridge.readers import Bet, bet_as_json, bet_as_line, follow_bets
+    from bridge.readers import Bet, bet_as_json, bet_as_line
+    from bridge.tail import follow_bets
 
     shown = 0
     for bet in follow_bets(load(config), from_beginning=from_beginning, until_end=until_end):

@@ -13,6 +13,7 @@ import difflib
 import json
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,6 +45,7 @@ from bridge.config.sections import (
 )
 from bridge.errors import SettingsError
 from bridge.log import conceal
+from bridge.text import shortened
 
 __all__ = [
     "ApiSettings",
@@ -64,6 +66,8 @@ __all__ = [
 ]
 
 ENV_PREFIX = "BRIDGE_"
+_BEFORE_A_DIAL_SECONDS = 30
+"""Until an attempt is committed and its dial begins, and for what is rounded."""
 
 
 class Settings(BaseSettings):
@@ -95,6 +99,23 @@ class Settings(BaseSettings):
                 f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
                 f"{self.limits.memory_seconds:g} s: by the time of the dial it is older. Take a little less, "
                 "such as 71h."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _asks_for_what_is_remembered(self) -> Self:
+        feed, memory = self.feed, self.limits.memory_seconds
+        margins = {
+            "overlap_seconds": feed.overlap_seconds,
+            "disorder_seconds": feed.disorder_seconds,
+            "max_skew_seconds": feed.max_skew_seconds,
+            "connect_timeout_seconds": feed.connect_timeout_seconds,
+        }
+        if sum(margins.values()) + _BEFORE_A_DIAL_SECONDS >= memory:
+            given = ", ".join(f"{name} = {seconds:g}" for name, seconds in margins.items())
+            raise ValueError(
+                f"feed: {given} are too long for limits.max_age_seconds / limits.scale = {memory:g} s: "
+                "what the bridge has to ask for must be within the feed's memory"
             )
         return self
 
@@ -139,10 +160,8 @@ def load(config: Path | None = None) -> Settings:
                 return (env,)
             return env, TomlConfigSettingsSource(settings_cls, config)
 
-    if config is not None and not config.is_file():
-        raise SettingsError(
-            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
-        )
+    if config is not None:
+        _must_be_file(config)
     try:
         settings = Sourced()
         _conceal_what_addresses_hold(settings)
@@ -152,8 +171,23 @@ def load(config: Path | None = None) -> Settings:
         raise SettingsError("\n".join(lines)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
-    except ValueError as error:  # a variable of a whole section that is not JSON
+    except (ValueError, RecursionError) as error:  # a variable of a whole section that is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
+
+
+def _must_be_file(config: Path) -> None:
+    """What is no file is not opened: a pipe that nobody writes to would be waited for."""
+    try:
+        mode = config.stat().st_mode
+    except FileNotFoundError:
+        raise SettingsError(
+            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise SettingsError(f"the settings file {shortened(str(config))} cannot be read: {reason}") from None
+    if not stat.S_ISREG(mode):
+        raise SettingsError(f"the settings file {config} is no file, but a directory, a pipe or the like")
 
 
 def _conceal_what_addresses_hold(settings: Settings) -> None:
@@ -184,7 +218,7 @@ def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:
                 example = '{"de-DE": "de"}' if isinstance(default, dict) else '["en", "sv"]'
                 try:
                     json.loads(environ[name])
-                except ValueError:
+                except (ValueError, RecursionError):
                     raise SettingsError(f"{name} must be JSON, such as {example}") from None
 
 

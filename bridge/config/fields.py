@@ -11,8 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from bridge.config.secrets import read_secret
 from bridge.log import conceal
 
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[int, Field(gt=0)]
+LONGEST_SECONDS = 366 * 86_400
+"""Nothing of a feed lasts longer than a year; what is worked out of it stays within what times can be."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one thing in memory; librdkafka's readers take 100 MB at once."""
+LONGEST_AGE_DAYS = 36_500
+"""Of an age in words, and of how long to keep something: for ever, for all that a person means by it."""
+
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0, le=100_000)]
+Bytes = Annotated[int, Field(gt=0, le=MOST_BYTES)]
 FilePath = Annotated[Path, Field(strict=False)]
 
 

@@ -19,10 +19,21 @@ from pydantic import (
     model_validator,
 )
 
-from bridge.config.fields import FilePath, Positive, Seconds, Section, has_host, secret_of
+from bridge.config.fields import (
+    LONGEST_AGE_DAYS,
+    LONGEST_SECONDS,
+    Bytes,
+    Count,
+    FilePath,
+    Seconds,
+    Section,
+    has_host,
+    secret_of,
+)
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.errors import SettingsError
 from bridge.log import conceal
+from bridge.text import shortened
 
 
 def _is_no_job(name: str) -> str:
@@ -47,7 +58,7 @@ class FeedSettings(Section):
     auth_value_file: FilePath | None = None
     ping_reply: str = "none"
     """`none`, `echo` (the message as it came), or a template with `{pingId}`."""
-    silence_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60
+    silence_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 60
     """A socket from which not even a ping came for so long is half-open: it is closed."""
     quiet_seconds: Seconds = 120
     """Pings alone must last so long before catching up counts as done."""
@@ -69,14 +80,14 @@ class FeedSettings(Section):
     """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
     converter: Literal["pydantic", "compiled"] = "pydantic"
     """What reads a message: pydantic alone, or first compiled code that leaves to it what is unusual."""
-    max_message_bytes: Positive = 8 * 1024 * 1024
+    max_message_bytes: Bytes = 8 * 1024 * 1024
     """A larger message is dead-lettered by its size, hash and first 64 KiB. Memory grows with it."""
     compression: Literal["deflate", "none"] = "deflate"
     proxy: str = "env"
     """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""
     ca_file: FilePath | None = None
     """Certificate authority of the provider, PEM, where it is not a public one."""
-    connect_timeout_seconds: Annotated[float, Field(gt=0)] = 10
+    connect_timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10
 
     @field_validator("base_url")
     @classmethod
@@ -136,18 +147,18 @@ class FeedSettings(Section):
 class LimitsSettings(Section):
     """The provider's limits on connections and recovery (interface, "Limits")."""
 
-    initial_connections: Positive = 5
+    initial_connections: Count = 5
     initial_window_seconds: Seconds = 1800
-    proper_connections: Positive = 5
+    proper_connections: Count = 5
     proper_window_seconds: Seconds = 300
-    large_connections: Positive = 5
+    large_connections: Count = 5
     large_window_seconds: Seconds = 1800
     large_age_seconds: Seconds = 3600
     bucket_seconds: Seconds = 3600
-    bucket_drain: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 4
+    bucket_drain: Annotated[float, Field(ge=0.01, le=LONGEST_SECONDS, allow_inf_nan=False)] = 4
     """Seconds of recovery that drain from the bucket in a second."""
     max_age_seconds: Seconds = 259_200
-    scale: Annotated[float, Field(ge=1)] = 1
+    scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
     """Time in every limit runs this many times faster. Only for tests against a provider scaled alike."""
 
     @model_validator(mode="after")
@@ -182,6 +193,10 @@ class KafkaSettings(BaseModel):
         for name, value in (self.model_extra or {}).items():
             if not isinstance(value, str | int | float | bool):
                 raise ValueError(f"{name} must be a string, a number or true/false")
+            if isinstance(value, float):
+                raise ValueError(f"{name} must be a whole number")
+            if name.replace(".", "_") == "session_timeout_ms" and not _is_session(value):
+                raise ValueError(f"{name} must be a whole number from 1 to {LONGEST_SESSION_MS}")
             if name.replace(".", "_") in _OURS:
                 raise ValueError(f"{name} is set by the bridge itself and cannot be changed")
         return self
@@ -207,6 +222,12 @@ class KafkaSettings(BaseModel):
         return found
 
 
+def _is_session(value: str | int | float | bool) -> bool:
+    """Not what librdkafka takes for one: of 1e300 it takes the 1."""
+    return re.fullmatch(r"[0-9]{1,7}", str(value)) is not None and 0 < int(value) <= LONGEST_SESSION_MS
+
+
+LONGEST_SESSION_MS = 3_600_000
 _SECRET = re.compile(r"pass(word|phrase)|secret|key[_.]pem|jaas")
 _OURS = frozenset(
     {
@@ -246,19 +267,20 @@ class TopicsSettings(Section):
     """Names and shape of the topics."""
 
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
-    partitions: Positive = 6
+    partitions: Annotated[int, Field(gt=0, le=10_000)] = 6
+    """As many as a broker makes at once, at most."""
     replication_factor: Annotated[int, Field(gt=0, le=32767)] | None = None
     """What the cluster offers, up to 3, where it is not set."""
-    min_compaction_lag_days: Annotated[float, Field(ge=4)] = 7
+    min_compaction_lag_days: Annotated[float, Field(ge=4, le=LONGEST_AGE_DAYS, allow_inf_nan=False)] = 7
     """Every version of a bet stays readable for so long. The guard needs at least four days."""
 
 
 class BatchSettings(Section):
     """The unit of a transaction: committed when it is full, or that old; older while messages wait."""
 
-    max_records: Positive = 5000
-    max_bytes: Positive = 8 * 1024 * 1024
-    max_age_ms: Positive = 20
+    max_records: Count = 5000
+    max_bytes: Bytes = 8 * 1024 * 1024
+    max_age_ms: Annotated[int, Field(gt=0, le=10_000)] = 20
 
 
 class WebSettings(Section):
@@ -271,10 +293,14 @@ class WebSettings(Section):
 
 def age_seconds(text: str) -> int:
     """`90s`, `30m`, `2h` or `3d` in seconds. Raises SettingsError."""
-    age = re.fullmatch(r"(\d+)([smhd])", text)
+    age = re.fullmatch(r"(\d+)([smhd])", text, re.ASCII)
     if age is None:
-        raise SettingsError(f"{text!r} is not an age such as 90s, 30m, 2h or 3d")
-    return int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]]
+        raise SettingsError(f"{shortened(text)!r} is not an age such as 90s, 30m, 2h or 3d")
+    unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]]
+    # By its digits first: Python does not read a number of thousands of them.
+    if len(age[1]) > 12 or (seconds := int(age[1]) * unit) > LONGEST_AGE_DAYS * 86_400:
+        raise SettingsError(f"{shortened(text)!r} is too long: an age is at most {LONGEST_AGE_DAYS}d")
+    return seconds
 
 
 def parse_start(text: str, now: float) -> int | None:

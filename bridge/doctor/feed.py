@@ -149,9 +149,8 @@ def checkpoint_fresh(settings: Settings) -> Finding:
 def _committed(settings: Settings) -> Checkpoint | None:
     """The feed's checkpoint; None before the first, also where its topic is still to come."""
     topic = topics.declare(settings).checkpoints.name
-    with kafka.explained(f"looking for {topic}"):
-        present = kafka.admin(settings.kafka).list_topics(timeout=ASK_SECONDS).topics
-    return read_checkpoint(settings) if topic in present else None
+    present = kafka.topic_id(kafka.admin(settings.kafka), topic, ASK_SECONDS) is not None
+    return read_checkpoint(settings) if present else None
 
 
 def judged_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:

@@ -16,7 +16,8 @@ from bridge.simulator.stream import Stream
 from bridge.simulator.world import Sizes, World
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+LONGEST_SECONDS = 366 * 86_400
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 
 
 class SimulatorSettings(BaseModel):
@@ -52,8 +53,8 @@ class SimulatorSettings(BaseModel):
     odd: Share = 0
     """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
 
-    ping_seconds: Annotated[float, Field(gt=0)] = 5
-    limits_scale: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1
+    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
+    limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
     """Every duration in the limits is this many times shorter."""
     replay_rate: Annotated[float, Field(gt=0)] = inf
     """Messages a second while a connection catches up; as fast as the client reads by default."""
@@ -73,7 +74,9 @@ class SimulatorSettings(BaseModel):
     """HTTP status of a refusal because another connection is active."""
     second_close_code: CloseCode = 1008
     """Close code of a refusal because another connection is active."""
-    clock_skew_seconds: Annotated[float, Field(allow_inf_nan=False)] = 0
+    clock_skew_seconds: Annotated[
+        float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS, allow_inf_nan=False)
+    ] = 0
     """How far the provider's clock is ahead of this machine's."""
     control_port: Annotated[int, Field(ge=0, le=65535)] | None = None
     """Port of the control endpoint, on the same host: 0 is any free one, None is none."""

@@ -17,7 +17,7 @@ from bridge import instant, kafka
 from bridge.avro.codec import Codec
 from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
-from bridge.errors import SchemaError, TopologyError
+from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.instant import Clock
 from bridge.log import get
 from bridge.sink.watchdog import Clients
@@ -86,7 +86,8 @@ def starts_since(
     """
     stable = kafka.end_offsets(admin, topic, len(ends), visible=True)
     with kafka.explained(f"finding a time in {topic}"):
-        asked = [TopicPartition(topic, p, round(moment * 1000)) for p in range(len(ends))]
+        # Less than 0 is no time there, but stands for an end of the partition.
+        asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
         starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
     for start in starts:
         if start.error is not None:
@@ -130,7 +131,7 @@ def read_topic(
     )
 
     def read(admin: AdminClient, consumer: Consumer) -> None:
-        if passage.ends or kafka.exists(admin, topic, LOOK_SECONDS):
+        if passage.ends or kafka.topic_id(admin, topic, LOOK_SECONDS) is not None:
             passage.go_on(admin, consumer, lambda: False)
         else:
             passage.done = True
@@ -141,18 +142,50 @@ def read_topic(
     return dict(enumerate(passage.ends))
 
 
+def key_of(message: Message) -> bytes:
+    """The key of a record. Raises NotOurs where it is no UTF-8 text: all of ours are."""
+    key = message.key()
+    try:
+        if isinstance(key, bytes) and key.decode():
+            return key
+    except UnicodeDecodeError:
+        pass
+    raise NotOurs("its key is no UTF-8 text" if key else "it has no key")
+
+
 def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
-    """The datum in a message's value. Raises TopologyError, with the place, when it is no such record."""
+    """The datum in a message's value. Raises SchemaError or NotOurs, with the place, where it has none."""
     try:
         return codec.decode(value)
     except SchemaError as error:
-        raise foreign(message, error) from None
+        raise at(message, error) from None
 
 
-def foreign(message: Message, error: SchemaError) -> TopologyError:
-    """The error that says where a record is that cannot be read."""
+def at(message: Message, error: SchemaError) -> SchemaError:
+    """The error that says where the record is that cannot be read."""
     place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
-    return TopologyError(f"{place} was not written by a bridge: {error}")
+    if isinstance(error, NotOurs):
+        return NotOurs(f"{place} was not written by a bridge: {error}")
+    return SchemaError(f"{place} cannot be read: {error}")
+
+
+class Foreign:
+    """Records that a reader passes over, because they are none of ours: how many, and the first one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first = ""
+        """Where it is, and what it is not."""
+
+    def add(self, error: SchemaError) -> None:
+        """Another one, by what is wrong with it."""
+        self.count += 1
+        self.first = self.first or str(error)
+
+    def tell(self) -> None:
+        """Once, when all is read: nothing where there was none."""
+        if self.count:
+            get().warning("passed over records that are none of ours", count=self.count, first=self.first)
 
 
 class Passage:

@@ -8,14 +8,25 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import instant, kafka
+from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.projection import Projection
-from bridge.avro.schemas import Schema
+from bridge.avro.schemas import Schema, load
 from bridge.config import Settings
-from bridge.errors import SchemaError
+from bridge.errors import NotOurs, SchemaError
 from bridge.instant import Clock
 from bridge.sink.deadletter import Kind
 from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.reading import PATIENCE_SECONDS, Passage, Progress, foreign, more_patient, persist
+from bridge.sink.reading import (
+    PATIENCE_SECONDS,
+    Foreign,
+    Passage,
+    Progress,
+    at,
+    decode,
+    key_of,
+    more_patient,
+    persist,
+)
 from bridge.topics import Topics
 
 LOOKBACK = 1_000
@@ -40,7 +51,8 @@ class Store:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._versions = Projection("settlementVersion", schema_by_id)
+        self._versions = Projection("settlement.SettledBet", "settlementVersion", schema_by_id)
+        self._checkpoints = Codec(load("feed-checkpoint"), READ_ONLY, schema_by_id)
         self._topics = topics
 
     def checkpoint(
@@ -48,16 +60,17 @@ class Store:
     ) -> bytes | None:
         """The value of the feed's last committed checkpoint, in wire format; None before the first.
 
-        With `visible` only of what can be seen now: an open transaction is not waited for.
+        With `visible` only of what can be seen now: an open transaction is not waited for. Raises
+        SchemaError, with the place, where that is no checkpoint: the one before it is a position of long ago.
         """
         topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
-        found: bytes | None = None
+        found: Message | None = None
         patience = PATIENCE_SECONDS
 
         def take(message: Message) -> None:
             nonlocal found
             if message.key() == key:
-                found = message.value()
+                found = None if message.value() is None else message
 
         def search(admin: AdminClient, consumer: Consumer) -> None:
             nonlocal found, patience
@@ -83,22 +96,32 @@ class Store:
                         patience = more_patient(patience, PATIENCE_SECONDS)
                     raise
                 if found is not None or start == 0 or not passage.done:
-                    return
+                    break
                 lookback *= 10
+            if found is not None:
+                decode(self._checkpoints, found, found.value() or b"")
 
         persist(self._settings, search, give_up, told)
-        return found
+        return None if found is None else found.value()
 
     def guard(self, since: float, give_up: Callable[[], bool], told: Callable[[str], None]) -> Guard:
-        """A guard that knows all bets and dead letters received since then, Unix seconds."""
-        guard = Guard()
+        """A guard that knows all bets and dead letters received since then, Unix seconds.
+
+        What no bridge has written it need not know. Raises SchemaError, with the place, where one may have.
+        """
+        guard, foreign = Guard(), Foreign()
 
         def take_bet(message: Message) -> None:
-            key, value = message.key(), message.value()
-            if isinstance(key, bytes) and value is not None:
-                guard.publish(
-                    key, _read(self._versions, message, value), fingerprint(value), _received(message)
-                )
+            value = message.value()
+            try:
+                key = key_of(message)
+                if value is not None:
+                    version = self._versions.read(value)
+                    guard.publish(key, version, fingerprint(value), _received(message))
+            except NotOurs as error:
+                foreign.add(at(message, error))
+            except SchemaError as error:
+                raise at(message, error) from None
 
         def take_dead(message: Message) -> None:
             key = message.key()
@@ -116,19 +139,12 @@ class Store:
                 passage.go_on(admin, consumer, give_up)
 
         persist(self._settings, read, give_up, told)
+        foreign.tell()
         return guard
 
 
 def _nothing_is_in_the_way(told: Callable[[str], None]) -> Progress:
     return lambda done, of: told("")
-
-
-def _read(projection: Projection, message: Message, value: bytes) -> int:
-    """A number of the record. Raises TopologyError, with the place, when it is no such record."""
-    try:
-        return projection.read(value)
-    except SchemaError as error:
-        raise foreign(message, error) from None
 
 
 def _received(message: Message) -> float:

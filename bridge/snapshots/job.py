@@ -29,9 +29,17 @@ from bridge.snapshots.client import Client
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.present import DAY_SECONDS, last_snapshot, learn, read_present, read_state, topic_of
+from bridge.snapshots.present import (
+    DAY_SECONDS,
+    Learnt,
+    last_snapshot,
+    learn,
+    read_present,
+    read_state,
+    topic_of,
+)
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
-from bridge.snapshots.records import MOST_LEFT_OUT, Job, Offsets, Snapshot
+from bridge.snapshots.records import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
 from bridge.snapshots.report import Report
 from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.translations import Translations
@@ -138,7 +146,7 @@ def _run(
         name = declared.snapshot_state.name
         return [Record(name, key, value, moment) for key, value in state.changes().items()]
 
-    known, bets = _look(
+    known, learnt = _look(
         settings, task, last, state, started.wall, progress, lambda: publisher.save(state_records())
     )
     codec = codecs.of(SCHEMAS[task.job])
@@ -164,11 +172,11 @@ def _run(
     return Report(
         replace(snapshot, ends=ends),
         full=known.full,
-        bets=bets,
+        bets=learnt.bets,
         requests=client.requests,
         seconds=instant.now().steady - started.steady,
         coverage=outcome.coverage,
-        notes=outcome.notes,
+        notes=[*filter(None, [learnt.foreign]), *outcome.notes],
     )
 
 
@@ -206,13 +214,14 @@ def _look(
     save: Callable[[], None],
     *,
     visible: bool = False,
-) -> tuple[Known, int]:
-    """What Kafka has: the present records, and what bets mention; and how many bets were read for that.
+) -> tuple[Known, Learnt]:
+    """What Kafka has: the present records, and what bets mention; and what was read for that.
 
     Of what an open transaction hides it takes what is `visible`, or waits for it.
     """
-    present = read_present(settings, topic_of(settings, task.job), visible=visible)
-    bets = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
+    ours = is_key if task.job == "translations" else bool
+    present = read_present(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
+    learnt = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
     full = task.full or _is_due(settings, task, last, now) or _is_lost(last, present)
     # Back from the newest bet: what a feed mentioned last is not forgotten because it is silent, nor because
     # our clock is wrong.
@@ -235,7 +244,7 @@ def _look(
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
-    return known, bets
+    return known, learnt
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import instant, kafka, topics
-from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
+from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.log import get
 from bridge.sink.reading import (
     LOOK_SECONDS,
     PATIENCE_SECONDS,
+    Foreign,
     Progress,
+    at,
     decode,
+    key_of,
     persist,
     read_topic,
     starts_since,
@@ -26,10 +30,19 @@ from bridge.sink.reading import (
 from bridge.snapshots.mentions import REFERENCES, Mentions
 from bridge.snapshots.records import Job, Offsets, Snapshot
 from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.text import shortened
 
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
 """After so many bets what they mention is saved: whoever is interrupted need not begin again."""
+
+
+class Learnt(NamedTuple):
+    """What was read to learn from."""
+
+    bets: int
+    foreign: str
+    """What was passed over, because it is no bet; empty where there was none."""
 
 
 def topic_of(settings: Settings, job: Job) -> str:
@@ -48,16 +61,25 @@ def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Sna
 
 
 def last_value(settings: Settings, job: Job, *, visible: bool = False) -> bytes | None:
-    """The value of a job's last Snapshot record in wire format. Raises as `read_topic`."""
-    found: bytes | None = None
+    """The value of a job's last Snapshot record in wire format.
+
+    Raises SchemaError, with the place, where it is none: the one before it is long out of date. And as
+    `read_topic`.
+    """
+    found: Message | None = None
 
     def take(message: Message) -> None:
         nonlocal found
         if message.key() == job.encode():
-            found = message.value()
+            found = None if message.value() is None else message
 
     read_topic(settings, topics.declare(settings).snapshots.name, take, visible=visible)
-    return found
+    if found is None:
+        return None
+    value = found.value() or b""
+    with Registry(settings.registry) as registry:
+        decode(Codec(load("snapshot"), READ_ONLY, registry.schema_by_id), found, value)
+    return value
 
 
 def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
@@ -68,30 +90,54 @@ def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
 
 
 def read_present(
-    settings: Settings, topic: str, ends: Mapping[int, int] | None = None, *, visible: bool = False
+    settings: Settings,
+    topic: str,
+    ends: Mapping[int, int] | None = None,
+    *,
+    visible: bool = False,
+    is_key: Callable[[str], bool] = bool,
 ) -> dict[bytes, bytes]:
     """Key → value in wire format of all that a compacted topic holds, now or at `ends`.
 
-    Waits for what an open transaction hides, unless what is `visible` now is enough. Nothing is decoded:
-    a whole snapshot is to fit into memory. Raises as `read_topic`.
+    Records without a key of ours, which is UTF-8 and for which `is_key` holds, or with a value in another
+    format are passed over, and counted in the log: none of them is removed or compared with anything. Waits
+    for what an open transaction hides, unless what is `visible` now is enough. Nothing is decoded: a whole
+    snapshot is to fit into memory. Raises as `read_topic`.
     """
     found: dict[bytes, bytes] = {}
+    foreign = Foreign()
 
     def take(message: Message) -> None:
-        key, value = message.key(), message.value()
-        assert isinstance(key, bytes)
-        if value is None:
+        value = message.value()
+        try:
+            key = key_of(message)
+            if not is_key(key.decode()):
+                raise NotOurs(f"its key is {shortened(key.decode())!r}")
             found.pop(key, None)
-        else:
-            found[key] = value
+            if value is not None:
+                schema_id_of(value)
+                found[key] = value
+        except NotOurs as error:
+            foreign.add(at(message, error))
 
     read_topic(settings, topic, take, ends=ends, visible=visible)
+    foreign.tell()
     return found
 
 
 def read_state(settings: Settings, job: Job, *, visible: bool = False) -> State:
     """What the job remembers. Raises as `read_topic`."""
-    return State(job, read_present(settings, topics.declare(settings).snapshot_state.name, visible=visible))
+    found: dict[bytes, bytes] = {}
+
+    def take(message: Message) -> None:
+        key, value = message.key() or b"", message.value()
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = value
+
+    read_topic(settings, topics.declare(settings).snapshot_state.name, take, visible=visible)
+    return State(job, found)
 
 
 def learn(
@@ -101,12 +147,13 @@ def learn(
     now: float,
     save: Callable[[], None],
     progress: Progress | None = None,
-) -> int:
-    """Learn what the settled bets mention that are visible now and were not read yet; returns how many.
+) -> Learnt:
+    """Learn what the settled bets mention that are visible now and were not read yet.
 
     The first time, and when the topic was made anew, these are the bets of the time that names are kept for,
-    back from `now` (Unix seconds). `save` is called whenever a good deal is learnt, and at the end. Raises
-    TopologyError for a record that is no bet, and as `read_topic`.
+    back from `now` (Unix seconds). `save` is called whenever a good deal is learnt, and at the end. Records
+    that are no bets are passed over, and counted. Raises TopologyError where there are no others, and as
+    `read_topic`.
     """
     topic = topics.declare(settings).bets.name
     topic_id = kafka.topic_id(kafka.admin(settings.kafka), topic)
@@ -117,7 +164,7 @@ def learn(
             get().warning("the topic of the bets was made anew: it is read again", topic=topic)
         position = _received_since(settings, topic, now - settings.api.keep_days * DAY_SECONDS)
     hours: dict[int, Mentions] = {}
-    bets = 0
+    bets, foreign = 0, Foreign()
 
     def remember(read: Offsets) -> None:
         for hour, mentions in hours.items():
@@ -131,19 +178,29 @@ def learn(
 
         def take(message: Message) -> None:
             nonlocal bets
-            if (value := message.value()) is not None:
-                received = message.timestamp()[1] // 1000
-                hour = received - received % HOUR_SECONDS
-                hours.setdefault(hour, Mentions()).add(decode(codec, message, value))
-                bets += 1
             position[message.partition() or 0] = (message.offset() or 0) + 1
-            if bets % LEARNT_AT_ONCE == 0 and hours:
+            try:
+                key_of(message)
+                if (value := message.value()) is None:
+                    return
+                bet = codec.decode(value)
+            except SchemaError as error:
+                foreign.add(at(message, error))
+                return
+            received = message.timestamp()[1] // 1000
+            hours.setdefault(received - received % HOUR_SECONDS, Mentions()).add(bet)
+            bets += 1
+            if bets % LEARNT_AT_ONCE == 0:
                 remember(position)
 
         state.begin()
         # What a bridge has not committed yet is read the next time, also where it died over it.
-        remember(read_topic(settings, topic, take, start=position, visible=True, progress=progress))
-    return bets
+        read = read_topic(settings, topic, take, start=position, visible=True, progress=progress)
+    if foreign.count and not bets and not state.newest:
+        raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
+    remember(read)
+    foreign.tell()
+    return Learnt(bets, f"{foreign.count:,} records are no bets: {foreign.first}" if foreign.count else "")
 
 
 def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
@@ -151,7 +208,7 @@ def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
     found: Offsets = {}
 
     def read(admin: AdminClient, consumer: Consumer) -> None:
-        if kafka.exists(admin, topic, LOOK_SECONDS):
+        if kafka.topic_id(admin, topic, LOOK_SECONDS) is not None:
             ends = kafka.end_offsets(admin, topic, kafka.partition_count(admin, topic), visible=True)
             found.update({x.partition: x.offset for x in starts_since(admin, consumer, topic, moment, ends)})
 

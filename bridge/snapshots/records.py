@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -106,6 +107,21 @@ _BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competit
 def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
     """The key of a thing's record. `within` is the event of a market, the sport of a market type template."""
     return f"{kind}:{number}".encode() if within is None else f"{kind}:{within}:{number}".encode()
+
+
+_KEY: Final = re.compile(r"([a-z]+(?:-[a-z]+)*)((?::(?:0|-?[1-9][0-9]{0,18})){1,2})")
+_WITHIN: Final = frozenset({"market", "market-type-template"})
+"""The kinds whose ids are one's own within another's."""
+
+
+def is_key(text: str) -> bool:
+    """Whether a bridge may have made it, be it a newer one: nobody else's record is removed or counted."""
+    found = _KEY.fullmatch(text)
+    if found is None:
+        return False
+    kind, numbers = found[1], [int(number) for number in found[2][1:].split(":")]
+    fits = kind not in KINDS or len(numbers) == (2 if kind in _WITHIN else 1)
+    return fits and all(-(2**63) <= number < 2**63 for number in numbers)
 
 
 def kind_of(key: bytes) -> str:

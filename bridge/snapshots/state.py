@@ -170,6 +170,17 @@ class State:
             self._entries[key] = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
 
 
+def _is_ours(key: bytes, value: bytes) -> bool:
+    """Whether a job wrote it. All else is as if it were not there: it is learnt again."""
+    try:
+        content = orjson.loads(value)
+    except ValueError:
+        return False
+    if key.startswith(b"owed/"):
+        return isinstance(content, list)
+    return isinstance(content, dict) and (not key.startswith(b"in-use/") or {"at", "run"} <= content.keys())
+
+
 def _plain(mentions: Mentions) -> Iterator[bytes]:
     """The keys of what is remembered without anything else."""
     for kind, numbers in (

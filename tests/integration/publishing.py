@@ -49,7 +49,7 @@ def prepared(place: Place) -> Settings:
 
 def state(number: int, keys: int = KEYS) -> dict[bytes, bytes]:
     """What snapshot `number` holds: every value differs from the one before, every seventh key is gone."""
-    return {b"sport:%d" % i: b"%d %d" % (number, i) for i in range(keys) if (i + number) % 7}
+    return {b"sport:%d" % i: b"\0\0\0\0\7%d %d" % (number, i) for i in range(keys) if (i + number) % 7}
 
 
 def records(settings: Settings, number: int, keys: int = KEYS) -> list[Record]:

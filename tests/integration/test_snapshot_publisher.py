@@ -297,7 +297,7 @@ def killed_again_and_again(settings: Settings) -> int:
             content.pop(key, None)
         else:
             content[key] = value
-            numbers.add(int(value.split()[0]))
+            numbers.add(int(value[5:].split()[0]))
 
     for kill in range(KILLS):
         process, told = started(settings, f"{settings.topics.prefix}.lock-{kill}")

@@ -172,7 +172,7 @@ async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Plac
 def test_a_look_makes_no_topic(guarded: Place) -> None:
     """One that was deleted would be there again, without its settings."""
     admin, name = guarded.admin(), f"{guarded.prefix}.bets"
-    assert not kafka.exists(admin, name, 10)
+    assert kafka.topic_id(admin, name, 10) is None
     with pytest.raises(kafka.KafkaUnavailable, match=f"{name} is not there"):
         kafka.partition_count(admin, name)
     assert name not in kafka.listed(admin)

@@ -2,28 +2,126 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bridge import kafka
-from tests.harness import Place
+from bridge import kafka, topics
+from bridge.config import FeedSettings, Settings, TopicsSettings
+from bridge.sink.reading import read_topic
+from tests.harness import Place, until
+from tests.integration.publishing import settings_of
 
 
 def make(admin: AdminClient, topic: str) -> None:
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
 
 
-def test_a_topic_that_is_made_anew_has_another_id(place: Place) -> None:
+async def test_a_topic_that_is_made_anew_has_another_id(place: Place) -> None:
     """And none while it is not there; no broker is no answer."""
     admin, topic = place.admin(), f"{place.prefix}.anew"
     assert kafka.topic_id(admin, topic) is None
     make(admin, topic)
+    await until(lambda: kafka.topic_id(admin, topic) is not None, "it is there")
     first = kafka.topic_id(admin, topic)
-    assert first
     assert kafka.topic_id(admin, topic) == first
     admin.delete_topics([topic])[topic].result(30)
-    assert kafka.topic_id(admin, topic) is None
+    await until(lambda: kafka.topic_id(admin, topic) is None, "it is gone")
     make(admin, topic)
-    assert kafka.topic_id(admin, topic) not in (first, None)
+    await until(lambda: kafka.topic_id(admin, topic) not in (first, None), "it is another")
     with pytest.raises(kafka.KafkaUnavailable, match=f"^looking for {topic}: no broker answered"):
         kafka.topic_id(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), topic)
+
+
+def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
+    """A topic of bets with these settings, beside those that are as declared."""
+    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    bets = topics.declare(settings).bets
+    new = NewTopic(bets.name, bets.partitions, 1, config=bets.config | config)
+    admin = place.admin()
+    admin.create_topics([new])[bets.name].result(30)
+    others = [change for change in topics.plan(admin, topics.declare(settings)) if change.topic != bets]
+    topics.apply(admin, others, replication_factor=None)
+    return settings
+
+
+def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
+    """What the broker has against a record of that size, received so long ago."""
+    told: list[Any] = []
+    producer = Producer(
+        {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 10**7, "log_level": 0}
+    )
+    producer.produce(
+        topics.declare(settings).bets.name,
+        bytes(size),
+        b"k",
+        timestamp=round((time.time() - age) * 1000),
+        on_delivery=lambda error, _: told.append(error and error.name()),
+    )
+    assert producer.flush(60) == 0
+    [error] = told
+    return None if error is None else str(error)
+
+
+@pytest.mark.parametrize(
+    ("config", "size", "age", "refused", "harmful"),
+    [
+        ({"segment.bytes": "1048576"}, 2_000_000, 0, "RECORD_LIST_TOO_LARGE", True),
+        ({"message.timestamp.before.max.ms": "60000"}, 1, 3600, "INVALID_TIMESTAMP", False),
+        ({"message.timestamp.after.max.ms": "60000"}, 1, -600, "INVALID_TIMESTAMP", False),
+        ({"message.timestamp.type": "LogAppendTime"}, 1, 3600, None, True),
+    ],
+    ids=["segment", "before", "after", "append time"],
+)
+def test_a_topic_that_would_refuse_or_lose_something_is_mended(
+    place: Place, config: dict[str, str], size: int, age: float, refused: str | None, harmful: bool
+) -> None:
+    """As the plan says, which names the setting; until then no bridge runs where it would lose bets."""
+    settings = made_by_somebody(place, config)
+    name = topics.declare(settings).bets.name
+    assert refusal(settings, size, age) == refused
+    [(setting, value)] = config.items()
+    plan = place.run("topics", "plan")
+    assert plan.returncode == 1
+    assert f"{name}: alter: {setting} is {value}, must be " in plan.stdout
+    if harmful:
+        run = place.run("run", FEED__BASE_URL="http://127.0.0.1:1")
+        assert run.returncode == 6
+        assert f"{name}: {setting} is {value}, must be " in run.stderr
+    assert place.run("topics", "apply").returncode == 0
+    plan = place.run("topics", "plan")
+    assert (plan.returncode, plan.stdout) == (0, "the topics are as they must be\n")
+    assert refusal(settings, size, age) is None
+
+
+def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
+    """So a guard whose broker's clock is behind would not find what it has to know."""
+    for config, stamp in (({}, 0), ({"message.timestamp.type": "LogAppendTime"}, 3600)):
+        settings = made_by_somebody(place, config)
+        assert refusal(settings, 1, 3600) is None
+        [record] = place.read("bets")
+        assert record.timestamp()[1] / 1000 == pytest.approx(time.time() - 3600 + stamp, abs=600)
+        admin, name = place.admin(), topics.declare(settings).bets.name
+        admin.delete_topics([name])[name].result(30)
+
+
+def test_numbers_at_their_ends_make_topics(place: Place) -> None:
+    """What the settings accept, the broker does: the largest record fits, and is read again."""
+    shape = TopicsSettings(prefix=place.prefix, partitions=1, min_compaction_lag_days=36_500)
+    feed = FeedSettings(max_message_bytes=64 * 1024 * 1024)
+    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    settings = settings.model_copy(update={"topics": shape, "feed": feed})
+    topics.ensure(place.admin(), settings, topics.Topics.all)
+    assert topics.plan(place.admin(), topics.declare(settings)) == []
+    largest = topics.max_record_bytes(settings)
+    producer = kafka.producer(settings.kafka, transactional_id=place.prefix, max_record_bytes=largest)
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(topics.declare(settings).bets.name, bytes(largest - 1024), b"k")
+    producer.commit_transaction(60)
+    read = list[int]()
+    read_topic(settings, topics.declare(settings).bets.name, lambda m: read.append(len(m.value() or b"")))
+    assert read == [largest - 1024]

@@ -37,6 +37,7 @@ DRIVERS = {
     "bridge.doctor.feed": "judges how old things are",
     "bridge.feed.clock": "compares it with the provider's",
     "bridge.readers": "gives up waiting for a broker",
+    "bridge.tail": "the same, and looks now and then whether it is the same topic",
     "bridge.instant": "reads it for all others",
     "bridge.simulator.server": "drives the simulated provider",
     "bridge.sink.leadership": "waits for the coordinator",

@@ -160,6 +160,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
             "bridge.sink",
             "bridge.readers",
             "bridge.replay",
+            "bridge.tail",
             "bridge.snapshots.present",
             "bridge.snapshots.publisher",
             "bridge.gaps",

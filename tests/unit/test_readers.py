@@ -19,7 +19,6 @@ from bridge.readers import (
     bet_as_line,
     checkpoint_as_json,
     checkpoint_as_lines,
-    follow_bets,
     leadership_as_json,
     leadership_as_lines,
     read_checkpoint,
@@ -63,36 +62,12 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return Log().installed(monkeypatch)
 
 
-def test_bets_are_read_until_the_end(log: Log) -> None:
-    """Of each partition."""
-    bets = [bet for bet in follow_bets(NOWHERE, from_beginning=True, until_end=True) if bet]
-    assert {(bet.record.partition, bet.offset) for bet in bets} == {
-        (p, o) for p in range(2) for o in range(5)
-    }
-
-
-def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
+def test_a_checkpoint_that_cannot_be_reached_is_an_error(log: Log) -> None:
     """Whoever asked for it does not wait for ever, and is told what stands in the way."""
-    log.waits = [(0, 0, NEVER), (NEVER,)]
-    with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
-        list(follow_bets(NOWHERE, from_beginning=True, until_end=True))
+    log.waits = [(NEVER,)]
     log.written, log.stable = [5], [5]
     with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
         read_checkpoint(NOWHERE)
-
-
-def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log) -> None:
-    """Of a partition that is written to, no more is given than there was when the command began."""
-    log.leaderless = {0}
-
-    def connected(_: int) -> None:
-        log.stable = [5, 10**9]
-
-    log.connected = connected
-    given = list[Bet | None]()
-    with pytest.raises(kafka.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
-        given.extend(follow_bets(NOWHERE, from_beginning=True, until_end=True))
-    assert [bet.offset for bet in given if bet and bet.record.partition == 1] == [0, 1, 2, 3, 4]
 
 
 def test_a_checkpoint_as_json_has_its_times_in_words() -> None:

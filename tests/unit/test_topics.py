@@ -139,6 +139,8 @@ def test_missing_topics_are_created() -> None:
         ("deadletters", {"cleanup.policy": "compact"}, True),
         ("deadletters", {"retention.ms": "604800000"}, False),
         ("gaps", {"cleanup.policy": "compact"}, True),
+        ("bets", {"message.timestamp.type": "LogAppendTime"}, True),
+        ("deadletters", {"message.timestamp.type": "LogAppendTime"}, True),
     ],
 )
 def test_a_setting_that_differs_is_altered(topic: str, config: dict[str, str], harmful: bool) -> None:
@@ -152,6 +154,26 @@ def test_a_setting_that_differs_is_altered(topic: str, config: dict[str, str], h
     )
     assert change.config == {name: change.topic.config[name]}
     assert change.detail == f"{name} is {config[name]}, must be {change.topic.config[name]}"
+
+
+@pytest.mark.parametrize(
+    ("topic", "name", "least", "harmful"),
+    [
+        ("bets", "segment.bytes", 9 * 1024 * 1024, True),
+        ("deadletters", "segment.bytes", 9 * 1024 * 1024, True),
+        ("bets", "message.timestamp.before.max.ms", 4 * DAY_MS, False),
+        ("checkpoints", "message.timestamp.before.max.ms", 4 * DAY_MS, False),
+        ("gaps", "message.timestamp.after.max.ms", 3_600_000, False),
+    ],
+)
+def test_what_a_broker_would_refuse_a_record_for_is_altered(
+    topic: str, name: str, least: int, harmful: bool
+) -> None:
+    """Where it is below what may come; a new topic has Kafka's default, which is above."""
+    [change] = planned(cluster(**{topic: {name: str(least - 1)}}))
+    assert (change.action, change.config, change.harmful) == (Action.ALTER, {name: str(least)}, harmful)
+    assert planned(cluster(**{topic: {name: str(least)}})) == []
+    assert name not in getattr(TOPICS, topic).config
 
 
 def test_partitions_are_never_added() -> None:

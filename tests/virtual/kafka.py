@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = Projection("settlementVersion", lambda _: load("settled-bet"))
+_VERSIONS = Projection("settlement.SettledBet", "settlementVersion", lambda _: load("settled-bet"))
 
 
 class Kafka:

@@ -26,6 +26,10 @@ class Message:
     at: tuple[int, int]
     end: bool = False
     content: bytes | None = None
+    name: str = "t"
+
+    def topic(self) -> str:
+        return self.name
 
     def error(self) -> KafkaError | None:
         return KafkaError(KafkaError._PARTITION_EOF) if self.end else None
@@ -60,8 +64,8 @@ class Log:
     """What comes behind is hidden by an open transaction."""
     unseen: range = range(0)
     """Offsets of markers and of what was aborted."""
-    content: bytes | None = None
-    """Of each record."""
+    content: bytes | Callable[[int], bytes | None] | None = None
+    """Of each record, or what gives it by its offset."""
     leaderless: set[int] = field(default_factory=set)
     """Partitions of which nothing comes, not even their end."""
     breaks: int = 0
@@ -82,7 +86,7 @@ class Log:
         """In the place of Kafka."""
         monkeypatch.setattr(kafka, "admin", lambda _: None)
         monkeypatch.setattr(kafka, "reader", self._reader)
-        monkeypatch.setattr(kafka, "exists", lambda *_: self.there)
+        monkeypatch.setattr(kafka, "topic_id", lambda *_: "an id" if self.there else None)
         monkeypatch.setattr(kafka, "partition_count", lambda *_: len(self.written))
         monkeypatch.setattr(kafka, "end_offsets", self._end_offsets)
         monkeypatch.setattr(reading, "RETRY_SECONDS", 0)
@@ -117,6 +121,7 @@ class Client:
             p.partition: p.offset if p.offset <= self._log.written[p.partition] else 0 for p in places
         }
         self._told: set[int] = set()
+        self._topic = places[0].topic
         self._ready_at = self._log.now + next(self._waits)
 
     def unassign(self) -> None:
@@ -149,7 +154,8 @@ class Client:
         if offset < log.stable[partition]:
             self._next[partition] = offset + 1
             log.given.append((partition, offset))
-            return [Message((partition, offset), content=log.content)]
+            content = log.content(offset) if callable(log.content) else log.content
+            return [Message((partition, offset), content=content, name=self._topic)]
         if partition not in self._told:
             self._told.add(partition)
             return [Message((partition, offset), end=True)]

@@ -1,0 +1,204 @@
+"""The commands that read topics, on a real Kafka: what is not there, what is not ours, what is made anew."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewPartitions
+from structlog.testing import capture_logs
+
+from bridge import topics
+from bridge.avro.codec import Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.config import Settings
+from bridge.sink.gap import Cause, Gap
+from bridge.tail import follow_bets
+from tests.bets import BARE_BET
+from tests.harness import Place, until
+from tests.integration.publishing import prepared
+
+READERS = (
+    ("tail", "--until-end"),
+    ("replay",),
+    ("gaps",),
+    ("checkpoint", "show"),
+    ("limits",),
+)
+
+
+def test_a_prefix_that_is_mistyped_is_told_by_all_readers(place: Place) -> None:
+    """Before anything is waited for, and with what to do."""
+    with ThreadPoolExecutor(2) as at_once:
+        for command, ran in zip(READERS, at_once.map(lambda c: place.run(*c), READERS), strict=True):
+            topic = {"gaps": "gaps", "checkpoint": "checkpoints", "limits": "checkpoints"}.get(
+                command[0], "bets"
+            )
+            assert (ran.returncode, ran.stdout, ran.stderr) == (
+                6,
+                "",
+                f"error: there is no topic {place.prefix}.{topic}. Run `bridge topics apply`, or check "
+                "topics.prefix.\n",
+            )
+
+
+def test_a_broker_that_is_not_there_is_told_by_all_readers(place: Place) -> None:
+    """With the address that was tried."""
+    with ThreadPoolExecutor(5) as at_once:
+        for ran in at_once.map(
+            lambda command: place.run(*command, KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1"), READERS
+        ):
+            assert (ran.returncode, ran.stdout) == (1, "")
+            assert ran.stderr.startswith("error: no broker of 127.0.0.1:1 answers: ")
+
+
+def place_of_bets(place: Place) -> tuple[Settings, bytes]:
+    """Settings of the place, its topics made, and a bet as a bridge would write it there."""
+    settings = prepared(place)
+    with Registry(settings.registry) as registry:
+        schema_id = registry.register(place.prefix)["settled-bet"]
+    return settings, Codec(load("settled-bet"), schema_id).encode(BARE_BET)
+
+
+class Tail:
+    """Somebody who follows the bets of a place, from now on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.seen: list[str] = []
+        self.failed: BaseException | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow, args=(settings,), daemon=True)
+        self._thread.start()
+
+    def _follow(self, settings: Settings) -> None:
+        try:
+            for bet in follow_bets(settings, from_beginning=False, until_end=False):
+                if self._over.is_set():
+                    break
+                if bet is not None:
+                    self.seen.append((bet.record.key or b"").decode())
+        except BaseException as error:  # noqa: BLE001  # the test tells it
+            self.failed = error
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+        assert self.failed is None, self.failed
+
+
+def write(settings: Settings, value: bytes, keys: Iterable[str], partition: int = 0) -> None:
+    """Bets, one after the other."""
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
+    for key in keys:
+        producer.produce(topics.declare(settings).bets.name, value, key, partition)
+    assert producer.flush(20) == 0
+
+
+@pytest.mark.parametrize("longer", [True, False], ids=["longer", "shorter"])
+async def test_a_topic_that_is_made_anew_is_followed_from_its_beginning(place: Place, longer: bool) -> None:
+    """Nothing of the new one is missed, however far the old one was read; and it is told."""
+    settings, value = place_of_bets(place)
+    admin, bets = place.admin(), topics.declare(settings).bets
+    with capture_logs() as lines:
+        tail = Tail(settings)
+        for number in itertools.count():
+            write(settings, value, [f"old-{number}"])
+            if len(tail.seen) > 9:
+                break
+            await asyncio.sleep(0.1)
+        await until(lambda: tail.seen[-1] == f"old-{number}", "all old ones are shown")
+        admin.delete_topics([bets.name])[bets.name].result(30)
+        topics.ensure(admin, settings, topics.Topics.of_feed)
+        new = [f"new-{n}" for n in range(number + 12 if longer else 5)]
+        write(settings, value, new)
+        await until(lambda: set(new) <= {*tail.seen}, "all new ones are shown", so_far=lambda: str(tail.seen))
+        tail.end()
+    [told] = [line for line in lines if "made anew" in line["event"]]
+    assert told["topic"] == bets.name
+
+
+async def test_partitions_that_are_added_are_followed_from_their_beginning(place: Place) -> None:
+    """What is in them is new."""
+    settings, value = place_of_bets(place)
+    name = topics.declare(settings).bets.name
+    tail = Tail(settings)
+    for number in itertools.count():
+        write(settings, value, [f"old-{number}"])
+        if tail.seen:
+            break
+        await asyncio.sleep(0.1)
+    admin = place.admin()
+    admin.create_partitions([NewPartitions(name, 8)])[name].result(30)
+    await until(lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == 8, "all of them")
+    write(settings, value, ["new-6"], 6)
+    write(settings, value, ["new-7"], 7)
+    await until(lambda: {"new-6", "new-7"} <= {*tail.seen}, "both", so_far=lambda: str(tail.seen))
+    tail.end()
+    assert len(tail.seen) == len({*tail.seen})
+
+
+def foreign(value: bytes, other: bytes) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of records that are none of a bridge's; two of them are made of such."""
+    return [
+        (b"b", b"{" * 900_000),
+        (b"b", b""),
+        (b"\xff", value),
+        (b"b", value[:-1]),
+        (b"b", other),
+        (b"b", b"\0\xff\xff\xff\xff" + value[5:]),
+        (b"b", b"\0\x7f\xff\xff\xff" + value[5:]),
+    ]
+
+
+def test_what_no_bridge_has_written_is_passed_over_and_told(place: Place) -> None:
+    """By tail, replay and gaps: how much it was and where the first of it is, in a line that one can read."""
+    settings, value = place_of_bets(place)
+    declared = topics.declare(settings)
+    with Registry(settings.registry) as registry:
+        gap_id = registry.register(place.prefix)["feed-gap"]
+    gap = Codec(load("feed-gap"), gap_id).encode(Gap("f", 1.0, 2.0, Cause.TOO_OLD, 3.0).to_avro())
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
+    for topic, ours, other in ((declared.bets.name, value, gap), (declared.gaps.name, gap, value)):
+        for key, content in [(b"one", ours), *foreign(ours, other), (b"two", ours)]:
+            producer.produce(topic, content, key, 0)
+    assert producer.flush(20) == 0
+    for command, topic, keys in (
+        (("tail", "--from-beginning", "--until-end", "--json"), declared.bets.name, ["one", "two"]),
+        (("replay", "--json"), declared.bets.name, ["one", "two"]),
+        (("gaps", "--json"), declared.gaps.name, None),
+    ):
+        ran = place.run(*command)
+        assert ran.returncode == 0, ran.stderr
+        if keys:
+            assert [json.loads(line)["key"] for line in ran.stdout.splitlines()] == keys
+            count = 7
+        else:
+            assert len(json.loads(ran.stdout)) == 3  # the key of a gap says nothing
+            count = 6
+        [line] = ran.stderr.splitlines()
+        told = json.loads(line)
+        assert (told["level"], told["count"]) == ("warning", count)
+        assert told["first"].startswith(
+            f"{topic} partition 0 offset 1 was not written by a bridge: not in the"
+        )
+        assert len(line) < 500
+
+
+def test_a_checkpoint_that_is_none_is_told_with_its_place(place: Place) -> None:
+    """By those who look at it, and by the bridge, which ends: it must not begin where it was long ago."""
+    settings, _ = place_of_bets(place)
+    name = topics.declare(settings).checkpoints.name
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
+    producer.produce(name, b"{}", settings.feed.name.encode())
+    assert producer.flush(20) == 0
+    for command in (("checkpoint", "show"), ("limits",), ("run",)):
+        ran = place.run(*command, FEED__BASE_URL="http://127.0.0.1:1")
+        assert ran.returncode == 6, ran.stderr
+        assert f"{name} partition 0 offset 0 was not written by a bridge: not in the registry's" in ran.stderr

@@ -1,0 +1,55 @@
+"""A bridge with a number at the end of what is accepted publishes all there is, as with any other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import chain
+
+import pytest
+from annotated_types import Ge, Le
+from pydantic import BaseModel, ValidationError
+
+from bridge.config import Settings
+from tests.virtual.world import World, play
+
+
+def ends() -> Iterator[tuple[str, str, float]]:
+    """Section, name and value: the least and the most of each number with bounds of its own."""
+    for section in ("feed", "limits", "batch"):
+        model = Settings.model_fields[section].annotation
+        assert isinstance(model, type)
+        assert issubclass(model, BaseModel)
+        for name, field in model.model_fields.items():
+            for bound in field.metadata:
+                value = bound.ge if isinstance(bound, Ge) else bound.le if isinstance(bound, Le) else None
+                if isinstance(value, int | float) and accepted(section, name, value):
+                    yield section, name, value
+
+
+def accepted(section: str, name: str, value: float) -> bool:
+    """Whether it goes together with the defaults."""
+    try:
+        Settings.model_validate({section: {name: value}})
+    except ValidationError:
+        return False
+    return True
+
+
+def test_there_are_ends() -> None:
+    """Of most of them: what goes with no other default is refused by name."""
+    assert {"silence_seconds", "initial_window_seconds", "max_age_ms"} <= {*chain(*map(tuple, ends()))}
+
+
+@pytest.mark.parametrize(("section", "name", "value"), [*ends()])
+def test_an_end_of_what_is_accepted_works(section: str, name: str, value: float) -> None:
+    """Live, all of it, once, and no limit is broken."""
+
+    async def story(world: World) -> None:
+        changed = getattr(world.settings, section).model_copy(update={name: value})
+        world.settings = world.settings.model_copy(update={section: changed})
+        world.start()
+        await asyncio.sleep(300)
+        await world.check()
+
+    play(story, history=60)
