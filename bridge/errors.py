@@ -4,6 +4,7 @@
     ├── SettingsError           exit 2   a setting is wrong: names the setting and the fix
     ├── AuthError               exit 3   the provider does not know us: a person has to act
     ├── ApiError                exit 10  the provider's REST side failed, or answered what it must not
+    │   ├── Unanswered          exit 10  it was in trouble, however often it was tried
     │   ├── Forbidden           exit 10  it gives no right to one of its endpoints: the rest goes on
     │   └── LeftOut             exit 4   some of it was not told: all else is published
     ├── GapError                exit 5   the feed can no longer give back what is missing
@@ -55,6 +56,10 @@ class ApiError(BridgeError):
     """
 
     exit_code = 10
+
+
+class Unanswered(ApiError):
+    """However often it was tried, there was no answer, or one that speaks of the provider's trouble."""
 
 
 class Forbidden(ApiError):

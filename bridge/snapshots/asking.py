@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, Forbidden
+from bridge.errors import ApiError, Forbidden, Unanswered
 from bridge.snapshots.records import NO_RIGHT, LeftOut
 from bridge.snapshots.requests import Answered, Flaw, Request
 
@@ -45,6 +45,11 @@ class Refused(Exception):
     def forbidden(self) -> bool:
         """Whether for a missing right."""
         return isinstance(self.error, Forbidden)
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the provider was in trouble, rather than the question wrong."""
+        return isinstance(self.error, Unanswered)
 
 
 @dataclass
@@ -197,7 +202,7 @@ class Account:
 
     def fail(self, thing: Thing, refused: Refused) -> None:
         """Leave a thing out. Raises ApiError when that is one too many."""
-        if thing.id == 0:
+        if thing.id == 0 and not refused.unanswered:
             # It may be how the provider writes that there is none: nobody waits for its name.
             self.owed.discard(str(thing))
             return

@@ -33,7 +33,7 @@ from tenacity import (
 
 from bridge import instant
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, ClockError, Forbidden
+from bridge.errors import ApiError, AuthError, ClockError, Forbidden, Unanswered
 from bridge.feed.skew import Skew, from_dates
 from bridge.instant import Clock, Instant
 from bridge.log import get
@@ -147,7 +147,7 @@ class Client:
             result: tuple[Answer, Answered[T] | None] = await retrying(self._try, request)
         except Unavailable as error:
             times = "once" if attempts == 1 else f"{attempts} times"
-            raise ApiError(
+            raise Unanswered(
                 f"{request} failed, tried {times}; at last: {error} (BRIDGE_API__BASE_URL is "
                 f"{self._transport.base})"
             ) from None

@@ -33,6 +33,7 @@ class Currencies:
         self._full = known.full
         self._used = (known.kept or known.mentions).currencies
         self._present = {key: Currency.from_avro(codec.decode(value)) for key, value in known.present.items()}
+        self._owed = {name.removeprefix(f"{_THING}:") for name in known.owed}
         self._found: dict[bytes, Currency] = {}
         self._notes: list[str] = []
 
@@ -53,6 +54,9 @@ class Currencies:
                 f"the list lacks {len(missing):,} of the {listed:,} currencies that there were, more than "
                 f"api.max_shrink_share: {BELIEVED if believed else DISBELIEVED}"
             )
+        account.owed -= {
+            str(Thing(_THING, symbol)) for symbol in self._owed if symbol.encode() in self._found
+        }
         unlisted = self.unlisted(missing if believed else ())
         account.begin(len(unlisted))
         for index, symbol in enumerate(unlisted, 1):
@@ -83,9 +87,8 @@ class Currencies:
             known = self._present.get(symbol.encode())
             return known is None or symbol.encode() in gone or (self._full and known.type == "Unknown")
 
-        owed = {name.removeprefix(f"{_THING}:") for name in self._known.owed}
-        missing = {symbol for symbol in self._used if symbol.encode() not in self._found}
-        return sorted({*filter(is_asked, missing), *(owed & missing)})
+        wanted = {*filter(is_asked, self._used), *self._owed}
+        return sorted(symbol for symbol in wanted if symbol.encode() not in self._found)
 
     @property
     def most_unlisted(self) -> int:

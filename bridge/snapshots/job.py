@@ -7,7 +7,6 @@ or fails at any line leaves the last whole snapshot as it was.
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import uuid
 from collections.abc import Callable, Collection
@@ -232,7 +231,7 @@ def _look(
     known = Known(
         last,
         present,
-        state.mentions(recent if full else math.inf),
+        state.mentions(recent, full=full),
         full,
         kept=state.in_use() if full else None,
         owed=frozenset(state.owed),

@@ -11,6 +11,7 @@ Each key begins with the job. Values are JSON, for no other program reads them. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -71,9 +72,13 @@ class State:
         """The hour of the newest bet that anything is known of; 0 without any."""
         return max((entry["at"] for _, entry in self._in_use()), default=0)
 
-    def mentions(self, since: float) -> Mentions:
-        """What bets have mentioned since then, or mention since the last snapshot saw what there was."""
-        return self._as_mentions(since, new=True)
+    def mentions(self, recent: float, *, full: bool) -> Mentions:
+        """What is new since the last snapshot saw what there was, and in a `full` run what is recent, too.
+
+        `recent` is the moment from which on it is; before the first snapshot nothing else is new.
+        """
+        first = self._seen == 0
+        return self._as_mentions(recent if full or first else math.inf, new=not first)
 
     def in_use(self) -> Mentions:
         """All that is remembered."""

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, BridgeError, ClockError, Forbidden
+from bridge.errors import ApiError, AuthError, BridgeError, ClockError, Forbidden, Unanswered
 from bridge.simulator.faults import ClockJump
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_policy import RestPolicy
@@ -76,8 +76,8 @@ async def test_each_endpoint_answers() -> None:
         (401, AuthError, "HTTP 401: "),
         (403, Forbidden, "the token gives no right to /api/"),
         (404, ApiError, "answered HTTP 404: "),
-        (429, ApiError, "failed, tried once; at last: HTTP 429: "),
-        (500, ApiError, "failed, tried once; at last: HTTP 500: "),
+        (429, Unanswered, "failed, tried once; at last: HTTP 429: "),
+        (500, Unanswered, "failed, tried once; at last: HTTP 500: "),
     ],
 )
 async def test_each_status_at_each_endpoint(status: int, error: type[BridgeError], said: str) -> None:

@@ -173,8 +173,12 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
     assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
     assert outcome.owed == {"currency:KWD", "currency:PTS"}
     assert provider.asked()["currency-precision"] == 2
-    outcome = await exchange(Provider(), found, mention(currencies=["KWD", "PTS"]))
+    listed = [{"symbol": c.symbol, "type": c.type, "precision": c.precision} for c in ACTIVE]
+    well = Provider()
+    fault(well, "active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
+    outcome = await exchange(well, found, mention())
     assert (written(outcome), outcome.owed) == ({"KWD", "PTS"}, frozenset())
+    assert well.asked()["currency-precision"] == 1
 
 
 @pytest.mark.parametrize("nth", [1, 2])
@@ -197,7 +201,7 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
     outcome = await exchange(provider, found, USED)
     assert [(left.endpoint, left.id) for left in outcome.left_out] == [(PRECISION, "KWD")]
     assert published(found) == LISTED | {"PTS": Currency("PTS", "Unknown", 0)}
-    outcome = await exchange(provider, found, mention(currencies=["KWD"]))
+    outcome = await exchange(provider, found, mention())
     assert (outcome.left_out, outcome.owed) == ((), frozenset())
     assert found.currency("KWD") == Currency("KWD", "Unknown", 3)
 

@@ -50,21 +50,39 @@ def test_what_bets_mention_is_remembered() -> None:
     mentions.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
     state = learnt(Topic(), mentions)
     mentions.bets = 0
-    assert state.in_use() == state.mentions(0) == mentions
+    assert state.in_use() == state.mentions(0, full=True) == mentions
     assert (state.position, state.topic_id, state.newest) == ({0: 5}, "topic", HOUR)
 
 
 def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
     """Also where the run that learnt it has failed; what is mentioned again within the hour is not."""
     topic = Topic()
+    learnt(topic, Mentions(), seen=True)
     learnt(topic, mention(EVENT))
     state = learnt(topic, mention(OTHER))
-    assert state.mentions(math.inf).events.keys() == {EVENT.id, OTHER.id}
+    assert state.mentions(math.inf, full=False).events.keys() == {EVENT.id, OTHER.id}
     state.see()
     topic.take(state)
-    assert keys(topic.state().mentions(math.inf)) == set()
-    assert keys(learnt(topic, mention(EVENT)).mentions(math.inf)) == set()
-    assert learnt(topic, mention(EVENT), HOUR + HOUR_SECONDS).mentions(math.inf).events.keys() == {EVENT.id}
+    assert keys(topic.state().mentions(math.inf, full=False)) == set()
+    assert keys(learnt(topic, mention(EVENT)).mentions(math.inf, full=False)) == set()
+    assert learnt(topic, mention(EVENT), HOUR + HOUR_SECONDS).mentions(
+        math.inf, full=False
+    ).events.keys() == {EVENT.id}
+
+
+def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
+    """Names of a month would take hours; afterwards all that is learnt is new, however old."""
+    topic = Topic()
+    learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS)
+    state = learnt(topic, mention(OTHER))
+    for full in (False, True):
+        assert state.mentions(HOUR, full=full).events.keys() == {OTHER.id}
+    state.see()
+    topic.take(state)
+    third = WORLD.events[2]
+    state = learnt(topic, mention(third), HOUR - 20 * HOUR_SECONDS)
+    assert state.mentions(HOUR, full=False).events.keys() == {third.id}
+    assert state.mentions(HOUR, full=True).events.keys() == {OTHER.id, third.id}
 
 
 def test_a_new_market_or_selection_makes_its_event_new() -> None:
@@ -75,8 +93,8 @@ def test_a_new_market_or_selection_makes_its_event_new() -> None:
     more.add(bet([item(EVENT, market={"id": 3, "type": 9}, selectionId=2)]))
     learnt(topic, first, seen=True)
     state = learnt(topic, more)
-    assert state.mentions(math.inf).markets == {EVENT.id: {1, 3}}
-    assert state.mentions(math.inf).selections == {EVENT.id: {2}}
+    assert state.mentions(math.inf, full=False).markets == {EVENT.id: {1, 3}}
+    assert state.mentions(math.inf, full=False).selections == {EVENT.id: {2}}
 
 
 def test_the_last_bet_says_where_an_event_is() -> None:
@@ -94,7 +112,7 @@ def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
     topic = Topic()
     learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
     state = learnt(topic, mention(OTHER), seen=True)
-    assert state.mentions(HOUR).events.keys() == {OTHER.id}
+    assert state.mentions(HOUR, full=True).events.keys() == {OTHER.id}
     state.forget(HOUR)
     topic.take(state)
     assert topic.state().in_use().events.keys() == {OTHER.id}

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import orjson
 import pytest
 
-from bridge.errors import ApiError, AuthError, Forbidden
+from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
@@ -268,6 +268,19 @@ async def test_more_than_a_share_that_fails_ends_the_run() -> None:
     with pytest.raises(ApiError, match=r"11 of 30 things failed, .* api\.max_left_out_share = 0\.1"):
         await translate(Troubled(), topic, mentions)
     assert len((await translate(Troubled(), topic, mentions, settings=api(max_left_out_share=1))).owed) == 30
+
+
+async def test_a_zero_that_is_not_answered_is_owed() -> None:
+    """That says nothing of what it is."""
+
+    class Troubled(Provider):
+        async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
+            if request.target.endswith("/event/0"):
+                raise Unanswered("500")
+            return await super().ask(request)
+
+    outcome = await translate(Troubled(), Topic(), Mentions(events={0: Place(1, 1, 1)}))
+    assert outcome.owed == {"event:0"}
 
 
 async def test_zero_may_be_none() -> None:
