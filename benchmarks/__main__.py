@@ -14,7 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import arena, catchup, check, contenders, growth, latency, micro, report, snapshots, start
+from benchmarks import (
+    arena,
+    catchup,
+    check,
+    contenders,
+    growth,
+    latency,
+    learn,
+    micro,
+    report,
+    snapshots,
+    start,
+)
 from bridge import __version__
 from bridge.avro.encoder import compiled
 from bridge.errors import BridgeError
@@ -38,11 +50,12 @@ def benches(opened: arena.Arena, options: argparse.Namespace) -> dict[str, Calla
         "start": lambda: start.run(opened, rounds, messages or start.ENTRIES, say),
         "growth": lambda: growth.run(opened, rounds, messages or growth.MESSAGES, say),
         "snapshots": lambda: snapshots.run(opened, rounds, say),
+        "learn": lambda: learn.run(opened, rounds, messages or learn.BETS, say),
         "micro": lambda: micro.run(opened, rounds, say),
     }
 
 
-NAMES = ("catchup", "latency", "start", "growth", "snapshots", "micro")
+NAMES = ("catchup", "latency", "start", "growth", "snapshots", "learn", "micro")
 
 
 def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
@@ -96,7 +109,7 @@ def _counts(text: str) -> list[int]:
 
 USES = {
     "contenders": ("catchup",),
-    "messages": ("catchup", "start", "growth"),
+    "messages": ("catchup", "start", "growth", "learn"),
     "seconds": ("latency",),
     "rates": ("latency",),
 }

@@ -171,6 +171,19 @@ def _snapshots(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return table(["records", "records/s", "CPU µs a record", "peak MB", "provider's CPU µs"], rows), {}
 
 
+def _learn(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [
+        [
+            line["job"],
+            spread(line["bets_per_second"]),
+            _median(line, "first_seconds", 1),
+            _median(line, "again_seconds", 1),
+        ]
+        for line in lines
+    ]
+    return table(["job", "bets/s", "first run, s", "next run, s"], rows), {}
+
+
 def _micro(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     rows = []
     for line in lines:
@@ -193,5 +206,6 @@ _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "start": _start,
     "growth": _growth,
     "snapshots": _snapshots,
+    "learn": _learn,
     "micro": _micro,
 }

@@ -1,0 +1,65 @@
+"""Learning what bets mention: what the first run of a snapshot job costs for it, and the next one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.arena import Arena, Lane
+from benchmarks.catchup import catch_up
+from benchmarks.contenders import BRIDGE
+from benchmarks.figures import summary
+from benchmarks.process import BenchmarkFailed, python, running
+
+BETS = 200_000
+COMMANDS = {
+    "translations": ("translations", "--kind", "sport"),  # few questions: it is not asking that is measured
+    "currencies": ("currencies",),
+}
+_SECONDS = 600.0
+
+
+def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """A line for each job."""
+    found: dict[str, list[dict[str, float]]] = {job: [] for job in COMMANDS}
+    for number in range(rounds):
+        with arena.lane() as lane:
+            catch_up(lane, BRIDGE, bets)
+            for job, command in COMMANDS.items():
+                first, again = (_run(lane, command) for _ in range(2))
+                if (first["bets"], again["bets"]) != (bets, 0):
+                    raise BenchmarkFailed(f"{job} read {first['bets']}, then {again['bets']} of {bets} bets")
+                found[job].append(
+                    {
+                        "first_seconds": first["took"],
+                        "again_seconds": again["took"],
+                        "bets_per_second": bets / (first["took"] - again["took"]),
+                    }
+                )
+        say(f"learn, round {number + 1} of {rounds}")
+    for job, results in found.items():
+        yield {"bench": "learn", "job": job, "bets": bets, "rounds": rounds, **summary(results)}
+
+
+def _run(lane: Lane, command: tuple[str, ...]) -> dict[str, Any]:
+    """What a run says, and how long its process took."""
+    token = lane.directory / "provider.token"
+    simulated = python("bridge", "simulate", "--port", 0, "--events", 1, "--api-token-file", token)
+    with running("provider", simulated, {}, lane.directory) as provider:
+        provider.wait_until(lambda: "provider at " in provider.text(), "does not listen")
+        url = provider.text().split("provider at ")[1].split()[0]
+        settings = lane.environment(
+            API__BASE_URL=url, API__TOKEN_FILE=token, API__REQUESTS_PER_SECOND=1000, API__PROXY="none"
+        )
+        began = time.monotonic()
+        with running("job", python("bridge", *command, "--json"), settings, lane.directory) as job:
+            job.wait_until(lambda: not job.is_alive(), "does not end", _SECONDS)
+        took = time.monotonic() - began
+    said = job.text()
+    try:
+        report: dict[str, Any] = json.loads(said[said.index("{\n") if "{\n" in said else said.index("{") :])
+    except ValueError:
+        raise BenchmarkFailed(f"{command[0]} has failed\n{job.log_tail()}") from None
+    return report | {"took": took}
