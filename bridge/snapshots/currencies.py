@@ -10,6 +10,7 @@ from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
+from bridge.errors import SchemaError
 from bridge.snapshots.asking import Account, Asks, Progress, Refused, Thing
 from bridge.snapshots.outcome import Known, Outcome
 from bridge.snapshots.records import Counts, Currency, CurrencyType
@@ -32,10 +33,15 @@ class Currencies:
         self._known = known
         self._full = known.full
         self._used = (known.kept or known.mentions).currencies
-        self._present = {key: Currency.from_avro(codec.decode(value)) for key, value in known.present.items()}
+        self._present: dict[bytes, Currency] = {}
         self._owed = {name.removeprefix(f"{_THING}:") for name in known.owed}
         self._found: dict[bytes, Currency] = {}
         self._notes: list[str] = []
+        for key, value in known.present.items():
+            try:
+                self._present[key] = Currency.from_avro(codec.decode(value))
+            except SchemaError as error:
+                self._note(f"the record of {key.decode()} cannot be read, and is written anew: {error}")
 
     async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
         """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""

@@ -6,28 +6,26 @@ when its whole list was read and the provider does not know it any more, or when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import replace
 
 from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.packed import Packed
 from bridge.snapshots.records import KINDS, Counts, Translation, kind_of
 
-Read = Callable[[bytes], Translation]
-"""Reads the value of a record."""
+Read = Callable[[bytes], Translation | None]
+"""Reads the record of a key; None where there is none, or none that can be read."""
 
 
-def merge(
-    collected: dict[bytes, Packed], present: Mapping[bytes, bytes], read: Read, whole: Container[bytes]
-) -> None:
+def merge(collected: dict[bytes, Packed], read: Read, whole: Container[bytes]) -> None:
     """Leave in `collected` what is new or changed, completed by what the topic has.
 
     `whole` has the keys of those that were told in all languages: a text that they lack is gone.
     """
     for key in list(collected):
-        if (value := present.get(key)) is None:
+        if (old := read(key)) is None:
             continue
-        new, old = collected[key].unpack(), read(value)
+        new = collected[key].unpack()
         if old.supersedes(new):
             del collected[key]
             continue
@@ -41,17 +39,19 @@ def merge(
             collected[key] = Packed(new)
 
 
-def forgotten(present: Mapping[bytes, bytes], read: Read, mentions: Mentions) -> Iterator[bytes]:
+def forgotten(present: Iterable[bytes], read: Read, mentions: Mentions) -> Iterator[bytes]:
     """The keys of what belongs to no event and no selection that bets mention."""
     selections = mentions.all_selections()
-    for key, value in present.items():
-        match kind_of(key):
-            case "event":
-                is_mentioned = read(value).id in mentions.events
-            case "market" | "selection":
-                is_mentioned = read(value).event_id in mentions.events
-            case "selection-template":
-                is_mentioned = read(value).id in selections
+    for key in present:
+        kind, *ids = key.split(b":")
+        match kind:
+            case b"event" | b"market":
+                is_mentioned = int(ids[0]) in mentions.events
+            case b"selection":
+                record = read(key)
+                is_mentioned = record is None or record.event_id in mentions.events
+            case b"selection-template":
+                is_mentioned = int(ids[0]) in selections
             case _:
                 is_mentioned = True
         if not is_mentioned:

@@ -8,6 +8,7 @@ from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
+from bridge.errors import SchemaError
 from bridge.snapshots.asking import Asks, Progress
 from bridge.snapshots.coverage import cover
 from bridge.snapshots.difference import count, forgotten, merge
@@ -28,6 +29,8 @@ class Translations:
         self._scope = scope
         self._codec = codec
         self._known = known
+        self._broken: set[bytes] = set()
+        """Keys of records that cannot be read."""
         self._removes = known.full and not scope.narrowed
         """Whether all is asked that tells what is gone."""
         wants = Wants.of(scope, known.mentions, known.present, full=known.full, owed=known.owed)
@@ -49,14 +52,9 @@ class Translations:
         if self._removes:
             whole = {key for key in collected.whole if kind_of(key) not in gatherer.untold}
             if self._kept.events:
-                outdated = set(forgotten(present, self._read, self._kept))
+                outdated = set(forgotten(present, self._present, self._kept))
         gone |= outdated - records.keys()
-        merge(
-            records,
-            {key: present[key] for key in records if key in present and key not in outdated},
-            self._read,
-            whole,
-        )
+        merge(records, lambda key: None if key in outdated else self._present(key), whole)
         unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
 
         def lookup(key: bytes) -> Translation | None:
@@ -90,12 +88,15 @@ class Translations:
             "competitor": competitors,
         }
 
-    def _read(self, value: bytes) -> Translation:
-        return Translation.from_avro(self._codec.decode(value))
-
     def _present(self, key: bytes) -> Translation | None:
-        value = self._known.present.get(key)
-        return None if value is None else self._read(value)
+        """The record of a key; None where there is none, or none that can be read: it is written anew."""
+        if (value := self._known.present.get(key)) is None:
+            return None
+        try:
+            return Translation.from_avro(self._codec.decode(value))
+        except SchemaError:
+            self._broken.add(key)
+            return None
 
     def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
         notes = [str(verdict) for verdict in gatherer.verdicts.values() if verdict.seen]
@@ -104,6 +105,11 @@ class Translations:
             notes.append(
                 f"the list of {kind}s lacks {missing:,} of the {known:,} that there were, more than "
                 f"api.max_shrink_share: {believed}"
+            )
+        if self._broken:
+            notes.append(
+                f"{len(self._broken):,} records of the topic cannot be read, "
+                f"{_some(key.decode() for key in self._broken)}: a full run writes them anew"
             )
         if gone:
             notes.append(f"{len(gone):,} records are removed, {_some(key.decode() for key in gone)}")

@@ -206,6 +206,17 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
     assert found.currency("KWD") == Currency("KWD", "Unknown", 3)
 
 
+async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
+    """And told."""
+    provider, found = Provider(), topic()
+    await exchange(provider, found, USED)
+    before = published(found)
+    found[b"EUR"] = found[b"EUR"][:-1]
+    outcome = await exchange(provider, found, mention())
+    assert (written(outcome), published(found)) == ({"EUR"}, before)
+    assert outcome.notes[0].startswith("the record of EUR cannot be read")
+
+
 async def test_progress_is_told_of_both_steps() -> None:
     """Up to the total."""
     told: list[tuple[str, int, int]] = []

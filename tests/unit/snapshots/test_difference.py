@@ -13,18 +13,14 @@ CODEC = Codec(load("translation"), 1)
 EVENT = Translation("event", 7, {"en": "A – B"}, sport_id=1, competitor_ids=(4, 5))
 
 
-def read(value: bytes) -> Translation:
-    return Translation.from_avro(CODEC.decode(value))
-
-
-def stored(*records: Translation) -> dict[bytes, bytes]:
-    return {record.key: CODEC.encode(record.to_avro("before")) for record in records}
+def stored(*records: Translation) -> dict[bytes, Translation]:
+    return {record.key: Translation.from_avro(record.to_avro("before")) for record in records}
 
 
 def changes(new: Translation, *present: Translation, whole: bool = False) -> list[Translation]:
     """What is left to be written of a record."""
     collected = {new.key: Packed(new)}
-    merge(collected, stored(*present), read, {new.key} if whole else ())
+    merge(collected, stored(*present).get, {new.key} if whole else ())
     return [record.unpack() for record in collected.values()]
 
 
@@ -76,7 +72,7 @@ def test_what_belongs_to_no_event_that_bets_mention_is_forgotten() -> None:
     ]
     mentions = Mentions(events={8: Place(0, 0, 0)}, selections={8: {9}})
     present = stored(*of_event, *others)
-    assert set(forgotten(present, read, mentions)) == {record.key for record in of_event}
+    assert set(forgotten(present, present.get, mentions)) == {record.key for record in of_event}
 
 
 def test_records_are_counted_by_kind() -> None:

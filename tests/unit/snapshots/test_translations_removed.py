@@ -259,6 +259,19 @@ async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
     assert outcome.counts["venue"].records == 1
 
 
+async def test_a_record_that_cannot_be_read_is_told_and_written_anew() -> None:
+    """It stands in the way of no other, and is not taken for a reason to remove anything."""
+    provider, topic = Provider(), Topic()
+    await translate(provider, topic, mention(EVENT))
+    whole = dict(topic)
+    for key in (f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"selection:{EVENT.markets[0].selections[0]}"):
+        topic[key.encode()] = topic[key.encode()][:-1]
+    outcome = await translate(provider, topic, mention(EVENT), full=True)
+    assert any(note.startswith("3 records of the topic cannot be read") for note in outcome.notes)
+    assert outcome.removed == set()
+    assert {key: topic.texts()[key] for key in whole} == {key: provider.truth()[key] for key in whole}
+
+
 def lists(provider: Provider, endpoint: str, items: Sequence[object]) -> None:
     """From now on the endpoint gives that list, in whichever language."""
     provider.rest.inject(
