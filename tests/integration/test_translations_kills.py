@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -23,12 +24,13 @@ LAST_SECONDS = 0.4
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
-def change(provider: Simulator, number: int) -> None:
-    """Another name for each competitor, and one league less."""
+def change(provider: Simulator, number: int, bets: Sequence[Datum]) -> None:
+    """Another name for each competitor, and one league less that no bet mentions."""
     catalogue = provider.rest.catalogue
     for competitor in catalogue.entries("competitor"):
         catalogue.rename("competitor", competitor.id, f"{competitor.id} in state {number}")
-    catalogue.remove("league", catalogue.entries("league")[-1].id)
+    used = {item["competitionId"] for bet in bets for item in bet["selections"] or ()}
+    catalogue.remove("league", [x.id for x in catalogue.entries("league") if x.id not in used][-1])
 
 
 async def until_all_is_asked(provider: Simulator, bridge: Bridge) -> None:
@@ -51,7 +53,7 @@ async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
         states = {first.snapshot.id: topics.present("translations")}
         hidden = torn = 0
         for kill in range(kills):
-            change(provider, kill)
+            change(provider, kill, bets)
             provider.rest.requests.clear()
             bridge = jobs.start("translations", "--full")
             if kill % 2:
@@ -70,7 +72,7 @@ async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
             assert {record["snapshotId"] for record in topics.all("translations")} <= states.keys()
             torn += (now_hidden := topics.hidden("translations")) > hidden
             hidden = now_hidden
-        change(provider, kills)
+        change(provider, kills, bets)
         final = await jobs.run(full=True)
         assert without_ids(topics.present("translations")) == expected(provider, bets)
         assert topics.snapshots("translations")[-1]["id"] == final.snapshot.id

@@ -18,6 +18,7 @@ from bridge.snapshots.records import (
     Counts,
     Currency,
     CurrencyType,
+    LeftOut,
     Snapshot,
     Translation,
 )
@@ -169,6 +170,8 @@ def test_a_currency_is_what_is_read_back(record: Currency) -> None:
         st.booleans(),
         st.lists(st.text()).map(tuple),
         st.lists(st.text()).map(tuple),
+        st.lists(st.builds(LeftOut, st.text(), st.none() | st.text(), st.text())).map(tuple),
+        st.integers(0, 2**40),
         st.dictionaries(st.text(), st.builds(Counts, *(st.integers(0, 2**40),) * 3)),
         offsets,
         offsets,
