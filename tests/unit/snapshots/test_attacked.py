@@ -1,0 +1,406 @@
+"""What must hold for runs in any order, of a provider that lies and topics that are lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+
+from bridge.simulator.rest_faults import RestFault
+from bridge.snapshots import job
+from bridge.snapshots import state as state_module
+from bridge.snapshots.collected import Collected
+from bridge.snapshots.gather import Gatherer
+from bridge.snapshots.mentions import Mentions, Place
+from bridge.snapshots.outcome import Outcome
+from bridge.snapshots.records import Translation
+from bridge.snapshots.wants import Scope, Wants
+from tests.unit.snapshots.provider import Provider as Scripted
+from tests.unit.snapshots.provider import Reply
+from tests.unit.snapshots.provider import api as provider_api
+from tests.unit.snapshots.runs import DAY, Runs
+from tests.unit.snapshots.world import NOW, WORLD, Provider, Topic, api, bet, item, mention
+from tests.virtual.loop import run as run_virtually
+
+EVENT, OTHER, THIRD = WORLD.events[:3]
+BOTH = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    return Runs(monkeypatch)
+
+
+async def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(runs: Runs) -> None:
+    runs.bets(mention(EVENT, OTHER))
+    await runs.run(Provider())
+    whole = runs.topic.texts()
+    runs.topic.clear()  # made anew
+    await runs.run(Provider(), kinds=["sport"])
+    snapshot, _, _ = await runs.run(Provider())
+    assert snapshot.complete
+    assert runs.topic.texts() == whole
+
+
+async def test_a_run_of_one_language_leaves_the_others_to_the_next(runs: Runs) -> None:
+    runs.bets(mention(EVENT))
+    await runs.run(Provider())
+    runs.bets(mention(OTHER))
+    await runs.run(Provider(), languages=["en"])
+    snapshot, _, _ = await runs.run(Provider())
+    assert snapshot.complete
+    assert runs.topic.texts()[f"event:{OTHER.id}".encode()].keys() == {"en", "sv", "de"}
+
+
+async def test_a_run_of_one_language_does_not_pay_what_is_owed_in_all(runs: Runs) -> None:
+    runs.bets(mention(EVENT, OTHER))
+    provider = Provider()
+    for fault in (RestFault(endpoint="all-event", status=500),):
+        provider.rest.inject(fault)
+    snapshot, _, _ = await runs.run(provider, settings=api(concurrency=1))
+    assert snapshot.owed == 1
+    await runs.run(Provider(), languages=["en"])
+    snapshot, _, _ = await runs.run(Provider())
+    assert snapshot.complete
+    for event in (EVENT, OTHER):
+        assert runs.topic.texts()[f"event:{event.id}".encode()].keys() == {"en", "sv", "de"}
+
+
+async def test_a_run_of_events_leaves_their_competitors_to_the_next(runs: Runs) -> None:
+    runs.bets(mention(EVENT))
+    await runs.run(Provider(**BOTH))
+    runs.bets(mention(OTHER))
+    await runs.run(Provider(**BOTH), kinds=["event"])
+    snapshot, _, _ = await runs.run(Provider(**BOTH))
+    assert snapshot.complete
+    for competitor in OTHER.competitors:
+        texts = runs.topic.texts()[f"competitor:{competitor.id}".encode()]
+        assert texts.keys() >= {"en", "sv", "de"}
+
+
+async def test_what_was_owed_is_told_although_the_state_is_lost(runs: Runs) -> None:
+    """A refresh of an event fails; then the topic of the state is made anew."""
+    old = Provider(languages=("en", "de"))
+    runs.bets(mention(EVENT))
+    await runs.run(old)
+    provider = Provider()
+    provider.rest.inject(RestFault(endpoint="all-event", status=500))
+    snapshot, _, _ = await runs.run(provider, full=True)
+    assert snapshot.owed == 1
+    runs.state.clear()
+    snapshot, _, _ = await runs.run(Provider())
+    texts = runs.topic.texts()[f"event:{EVENT.id}".encode()]
+    assert not snapshot.complete or texts.keys() == {"en", "sv", "de"}
+
+
+async def test_what_was_owed_of_old_bets_is_told_although_the_state_is_lost(runs: Runs) -> None:
+    runs.bets(mention(OTHER))
+    await runs.run(Provider())
+    runs.bets(mention(EVENT))
+    provider = Provider()
+    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    for _ in range(5):
+        snapshot, _, _ = await runs.run(provider)
+        runs.now += DAY
+    assert snapshot.owed
+    runs.bets(mention(OTHER))
+    runs.state.clear()
+    snapshot, _, _ = await runs.run(Provider())
+    assert not snapshot.complete or f"event:{EVENT.id}".encode() in runs.topic
+
+
+async def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(runs: Runs) -> None:
+    runs.bets(mention(EVENT))
+    for _ in range(3):
+        await runs.run(Provider())
+    runs.lose_state_after_save = True
+    await runs.run(Provider())
+    runs.bets(mention(OTHER))
+    snapshot, _, _ = await runs.run(Provider())
+    assert snapshot.complete
+    assert f"event:{OTHER.id}".encode() in runs.topic
+
+
+async def test_markets_that_each_language_tells_are_not_owed(runs: Runs) -> None:
+    """There is no right to all languages at once, for good: nothing is missing for that."""
+    runs.bets(mention(*WORLD.events))
+    provider = Provider(forbidden={"all-markets"})
+    await runs.run(provider)
+    provider.asked()
+    snapshot, _, _ = await runs.run(provider)
+    assert (snapshot.owed, provider.asked()["markets"]) == (0, 0)
+
+
+async def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
+    """An event that fails for ever, and a region that the provider does not know."""
+    settings = api(keep_days=5, max_left_out_share=1)
+    runs.bets(mention(EVENT))
+    provider = Provider()
+    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    await runs.run(provider, settings=settings)
+    for _ in range(10):
+        runs.now += DAY
+        runs.bets(Mentions())
+        other = Mentions()
+        other.add(bet([item(None, sportId=WORLD.events[0].league.sport.id)]))
+        runs.bets(other)
+        snapshot, _, _ = await runs.run(provider, full=True, settings=settings)
+    assert snapshot.owed == 0
+
+
+async def test_a_404_for_what_is_gone_holds_nothing_up(runs: Runs) -> None:
+    """Twenty competitors have left the provider, and it says 404 of each."""
+    settings = api(max_shrink_share=1)
+    runs.bets(mention(EVENT))
+    provider = Provider()
+    await runs.run(provider, settings=settings)
+    mine = {x.id for x in EVENT.competitors}
+    others = [x for x in WORLD.competitors if x.id not in mine][:20]
+    for competitor in others:
+        provider.catalogue.remove("competitor", competitor.id)
+    provider.rest.inject(RestFault(endpoint="all-competitor", status=404, times=None))
+    await runs.run(provider, full=True, settings=settings)
+
+
+async def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
+    """The provider answers without texts, once; bets of the time that names are kept for mention it."""
+    runs.bets(mention(EVENT))
+    await runs.run(Provider())
+    before = runs.topic.texts()[f"event:{EVENT.id}".encode()]
+    provider = Provider()
+    answer = {
+        "eventTranslation": {"id": EVENT.id, "translations": {}},
+        "sport": {"id": EVENT.league.sport.id, "translations": {}},
+        "region": {"id": EVENT.league.region.id, "translations": {}},
+        "league": {"id": EVENT.league.id, "translations": {}},
+        "competitors": [],
+    }
+    provider.rest.inject(RestFault(endpoint="all-event", body=orjson.dumps(answer).decode()))
+    await runs.run(provider, full=True)
+    snapshot, _, _ = await runs.run(Provider())
+    assert snapshot.complete
+    assert runs.topic.texts()[f"event:{EVENT.id}".encode()] == before
+
+
+async def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: Runs) -> None:
+    """Two events have it; the later one is forgotten, and bets still mention it in the earlier one."""
+    settings = api(keep_days=5, recent_days=1)
+    early, late = sorted((EVENT, OTHER), key=lambda event: event.id)
+    selection = early.markets[0].selections[0]
+    provider = Provider()
+    body = [
+        {
+            "marketTypeId": 1,
+            "marketTranslations": {"id": 5, "translations": {"en": "a", "sv": "a", "de": "a"}},
+            "selections": [{"id": selection, "translations": {"en": "a", "sv": "a", "de": "a"}}],
+        }
+    ]
+    runs.bets(mention(late))
+    provider.rest.inject(RestFault(endpoint="all-markets", body=orjson.dumps(body).decode()))
+    await runs.run(provider, settings=settings)
+    runs.now += 3 * DAY
+    runs.bets(mention(early))
+    await runs.run(provider, settings=settings)
+    assert f"selection:{selection}".encode() in runs.topic
+    runs.now += 3 * DAY
+    runs.bets(mention(THIRD))
+    _, outcome, known = await runs.run(provider, full=True, settings=settings)
+    assert known.kept is not None
+    assert selection in known.kept.all_selections()
+    assert f"selection:{selection}".encode() not in outcome.removed
+
+
+async def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
+    """Even where competitionId is no league's id, which is only assumed."""
+    settings = api(max_shrink_share=1)
+    mentions = Mentions()
+    mentions.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
+    runs.bets(mentions)
+    provider = Provider()
+    # Neither is known by the provider: that is told, and not what this is about.
+    await runs.run(provider, settings=settings)
+    league = EVENT.league.id
+    provider.catalogue.remove("league", league)
+    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    _, outcome, _ = await runs.run(provider, full=True, settings=settings)
+    assert f"league:{league}".encode() not in outcome.removed
+
+
+async def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
+    runs.bets(mention(EVENT))
+    provider = Provider()
+    body = orjson.dumps([{"id": 5, "translations": {"en": "a"}}]).decode()
+    provider.rest.inject(RestFault(endpoint="selection-templates", body=body, times=None))
+    snapshot, _, _ = await runs.run(provider)
+    assert not snapshot.complete
+
+
+async def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -> None:
+    runs.bets(mention(EVENT))
+    await runs.run(Provider())
+    runs.state_writes = 0
+    await runs.run(Provider())
+    assert runs.state_writes == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"translations/in-use/event:7", b"\xff"),
+        (b"translations/in-use/event:7", b'{"at": 1790000000, "run": 1}'),
+        (
+            b"translations/in-use/event:seven",
+            b'{"at": 1790000000, "run": 1, "place": [1,1,1], "markets": [], "selections": []}',
+        ),
+        (b"translations/in-use/sport:7", b"[]"),
+        (b"translations/in-use/sport:7", b'{"at": "x", "run": 1}'),
+        (b"translations/owed/0", b"{"),
+        (b"translations/owed/0", b'["event:seven"]'),
+        (b"translations/owed/0", b"[7]"),
+        (b"translations/read", b"[]"),
+        (b"translations/read", b'{"position": 7}'),
+        (b"translations/seen", b"7"),
+    ],
+)
+async def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: bytes) -> None:
+    runs.state[key] = value
+    runs.bets(mention(EVENT))
+    await runs.run(Provider())
+    assert f"event:{EVENT.id}".encode() in runs.topic
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_record_that_cannot_be_read_is_written_again(runs: Runs, full: bool) -> None:
+    runs.bets(mention(EVENT))
+    await runs.run(Provider())
+    whole = runs.topic.texts()
+    for key in (f"event:{EVENT.id}", f"sport:{EVENT.league.sport.id}"):
+        runs.topic[key.encode()] = b"\0\0\0\0\1\xff\xff\xff"
+    await runs.run(Provider(), full=full)
+    await runs.run(Provider(), full=True)
+    assert runs.topic.texts() == whole
+
+
+async def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
+    long = Translation("event", 1, {f"l{n}": "😀" * 10_000 for n in range(30)})
+    good = Translation("event", 2, {"en": "a"})
+    topic = Topic()
+    outcome = Outcome({x.key: x for x in (long, good)}, set(), {})
+    written = job._records(outcome, "t", topic.codec, "id", NOW)
+    assert [record.key for record in written] == [b"event:2"]
+
+
+async def test_lists_that_are_short_in_other_ways_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first short list had is not gone because the second lacks it."""
+    runs = Runs(monkeypatch, "currencies")
+    provider = Provider()
+    await runs.run(provider)
+    symbols = sorted(key.decode() for key in runs.topic)
+    before = dict(runs.topic)
+    half = len(symbols) // 2
+    records = {s: runs.topic.currency(s) for s in symbols}
+    number = {"Fiat": 1, "Crypto": 2, "Custom": 3}
+
+    def short(chosen: list[str]) -> None:
+        body = [
+            {"symbol": s, "type": number[records[s].type], "precision": records[s].precision}
+            for s in chosen
+            if records[s].type in number
+        ]
+        provider.rest.inject(
+            RestFault(endpoint="active-currencies", body=orjson.dumps(body).decode(), times=4)
+        )
+
+    short(symbols[:half])
+    await runs.run(provider, full=True)
+    for _ in range(3):  # all is well meanwhile
+        await runs.run(Provider())
+    provider = Provider()
+    short(symbols[half:])
+    _, outcome, _ = await runs.run(provider, full=True)
+    assert outcome.removed == set()
+    assert runs.topic.keys() == before.keys()
+
+
+def test_a_bet_without_a_time_can_be_remembered() -> None:
+    """-1 is none in Kafka."""
+    state = state_module.State("translations", {})
+    state.begin()
+    hour = -1 - (-1 % 3600)
+    state.learn(hour, Mentions(events={7: Place(1, 1, 1)}))
+    assert state.in_use().events == {7: Place(1, 1, 1)}
+
+
+async def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
+    """A lone 403 says nothing of whether 0 is an id."""
+    mentions = mention(EVENT)
+    mentions.events[0] = Place(1, 1, 1)
+    runs.bets(mentions)
+    provider = Provider()
+    provider.rest.inject(RestFault(endpoint="all-event", status=403))  # event 0 is asked about first
+    snapshot, outcome, _ = await runs.run(provider, settings=api(concurrency=1))
+    assert "event:0" in outcome.owed
+    assert not snapshot.complete
+
+
+def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
+    """Maps have no order: the provider's may come in another each time."""
+    collected = Collected(Scope.of(api()), {"de-DE": "de"})
+    one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
+    assert collected.named(one) == collected.named(other)
+
+
+def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -> None:
+    """429 with an hour each, of 300 events: the run ends within a day, and they stay owed."""
+    owed = frozenset(f"event:{number}" for number in range(1, 301))
+    chosen = provider_api(concurrency=4)
+    scope = Scope.of(chosen)
+    wants = Wants.of(scope, Mentions(), set(), full=False, owed=owed)
+    slow = Reply(429, headers={"Retry-After": "3600"})
+    script = [Reply()] * 4
+    provider = Scripted(*script, otherwise=slow)
+    took: list[float] = []
+
+    async def story() -> None:
+        async with provider.client(chosen) as client:
+            gatherer = Gatherer(client, chosen, wants, {})
+            await gatherer.run()
+            took.append(asyncio.get_running_loop().time())
+            assert gatherer.account.owed == owed
+
+    run_virtually(story())
+    assert took[0] < DAY
+
+
+async def test_a_run_of_one_kind_does_not_pay_what_is_owed_of_another(runs: Runs) -> None:
+    """One question tells of markets and selections: what a run leaves out of its answer stays owed."""
+    runs.bets(mention(EVENT))
+    provider = Provider()
+    for endpoint in ("all-markets", "markets"):
+        provider.rest.inject(RestFault(endpoint=endpoint, status=500, times=None))
+    snapshot, _, _ = await runs.run(provider)
+    assert snapshot.owed == 1
+    await runs.run(Provider(), kinds=["market"])
+    snapshot, _, _ = await runs.run(Provider())
+    assert not snapshot.complete or f"selection:{EVENT.markets[0].selections[0]}".encode() in runs.topic
+
+
+async def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """keep_days was 5 for one full run, and is 30 again: the bet of 20 days ago counts."""
+    runs = Runs(monkeypatch, "currencies")
+    provider = Provider()
+    runs.bets(mention(currencies=["BTC"]), at=NOW - 20 * DAY)
+    runs.bets(mention(currencies=["EUR"]))
+    await runs.run(provider)
+    assert b"BTC" in runs.topic
+    await runs.run(provider, full=True, settings=api(keep_days=5))
+    listed = [(key.decode(), runs.topic.currency(key.decode())) for key in runs.topic if key != b"BTC"]
+    number = {"Fiat": 1, "Crypto": 2, "Custom": 3}
+    body = [{"symbol": s, "type": number[c.type], "precision": c.precision} for s, c in listed]
+    active = RestFault(endpoint="active-currencies", body=orjson.dumps(body).decode(), times=None)
+    provider.rest.inject(active)
+    _, outcome, _ = await runs.run(provider, full=True, settings=api(keep_days=30, max_shrink_share=1))
+    assert outcome.removed == set()
