@@ -5,6 +5,7 @@
     ├── AuthError               exit 3   the provider does not know us: a person has to act
     ├── ApiError                exit 10  the provider's REST side failed, or answered what it must not
     │   ├── Unanswered          exit 10  it was in trouble, however often it was tried
+    │   ├── Rejected            exit 10  it refused the question itself
     │   ├── Forbidden           exit 10  it gives no right to one of its endpoints: the rest goes on
     │   └── LeftOut             exit 4   some of it was not told: all else is published
     ├── GapError                exit 5   the feed can no longer give back what is missing
@@ -60,6 +61,14 @@ class ApiError(BridgeError):
 
 class Unanswered(ApiError):
     """However often it was tried, there was no answer, or one that speaks of the provider's trouble."""
+
+
+class Rejected(ApiError):
+    """The provider refuses the question itself: `status` 400, or 404 where the interface has none."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class Forbidden(ApiError):

@@ -29,6 +29,7 @@ RECEIVED = {"message.timestamp.type": "CreateTime"}
 """The time of a record is that of its receipt: the guard is read back by it, and `bridge replay` too."""
 PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
 """A batch is as old as an outage of Kafka, and no two clocks agree: what is beyond is refused for good."""
+SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
 """Whoever is still on his way to the ends of a snapshot finds all of it, also when the next one is there."""
 _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
@@ -91,7 +92,7 @@ def declare(settings: Settings) -> Topics:
             f"{prefix}.checkpoints",
             1,
             # Rewritten with each transaction: small segments let the cleaner keep up with it.
-            {"cleanup.policy": "compact", "segment.bytes": "16777216", "segment.ms": "3600000"},
+            {**COMPACT, **SMALL_SEGMENTS},
             frozenset({"cleanup.policy"}),
             "position, ledger and counters of each feed, in one partition so that their order is certain",
             PUNCTUAL,
@@ -136,9 +137,9 @@ def declare(settings: Settings) -> Topics:
         snapshot_state=Topic(
             f"{prefix}.snapshot-state",
             1,
-            COMPACT,
+            {**COMPACT, **SMALL_SEGMENTS},  # what bets mention is written again each hour
             frozenset({"cleanup.policy"}),
-            "what the snapshot jobs remember: ids that bets mention, and what the provider was not told of",
+            "what the snapshot jobs remember: ids that bets mention, and what the provider has not told",
         ),
     )
 

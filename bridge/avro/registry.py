@@ -75,6 +75,8 @@ class Registry:
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
         self._schemas: dict[int, Schema] = {}
+        self._unknown: dict[int, str] = {}
+        """Ids that it does not know, and what it said: a foreign record may have one a thousand times."""
 
     def __enter__(self) -> Self:
         return self
@@ -110,9 +112,15 @@ class Registry:
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """The schema behind an id, kept for ever once read. Raises as `register`, and NotOurs."""
+        if unknown := self._unknown.get(schema_id):
+            raise SchemaError(unknown)
         if schema_id not in self._schemas:
-            with self._explained(f"schema {schema_id}"):
-                text = self._client.get_schema(schema_id).schema_str or ""
+            try:
+                with self._explained(f"schema {schema_id}"):
+                    text = self._client.get_schema(schema_id).schema_str or ""
+            except SchemaError as error:
+                self._unknown[schema_id] = str(error)
+                raise
             try:
                 self._schemas[schema_id] = json.loads(text)
             except (ValueError, RecursionError):  # one of Protobuf, say

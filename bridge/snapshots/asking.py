@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, Forbidden, Unanswered
+from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
 from bridge.snapshots.records import NO_RIGHT, LeftOut
-from bridge.snapshots.requests import Answered, Flaw, Request
+from bridge.snapshots.requests import Answered, EntityTranslation, Flaw, Request
 
 T = TypeVar("T")
 
 FEW: Final = 10
 """So many things may fail whatever share of all they are: in a small run one is much."""
+UNANSWERED_AFTER: Final = 5
+"""Questions about what is owed, one after the other, without an answer: the rest waits for the next run."""
 CLOSED_AFTER: Final = 3
 """Refusals for a missing right (403), one after the other: then the endpoint is not asked any more."""
 
@@ -47,9 +49,9 @@ class Refused(Exception):
         return isinstance(self.error, Forbidden)
 
     @property
-    def unanswered(self) -> bool:
-        """Whether the provider was in trouble, rather than the question wrong."""
-        return isinstance(self.error, Unanswered)
+    def rejected(self) -> int | None:
+        """With which status the question itself was refused, where it was."""
+        return self.error.status if isinstance(self.error, Rejected) else None
 
 
 @dataclass
@@ -75,6 +77,8 @@ class Account:
     def __init__(self, asks: Asks, settings: ApiSettings, owed: frozenset[str] = frozenset()) -> None:
         self.owed = set(owed)
         """What is still to be told."""
+        self.asked: set[str] = set()
+        """What was asked about."""
         self._before = owed
         self._asks = asks
         self._attempts = settings.attempts
@@ -83,6 +87,8 @@ class Account:
         self._refusals: dict[str, int] = {}
         """Endpoint → how often in a row it was refused for a missing right."""
         self._answered: set[str] = set()
+        self._waits: dict[str, int] = {}
+        """Endpoint → how often in a row it did not answer what was asked but once."""
         self._all_failures = 0
         self._failures = self._things = 0
         """Of what is asked about at present: new failures, and of how many."""
@@ -112,25 +118,32 @@ class Account:
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
         """The answer. Raises Refused, AuthError and ClockError.
 
-        The more was left out, the less often anything is tried, but twice; with what is not `patient`, once.
+        The more was left out, the less often anything is tried, but twice; what is not `patient`, twice.
         """
         if self._refusals.get(request.endpoint, 0) >= CLOSED_AFTER:
             raise Refused(request, Forbidden(f"{request.endpoint} is not asked any more: there is no right"))
+        if not patient and self._waits.get(request.endpoint, 0) >= UNANSWERED_AFTER:
+            raise Refused(
+                request, Unanswered(f"{request} is left to the next run: the last ones had no answer")
+            )
         try:
-            attempts = max(2, self._attempts - self._all_failures) if patient else 1
+            attempts = max(2, self._attempts - self._all_failures) if patient else 2
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
+            if not patient and isinstance(error, Unanswered):
+                self._waits[request.endpoint] = self._waits.get(request.endpoint, 0) + 1
             if isinstance(error, Forbidden):
                 self._refusals[request.endpoint] = self._refusals.get(request.endpoint, 0) + 1
             raise Refused(request, error) from None
         self._answered.add(request.endpoint)
         self._refusals.pop(request.endpoint, None)
+        self._waits.pop(request.endpoint, None)
         return answered
 
     async def about(self, thing: Thing, request: Request[T]) -> T | None:
         """The answer's content: all of it, or what can be used of it. Raises as `ask`."""
         if not thing.doubted:
-            self.owed.add(str(thing))
+            self._ask_about([thing])
         answered = await self.ask(request, patient=str(thing) not in self._before)
         for flaw in answered.flaws:
             thing.flawed = True
@@ -154,15 +167,14 @@ class Account:
     async def chunk(
         self,
         things: Sequence[Thing],
-        request_of: Callable[[Sequence[Thing]], Request[list[T]]],
+        request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
         *,
         halved: bool = False,
-    ) -> list[T]:
+    ) -> list[EntityTranslation]:
         """What one question about several things brings. One that is refused is halved until the thing is
         found for which it is. Raises as `tell`.
         """
-        names = {str(thing) for thing in things}
-        self.owed |= names
+        names = self._ask_about(things)
         request = request_of(things)
         try:
             answered = await self.ask(request, patient=not halved and not names <= self._before)
@@ -174,8 +186,21 @@ class Account:
             middle = len(things) // 2
             first = await self.chunk(things[:middle], request_of, halved=True)
             return first + await self.chunk(things[middle:], request_of, halved=True)
+        content = answered.content or []
         self._take_flaws(request, things, answered.flaws)
-        return answered.content or []
+        told, numbers = {entity["id"] for entity in content}, {thing.id for thing in things}
+        if told - numbers:  # it may have answered another question
+            for thing in things:
+                if thing.id not in told:
+                    self.owed.add(str(thing))
+                    self.leave_out(request.endpoint, str(thing.id), "answered about other ids")
+        return content
+
+    def _ask_about(self, things: Sequence[Thing]) -> set[str]:
+        names = {str(thing) for thing in things}
+        self.asked |= names
+        self.owed |= names
+        return names
 
     def _take_flaws(self, request: Request[Any], things: Sequence[Thing], flaws: Sequence[Flaw]) -> None:
         flawed = {flaw.id for flaw in flaws}
@@ -202,7 +227,7 @@ class Account:
 
     def fail(self, thing: Thing, refused: Refused) -> None:
         """Leave a thing out. Raises ApiError when that is one too many."""
-        if thing.id == 0 and not refused.unanswered:
+        if thing.id == 0 and refused.rejected:
             # It may be how the provider writes that there is none: nobody waits for its name.
             self.owed.discard(str(thing))
             return
@@ -210,7 +235,7 @@ class Account:
         if refused.forbidden:
             return
         self._all_failures += 1
-        self._failures += str(thing) not in self._before
+        self._failures += str(thing) not in self._before and not thing.doubted
         if self._failures > max(FEW, self._share * self._things):
             raise ApiError(
                 f"{self._failures:,} of {self._things:,} things failed, which is more than "

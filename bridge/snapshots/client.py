@@ -33,7 +33,7 @@ from tenacity import (
 
 from bridge import instant
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, ClockError, Forbidden, Unanswered
+from bridge.errors import ApiError, AuthError, ClockError, Forbidden, Rejected, Unanswered
 from bridge.feed.skew import Skew, from_dates
 from bridge.instant import Clock, Instant
 from bridge.log import get
@@ -166,7 +166,9 @@ class Client:
                 "followed: the token is for one address. Set BRIDGE_API__BASE_URL to the right one."
             )
         hint = f". Is BRIDGE_API__BASE_URL ({self._transport.base}) right?" if answer.status == 404 else ""
-        raise ApiError(f"{request} answered {answer}{hint}")
+        if answer.status in (400, 404):
+            raise Rejected(f"{request} answered {answer}{hint}", answer.status)
+        raise ApiError(f"{request} answered {answer}")
 
     async def _try(self, request: Request[T]) -> tuple[Answer, Answered[T] | None]:
         """One try, and what was read. Raises Unavailable when another may go better."""

@@ -34,6 +34,7 @@ class Collected:
         """Language → how many texts were given in it."""
         self._scope = scope
         self._codes = dict(language_keys)
+        self._renames = bool(language_keys)
         self._only = frozenset(scope.languages) if scope.narrowed else None
 
     def record(self, key: bytes) -> Translation | None:
@@ -48,7 +49,11 @@ class Collected:
 
     def named(self, texts: Texts) -> Texts:
         """By the codes of the languages here; a blank text is none."""
-        return {self._code(key): text for key, text in texts.items() if text.strip()}
+        keys = list(texts)
+        if self._renames:  # of two keys for one language the code itself counts, else the first by name
+            keys.sort(reverse=True)
+            keys.sort(key=lambda key: self._code(key) == key)
+        return {self._code(key): texts[key] for key in keys if texts[key].strip()}
 
     def item(self, kind: Kind, item: TranslationItem, **belongs: Any) -> None:
         """A text in one language."""
@@ -56,7 +61,8 @@ class Collected:
 
     def entity(self, kind: Kind, entity: EntityTranslation, *, whole: bool = True, **belongs: Any) -> None:
         """Texts in all languages; in some of them where the answer was not `whole`."""
-        if (key := self._add(kind, entity["id"], entity["translations"], belongs)) and whole:
+        key = self._add(kind, entity["id"], entity["translations"], belongs)
+        if key and whole and self.named(entity["translations"]):  # one without any name takes none away
             self.whole.add(key)
 
     def event(self, event: EventTranslations, *, whole: bool = True) -> None:

@@ -5,7 +5,7 @@ Interface, "Currency exchange".
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Final
 
 from bridge.avro.codec import Codec
@@ -17,9 +17,10 @@ from bridge.snapshots.records import Counts, Currency, CurrencyType
 from bridge.snapshots.requests import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.wants import BELIEVED, DISBELIEVED, Estimate
 
+MOST_NOTES: Final = 100
+MOST_NAMED: Final = 10
 _THING: Final = "currency"
 """What is asked about, one by one."""
-_LIST: Final = "currencies"
 TYPES: Final[dict[int, CurrencyType]] = {1: "Fiat", 2: "Crypto", 3: "Custom"}
 """Currency type: the provider's number → the symbol in Avro."""
 
@@ -34,9 +35,10 @@ class Currencies:
         self._full = known.full
         self._used = (known.kept or known.mentions).currencies
         self._present: dict[bytes, Currency] = {}
-        self._owed = {name.removeprefix(f"{_THING}:") for name in known.owed}
+        owed = {name.removeprefix(f"{_THING}:") for name in known.owed}
+        self._owed = owed & self._used if known.full and self._used else owed
         self._found: dict[bytes, Currency] = {}
-        self._notes: list[str] = []
+        self._notes: dict[str, None] = {}
         for key, value in known.present.items():
             try:
                 self._present[key] = Currency.from_avro(codec.decode(value))
@@ -45,7 +47,7 @@ class Currencies:
 
     async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
         """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
-        account = Account(asks, self._settings, self._known.owed)
+        account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
         whole = await self._list(account, progress)
         missing = {
             key: currency
@@ -54,23 +56,24 @@ class Currencies:
         }
         listed = sum(currency.type != "Unknown" for currency in self._present.values())
         shrunk = whole and len(missing) > self._settings.max_shrink_share * listed
-        believed = whole and self._full and (not shrunk or _LIST in self._known.shrunk)
+        # What the last full run missed, too; of a list that is short in another way nothing else is.
+        again = {key for key in missing if not shrunk or str(_thing(key.decode())) in self._known.missing}
+        believed = again if whole and self._full else set[bytes]()
         if shrunk:
             self._note(
                 f"the list lacks {len(missing):,} of the {listed:,} currencies that there were, more than "
                 f"api.max_shrink_share: {BELIEVED if believed else DISBELIEVED}"
             )
-        account.owed -= {
-            str(Thing(_THING, symbol)) for symbol in self._owed if symbol.encode() in self._found
-        }
-        unlisted = self.unlisted(missing if believed else ())
+        account.owed -= {str(_thing(symbol)) for symbol in self._owed if symbol.encode() in self._found}
+        unlisted = self.unlisted(believed)
         account.begin(len(unlisted))
         for index, symbol in enumerate(unlisted, 1):
             await self._precision(account, symbol)
             progress("currencies by symbol", index, len(unlisted))
-        gone = {key for key, known in missing.items() if believed and known.symbol not in self._used}
+        gone = {key for key in believed if key.decode() not in self._used}
         if gone:
-            self._note(f"{len(gone):,} currencies are removed: {', '.join(sorted(map(bytes.decode, gone)))}")
+            first = sorted(map(bytes.decode, gone))[:MOST_NAMED]
+            self._note(f"{len(gone):,} currencies are removed, such as {', '.join(first)}")
         written = {key: new for key, new in self._found.items() if self._present.get(key) != new}
         return Outcome(
             written=dict(written),
@@ -79,9 +82,15 @@ class Currencies:
             forbidden=account.forbidden,
             left_out=account.left_out,
             owed=frozenset(account.owed),
-            shrunk=frozenset({_LIST} if shrunk else ()) if self._full else None,
-            notes=self._notes,
+            missing=self._missing(missing, whole=whole, shrunk=shrunk),
+            notes=list(self._notes),
         )
+
+    def _missing(self, missing: Iterable[bytes], *, whole: bool, shrunk: bool) -> frozenset[str]:
+        """For the next full run; a list that is as it should be in between makes it good."""
+        if not whole or (shrunk and not self._full):
+            return self._known.missing
+        return frozenset(str(_thing(key.decode())) for key in missing) if shrunk else frozenset()
 
     def unlisted(self, gone: Container[bytes] = ()) -> list[str]:
         """Symbols whose precision is asked for: bets use them, and no list has told it.
@@ -142,14 +151,14 @@ class Currencies:
             )
 
     def _note(self, note: str) -> None:
-        if note not in self._notes:
-            self._notes.append(note)
+        if len(self._notes) < MOST_NOTES:
+            self._notes[note] = None
 
     async def _precision(self, account: Account, symbol: str) -> None:
         async def ask(thing: Thing) -> CurrencyPrecision | None:
             return await account.about(thing, self._questions.currency_precision(symbol))
 
-        if found := await account.tell(Thing(_THING, symbol), ask):
+        if found := await account.tell(_thing(symbol), ask):
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency
 
@@ -162,6 +171,10 @@ class Currencies:
                 counts[currency.type].records += 1
                 counts[currency.type].written += key in written
         return counts
+
+
+def _thing(symbol: str) -> Thing:
+    return Thing(_THING, symbol)
 
 
 def estimate(job: Currencies) -> list[Estimate]:

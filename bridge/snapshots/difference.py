@@ -6,10 +6,9 @@ when its whole list was read and the provider does not know it any more, or when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import replace
 
-from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.packed import Packed
 from bridge.snapshots.records import KINDS, Counts, Translation, kind_of
 
@@ -39,23 +38,29 @@ def merge(collected: dict[bytes, Packed], read: Read, whole: Container[bytes]) -
             collected[key] = Packed(new)
 
 
-def forgotten(present: Iterable[bytes], read: Read, mentions: Mentions) -> Iterator[bytes]:
-    """The keys of what belongs to no event and no selection that bets mention."""
-    selections = mentions.all_selections()
+def forgotten(
+    present: Iterable[bytes],
+    read: Read,
+    events: Container[int],
+    selections: Callable[[Collection[int]], set[int]],
+) -> set[bytes]:
+    """The keys of what belongs to no event and no selection that bets mention.
+
+    `events` are those; `selections` says which of some are.
+    """
+    found: set[bytes] = set()
+    unclear: dict[bytes, int] = {}
     for key in present:
         kind, *ids = key.split(b":")
         match kind:
-            case b"event" | b"market":
-                is_mentioned = int(ids[0]) in mentions.events
-            case b"selection":
-                record = read(key)
-                is_mentioned = record is None or record.event_id in mentions.events
+            case b"event" | b"market" if int(ids[0]) not in events:
+                found.add(key)
             case b"selection-template":
-                is_mentioned = int(ids[0]) in selections
-            case _:
-                is_mentioned = True
-        if not is_mentioned:
-            yield key
+                unclear[key] = int(ids[0])
+            case b"selection" if (record := read(key)) is not None and record.event_id not in events:
+                unclear[key] = int(ids[0])
+    used = selections(set(unclear.values()))
+    return found | {key for key, number in unclear.items() if number not in used}
 
 
 def count(

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError
-from bridge.snapshots.asking import Account, Asks, Progress, Refused, Thing
+from bridge.snapshots.asking import UNANSWERED_AFTER, Account, Asks, Progress, Refused, Thing
 from bridge.snapshots.collected import Collected
 from bridge.snapshots.mentions import Place
 from bridge.snapshots.records import Kind, Listed, Template
@@ -69,6 +69,8 @@ class Gatherer:
         """What the topic has, and the provider neither lists nor names any more."""
         self.shrunk: dict[Listed, tuple[int, int]] = {}
         """Lists that lack too much to be believed: how much of how many."""
+        self.missing: set[str] = {*wants.missing_before}
+        """What these lack, to be compared with what the next full run finds."""
         self.unknown_events: set[int] = set()
         self.verdicts = {
             "region": Verdict("countryId", "region's id"),
@@ -98,9 +100,9 @@ class Gatherer:
         wants = self._wants
         for kind in wants.lists:
             await self._list(kind)
-        events = [Thing("event", number) for number in wants.events]
+        events = self._in_turn("event", wants.events)
         await self._each("events", events, self._event, self._take_event)
-        markets = [Thing("markets", number) for number in wants.markets]
+        markets = self._in_turn("markets", wants.markets)
         await self._each("markets", markets, self._markets, self._take_markets)
         for kind in wants.lists:
             await self._by_id(kind)
@@ -121,14 +123,23 @@ class Gatherer:
         self._tell_of_flawed_items()
         return self.collected
 
+    def _in_turn(self, kind: str, numbers: Sequence[int]) -> list[Thing]:
+        """What is owed comes last, and each time another part of it first: it may be too much for one run."""
+        things = [Thing(kind, number) for number in numbers]
+        new = [thing for thing in things if str(thing) not in self._wants.owed]
+        owed = [thing for thing in things if str(thing) in self._wants.owed]
+        start = self._wants.turn * UNANSWERED_AFTER % len(owed) if owed else 0
+        return [*new, *owed[start:], *owed[:start]]
+
     # Lists.
 
     async def _list(self, kind: Listed) -> None:
         languages = self._wants.scope.languages
         sports: Sequence[int | None] = [None]
         if self._questions.by_sport(kind):
-            sports = sorted(self._listed.get("sport", ()) or self._wants.known.get("sport", ()))
-        whole, listed = True, set[int]()
+            known = (self._listed.get("sport", ()), self._wants.known.get("sport", ()), self._wants.sports)
+            sports = sorted({*known[0], *known[1], *known[2]})
+        whole, listed = bool(sports), set[int]()
         parts = [(language, sport) for language in languages for sport in sports]
         for done, (language, sport) in enumerate(parts, 1):
             answered = await self._part(kind, language, sport)
@@ -184,7 +195,13 @@ class Gatherer:
 
         async def ask(thing: Thing) -> EntityTranslation | None:
             request = self._questions.single(kind, int(thing.id))
-            return _about(thing, request, await self.account.about(thing, request), lambda entity: entity)
+            try:
+                answer = await self.account.about(thing, request)
+            except Refused as refused:
+                if thing.doubted and refused.rejected == 404:  # what is gone may have no answer at all
+                    return {"id": int(thing.id), "translations": {}}
+                raise
+            return _about(thing, request, answer, lambda entity: entity)
 
         def take(thing: Thing, entity: EntityTranslation) -> None:
             self.collected.entity(kind, entity, whole=not thing.flawed)
@@ -197,13 +214,18 @@ class Gatherer:
     def _doubted(self, kind: Listed) -> set[int]:
         """What the topic has, no bet mentions, and neither the list nor anything else has told of."""
         known = self._wants.known.get(kind)
-        if known is None or kind not in self._listed:
+        if known is None or kind not in self._listed or self._wants.scope.narrowed:
             return set()
         missing = {number for number in known if number not in self._listed[kind]}
+        before = {name for name in self.missing if name.startswith(f"{kind}:")}
+        full = self._wants.used is not None
         if len(missing) > self._settings.max_shrink_share * len(known):
             self.shrunk[kind] = len(missing), len(known)
-            if kind not in self._wants.shrunk_before:
-                return set()
+            if full:
+                self.missing = (self.missing - before) | {f"{kind}:{number}" for number in missing}
+            missing = {number for number in missing if f"{kind}:{number}" in before}
+        else:
+            self.missing -= before
         if self._wants.used is None:
             return set()
         used = self._wants.used[kind]
@@ -253,6 +275,8 @@ class Gatherer:
                 more += await told_by(self._questions.markets(number, language, sport))
         if refusals and not found and not more:
             raise refusals[0]
+        if len(refusals) == 1 and refusals[0].forbidden and not found:
+            return found, more  # each language has told what the right to all of them at once would have
         for refused in refusals:
             thing.flawed = True
             self.account.leave_out(refused.endpoint, str(number), str(refused))

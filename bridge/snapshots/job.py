@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -19,7 +19,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import ApiError
+from bridge.errors import TopologyError
 from bridge.log import get
 from bridge.sink.batch import Record
 from bridge.snapshots import currencies
@@ -145,9 +145,20 @@ def _run(
         name = declared.snapshot_state.name
         return [Record(name, key, value, moment) for key, value in state.changes().items()]
 
-    known, learnt = _look(
-        settings, task, last, state, started.wall, progress, lambda: publisher.save(state_records())
-    )
+    state_topic = declared.snapshot_state.name
+    state_id = kafka.topic_id(kafka.admin(settings.kafka), state_topic)
+
+    def must_be_the_same() -> None:
+        # In a new one what this run does not change would be missing, and nobody would know.
+        if kafka.topic_id(kafka.admin(settings.kafka), state_topic) != state_id:
+            raise TopologyError(f"the topic {state_topic} was made anew meanwhile; nothing was published")
+
+    def save() -> None:
+        if records := state_records():
+            must_be_the_same()
+            publisher.save(records)
+
+    known, learnt = _look(settings, task, last, state, started.wall, progress, save)
     codec = codecs.of(SCHEMAS[task.job])
     job = (
         Currencies(settings.api, codec, known)
@@ -156,9 +167,10 @@ def _run(
     )
     outcome = asyncio.run(_ask(client, job, progress))
     finished = instant.now().wall
-    snapshot = _snapshot(task, known, outcome, state.position, started.wall, finished)
+    id_ = _id(started.wall)
+    records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, known.present)
+    snapshot = _snapshot(id_, task, known, outcome, state.position, started.wall, finished)
     _remember(state, task, outcome)
-    records = _records(outcome, topic_of(settings, task.job), codec, snapshot.id, finished)
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
@@ -166,6 +178,7 @@ def _run(
         return Record(declared.snapshots.name, task.job.encode(), value, round(finished * 1000))
 
     progress("publishing", 0, 1)
+    must_be_the_same()
     ends = publisher.publish(records, seal)
     progress("publishing", 1, 1)
     return Report(
@@ -181,9 +194,8 @@ def _run(
 
 def _remember(state: State, task: Task, outcome: Outcome) -> None:
     """What the next run has to know of this one. A narrowed one leaves to it all that was left out here."""
-    state.owe(set(outcome.owed))
-    if outcome.shrunk is not None:
-        state.shrunk(set(outcome.shrunk))
+    state.owe(outcome.owed)
+    state.miss(outcome.missing)
     if not task.scope.narrowed:
         state.see()
 
@@ -221,7 +233,10 @@ def _look(
     ours = is_key if task.job == "translations" else bool
     present = read_present(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
     learnt = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
-    full = task.full or _is_due(settings, task, last, now) or _is_lost(last, present)
+    lost = _is_lost(last, present)
+    # Whose debts are not known any more, those of old bets included: with the state that knew them.
+    forgot = last is not None and last.owed != len(state.owed)
+    full = task.full or lost or forgot or _is_due(settings, task, last, now)
     # Back from the newest bet: what a feed mentioned last is not forgotten because it is silent, nor because
     # our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
@@ -231,11 +246,14 @@ def _look(
     known = Known(
         last,
         present,
-        state.mentions(recent, full=full),
+        state.mentions(0 if forgot else recent, full=full),
         full,
         kept=state.in_use() if full else None,
+        selections_in_use=state.selections_in_use if full else None,
         owed=frozenset(state.owed),
-        shrunk=frozenset(state.shrunk_before),
+        missing=frozenset(state.missing),
+        lost=lost,
+        turn=int(now),
     )
     if not state.newest:
         get().warning(
@@ -266,17 +284,23 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -
     return overdue or not languages <= set(last.languages)
 
 
+def _id(started: float) -> str:
+    moment = datetime.fromtimestamp(started, UTC)
+    return f"{moment:%Y%m%dT%H%M%S}.{moment.microsecond:06}Z-{uuid.uuid4().hex[:8]}"
+
+
 def _snapshot(
-    task: Task, known: Known, outcome: Outcome, position: Offsets, started: float, finished: float
+    id_: str, task: Task, known: Known, outcome: Outcome, position: Offsets, started: float, finished: float
 ) -> Snapshot:
     """Without its ends."""
     last, narrowed = known.last, task.scope.narrowed
     refreshed = started if known.full and not narrowed else last.refreshed_at if last else None
+    if known.lost and narrowed:
+        refreshed = None  # what was lost is still to be asked about
     languages = task.scope.languages if task.job == "translations" else ()
-    moment = datetime.fromtimestamp(started, UTC)
     return Snapshot(
         job=task.job,
-        id=f"{moment:%Y%m%dT%H%M%S}.{moment.microsecond:06}Z-{uuid.uuid4().hex[:8]}",
+        id=id_,
         started_at=started,
         finished_at=finished,
         refreshed_at=refreshed,
@@ -290,16 +314,23 @@ def _snapshot(
     )
 
 
-def _records(outcome: Outcome, topic: str, codec: Codec, snapshot_id: str, now: float) -> list[Record]:
-    """What is to be written, each record let go as soon as it is encoded."""
+def _records(
+    outcome: Outcome,
+    topic: str,
+    codec: Codec,
+    snapshot_id: str,
+    now: float,
+    present: Container[bytes] = (),
+) -> list[Record]:
+    """What is to be written, each record let go as soon as it is encoded; what is too large is left out."""
     moment = round(now * 1000)
     records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
     while outcome.written:
         key, record = outcome.written.popitem()
         value = codec.encode(record.to_avro(snapshot_id))
         if len(value) > MAX_RECORD_BYTES:
-            raise ApiError(
-                f"{key.decode()} has {len(value):,} bytes of names: Kafka takes {MAX_RECORD_BYTES:,}"
-            )
-        records.append(Record(topic, key, value, moment))
+            why = f"{len(value):,} bytes of names: Kafka takes {MAX_RECORD_BYTES:,}"
+            outcome.leave_out(key, record.asked_as, why, is_new=key not in present)
+        else:
+            records.append(Record(topic, key, value, moment))
     return records

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bridge.snapshots.coverage import Covered
 from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import Counts, LeftOut, Snapshot
+from bridge.snapshots.records import Counts, LeftOut, Snapshot, kind_of
 
 
 class Publishable(Protocol):
@@ -17,6 +17,10 @@ class Publishable(Protocol):
     @property
     def key(self) -> bytes:
         """The key of its record."""
+
+    @property
+    def asked_as(self) -> str:
+        """The name under which it is owed."""
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
         """The datum of its value."""
@@ -35,10 +39,16 @@ class Known:
     """Whether everything is asked about anew."""
     kept: Mentions | None = None
     """In a full run what all bets mention that names are kept for: more than what is asked about."""
+    selections_in_use: Callable[[Collection[int]], set[int]] | None = None
+    """Those of some selections that are among that; where it is None `kept` has them."""
     owed: frozenset[str] = frozenset()
     """The names of what the last run was not told."""
-    shrunk: frozenset[str] = frozenset()
-    """Lists that the last full run found to be too short to be believed."""
+    missing: frozenset[str] = frozenset()
+    """The names of what lists lacked in the last full run, where they were too short to be believed."""
+    lost: bool = False
+    """Whether the topic does not hold what the last snapshot left there."""
+    turn: int = 0
+    """Counts the runs."""
 
 
 @dataclass(slots=True)
@@ -56,8 +66,16 @@ class Outcome:
     """What the provider did not tell."""
     owed: frozenset[str] = field(default=frozenset(), repr=False)
     """The names of what the next run has to ask about again."""
-    shrunk: frozenset[str] | None = None
-    """Lists that this run found to be too short to be believed; None when it was not full."""
+    missing: frozenset[str] = field(default=frozenset(), repr=False)
+    """The names of what lists lack that are too short to be believed."""
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What a person should know: assumptions confirmed or refuted, oddities of the provider."""
+
+    def leave_out(self, key: bytes, owed: str, why: str, *, is_new: bool) -> None:
+        """A record that cannot be written after all: it stands as it was."""
+        self.left_out = (*self.left_out, LeftOut.of("", key.decode(), why))
+        self.owed |= {owed}
+        if counts := self.counts.get(kind_of(key)):
+            counts.written -= 1
+            counts.records -= is_new

@@ -34,6 +34,11 @@ class Packed:
         """The key of its record."""
         return self.unpack().key
 
+    @property
+    def asked_as(self) -> str:
+        """The name of what is asked about to learn it."""
+        return self.unpack().asked_as
+
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
         """The datum of the Avro record `Translation`, changed in that snapshot."""
         return self.unpack().to_avro(snapshot_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
@@ -131,13 +131,18 @@ def read_state(settings: Settings, job: Job, *, visible: bool = False) -> State:
 
     def take(message: Message) -> None:
         key, value = message.key() or b"", message.value()
+        if not key.startswith(f"{job}/".encode()):
+            return  # the other job's may be large
         if value is None:
             found.pop(key, None)
         else:
             found[key] = value
 
     read_topic(settings, topics.declare(settings).snapshot_state.name, take, visible=visible)
-    return State(job, found)
+    state = State(job, found)
+    if state.foreign:
+        get().warning("passed over records of the jobs' state that no job has written", count=state.foreign)
+    return state
 
 
 def learn(
@@ -152,17 +157,18 @@ def learn(
 
     The first time, and when the topic was made anew, these are the bets of the time that names are kept for,
     back from `now` (Unix seconds). `save` is called whenever a good deal is learnt, and at the end. Records
-    that are no bets are passed over, and counted. Raises TopologyError where there are no others, and as
-    `read_topic`.
+    that are no bets are passed over, and counted. Raises TopologyError where there are no others, and for a
+    schema that the registry does not know; and as `read_topic`.
     """
     topic = topics.declare(settings).bets.name
     topic_id = kafka.topic_id(kafka.admin(settings.kafka), topic)
-    if state.position and state.topic_id == topic_id:
+    keep_days = settings.api.keep_days
+    if state.reads_on(topic_id, keep_days):
         position = dict(state.position)
     else:
-        if state.position:
+        if state.position and state.topic_id != topic_id:
             get().warning("the topic of the bets was made anew: it is read again", topic=topic)
-        position = _received_since(settings, topic, now - settings.api.keep_days * DAY_SECONDS)
+        position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
     hours: dict[int, Mentions] = {}
     bets, foreign = 0, Foreign()
 
@@ -170,7 +176,7 @@ def learn(
         for hour, mentions in hours.items():
             state.learn(hour, mentions)
         hours.clear()
-        state.learnt(read, topic_id)
+        state.learnt(read, topic_id, keep_days)
         save()
 
     with Registry(settings.registry) as registry:
@@ -180,14 +186,13 @@ def learn(
             nonlocal bets
             position[message.partition() or 0] = (message.offset() or 0) + 1
             try:
-                key_of(message)
-                if (value := message.value()) is None:
-                    return
-                bet = codec.decode(value)
-            except SchemaError as error:
-                foreign.add(at(message, error))
+                bet = _bet_in(message, codec, registry)
+            except NotOurs as error:
+                foreign.add(error)
                 return
-            received = message.timestamp()[1] // 1000
+            if bet is None:
+                return
+            received = max(0, message.timestamp()[1] // 1000)
             hours.setdefault(received - received % HOUR_SECONDS, Mentions()).add(bet)
             bets += 1
             if bets % LEARNT_AT_ONCE == 0:
@@ -196,11 +201,30 @@ def learn(
         state.begin()
         # What a bridge has not committed yet is read the next time, also where it died over it.
         read = read_topic(settings, topic, take, start=position, visible=True, progress=progress)
-    if foreign.count and not bets and not state.newest:
+    if foreign.count and not bets and not state.position:
         raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
     remember(read)
     foreign.tell()
     return Learnt(bets, f"{foreign.count:,} records are no bets: {foreign.first}" if foreign.count else "")
+
+
+def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:
+    """The bet in a record, None for a tombstone.
+
+    Raises NotOurs, with the place, where there is none; SchemaError where the registry does not know its
+    schema, which may be the registry's fault: whoever passed over the bet would never ask about it.
+    """
+    try:
+        key_of(message)
+        if (value := message.value()) is None:
+            return None
+        registry.schema_by_id(schema_id_of(value))
+    except SchemaError as error:
+        raise at(message, error) from None
+    try:
+        return codec.decode(value)
+    except SchemaError as error:
+        raise at(message, NotOurs(str(error))) from None
 
 
 def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:

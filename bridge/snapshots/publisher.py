@@ -197,15 +197,18 @@ class Publisher:
             if self._sealed is not None and found == self._sealed[1]:
                 return self._sealed
             self._sealed = None
-            if found is None and self._last is not None:
-                raise _made_anew(self._snapshots)
-            if found != self._last:
-                raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
+            self._must_be_last(found)
         return self._write(records, snapshot)
 
-    def _save(self, records: Collection[Record]) -> None:
-        if self._producer is None and self._reopen() != self._last:
+    def _must_be_last(self, found: bytes | None) -> None:
+        if found is None and self._last is not None:
+            raise _made_anew(self._snapshots)
+        if found != self._last:
             raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
+
+    def _save(self, records: Collection[Record]) -> None:
+        if self._producer is None:
+            self._must_be_last(self._reopen())
         producer = self._begin(records)
         self._offer(producer)
         self._commit(producer)

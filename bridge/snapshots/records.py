@@ -69,6 +69,11 @@ class Translation:
             case _:
                 return key_of(self.kind, self.id)
 
+    @property
+    def asked_as(self) -> str:
+        """The name of what is asked about to learn it, such as `markets:77`."""
+        return f"markets:{self.event_id}" if self.kind in ("market", "selection") else self.key.decode()
+
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
         """The datum of the Avro record `Translation`, changed in that snapshot."""
         return {
@@ -144,6 +149,11 @@ class Currency:
     def key(self) -> bytes:
         """The key of its record."""
         return self.symbol.encode()
+
+    @property
+    def asked_as(self) -> str:
+        """The name of what is asked about to learn it."""
+        return f"currency:{self.symbol}"
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
         """The datum of the Avro record `Currency`, changed in that snapshot."""

@@ -2,7 +2,7 @@
 
     in-use/event:77       what bets mention, and when they last did: nobody has to read old bets again
     owed/0                what the provider did not tell when it was asked, by ten thousand
-    short/league          lists that came back so short in a full run that nothing was believed to be gone
+    missing/0             what lists lacked that were too short to be believed, likewise
     read                  how far the settled bets were read, and of which topic
     seen                  what the last snapshot had seen of all that
 
@@ -12,7 +12,8 @@ Each key begins with the job. Values are JSON, for no other program reads them. 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -24,34 +25,55 @@ HOUR_SECONDS: Final = 3_600
 """To the hour it is known when a bet last mentioned something: so seldom is it written again."""
 MOST_IDS_OF_EVENT: Final = 20_000
 """Markets, and selections, that are remembered of one event: they are to fit into a record."""
-OWED_IN_RECORD: Final = 10_000
+NAMES_IN_RECORD: Final = 10_000
 
 
 class State:
-    """Of one job. `records` is what the topic holds, of other jobs too: key → value."""
+    """Of one job. `records` is what the topic holds, of other jobs too: key → value.
+
+    What no job has written is passed over, and counted in `foreign`: it is learnt again.
+    """
 
     def __init__(self, job: Job, records: Mapping[bytes, bytes]) -> None:
         self._prefix = f"{job}/".encode()
         cut = len(self._prefix)
-        self._entries = {key[cut:]: value for key, value in records.items() if key.startswith(self._prefix)}
+        ours = {key[cut:]: value for key, value in records.items() if key.startswith(self._prefix)}
+        self._entries = {key: value for key, value in ours.items() if _is_sound(key, value)}
+        self.foreign = len(ours) - len(self._entries)
         self._changed: set[bytes] = set()
-        read = self._get(b"read") or {}
-        self.position: Offsets = {int(p): offset for p, offset in read.get("position", {}).items()}
+        read = self._get(b"read") or {"position": {}, "topic": None, "run": 0, "keep": 0}
+        self.position: Offsets = {int(p): offset for p, offset in read["position"].items()}
         """How far the settled bets were read; empty before the first time."""
-        self.topic_id: str | None = read.get("topic")
+        self.topic_id: str | None = read["topic"]
         """Of the topic that this was."""
-        self._run: int = read.get("run", 0)
-        """Counts how often bets were read."""
-        self._seen: int = (self._get(b"seen") or {}).get("run", 0)
+        self._keep_days: float = read["keep"]
+        """The bets of so many days were learnt."""
+        self._run: int = read["run"]
+        """Counts the runs that learnt something."""
+        # Without what it counts, or with less, it is of a topic that was made anew meanwhile.
+        self._seen: int = min((self._get(b"seen") or {"run": 0})["run"], self._run)
+        self._first = not {b"read", b"seen"} <= self._entries.keys()
+        """Whether there was no snapshot yet, as far as is known."""
+        self._begun = False
+        self.newest: int = max((entry["at"] for _, entry in self._in_use()), default=0)
+        """The hour of the newest bet that anything is known of; 0 without any."""
 
     # What bets mention.
 
+    def reads_on(self, topic_id: str | None, keep_days: float) -> bool:
+        """Whether the bets are read from `position` on: not those of another topic, nor where names are kept
+        for longer than before.
+        """
+        return bool(self.position) and self.topic_id == topic_id and keep_days <= self._keep_days
+
     def begin(self) -> None:
         """From now on all that is learnt is new."""
-        self._run += 1
+        self._begun = True
 
     def learn(self, hour: int, mentions: Mentions) -> None:
         """Take what bets mention that were received in that hour (its beginning)."""
+        hour = max(0, hour)  # a record may be without a time
+        self.newest = max(self.newest, hour)
         for key in _plain(mentions):
             self._mention(key, hour, {})
         for number, place in mentions.events.items():
@@ -62,27 +84,37 @@ class State:
             }
             self._mention(b"in-use/event:%d" % number, hour, added)
 
-    def learnt(self, position: Offsets, topic_id: str | None) -> None:
-        """The bets of that topic were read so far."""
-        self.position, self.topic_id = dict(position), topic_id
-        self._put(b"read", {"position": self.position, "topic": topic_id, "run": self._run})
-
-    @property
-    def newest(self) -> int:
-        """The hour of the newest bet that anything is known of; 0 without any."""
-        return max((entry["at"] for _, entry in self._in_use()), default=0)
+    def learnt(self, position: Offsets, topic_id: str | None, keep_days: float) -> None:
+        """The bets of that topic were read so far, and those of so many days before."""
+        self.position, self.topic_id, self._keep_days = dict(position), topic_id, keep_days
+        places = {str(partition): offset for partition, offset in sorted(position.items())}
+        self._put(b"read", {"position": places, "topic": topic_id, "run": self._run, "keep": keep_days})
 
     def mentions(self, recent: float, *, full: bool) -> Mentions:
         """What is new since the last snapshot saw what there was, and in a `full` run what is recent, too.
 
         `recent` is the moment from which on it is; before the first snapshot nothing else is new.
         """
-        first = self._seen == 0
+        first = self._first
         return self._as_mentions(recent if full or first else math.inf, new=not first)
 
     def in_use(self) -> Mentions:
-        """All that is remembered."""
-        return self._as_mentions(0, new=False)
+        """All that is remembered, but for markets and selections: there are millions of them."""
+        found = Mentions()
+        for key, entry in self._in_use():
+            _add(found, key.removeprefix(b"in-use/").decode(), {**entry, "markets": (), "selections": ()})
+        return found
+
+    def selections_in_use(self, among: Collection[int]) -> set[int]:
+        """Those of these selections that are remembered."""
+        found, wanted = set[int](), set(among)
+        for key, entry in self._in_use():
+            kind, _, number = key.removeprefix(b"in-use/").partition(b":")
+            if kind == b"event":
+                found |= wanted.intersection(entry["selections"])
+            elif kind == b"selection":
+                found |= wanted & {int(number)}
+        return found
 
     def forget(self, before: float) -> None:
         """What no bet has mentioned since."""
@@ -99,27 +131,20 @@ class State:
     @property
     def owed(self) -> set[str]:
         """What was asked and not told, such as `markets:77`."""
-        return {name for key, value in self._under(b"owed/") for name in orjson.loads(value)}
+        return self._names(b"owed/")
 
-    def owe(self, owed: set[str]) -> None:
+    def owe(self, owed: Collection[str]) -> None:
         """This, and nothing else, is owed from now on."""
-        if owed == self.owed:
-            return
-        names = sorted(owed)
-        starts = range(0, len(names), OWED_IN_RECORD)
-        records = {b"owed/%d" % n: names[start:][:OWED_IN_RECORD] for n, start in enumerate(starts)}
-        for key in {key for key, _ in self._under(b"owed/")} | records.keys():
-            self._put(key, records.get(key))
+        self._set_names(b"owed/", owed)
 
     @property
-    def shrunk_before(self) -> set[str]:
-        """Lists that the last full run found to be so short that it believed nothing of theirs to be gone."""
-        return {key.partition(b"/")[2].decode() for key, _ in self._under(b"short/")}
+    def missing(self) -> set[str]:
+        """What lists lacked that were too short to be believed, such as `league:9`."""
+        return self._names(b"missing/")
 
-    def shrunk(self, lists: set[str]) -> None:
-        """These, and no others, a full run has found so."""
-        for kind in self.shrunk_before ^ lists:
-            self._put(b"short/" + kind.encode(), {} if kind in lists else None)
+    def miss(self, missing: Collection[str]) -> None:
+        """This, and nothing else, is missing from now on."""
+        self._set_names(b"missing/", missing)
 
     def changes(self) -> dict[bytes, bytes | None]:
         """Key → value, None for what is there no more, of all that has changed since the last time."""
@@ -128,6 +153,18 @@ class State:
         return found
 
     # How it is kept.
+
+    def _names(self, start: bytes) -> set[str]:
+        return {name for _, value in self._under(start) for name in orjson.loads(value)}
+
+    def _set_names(self, start: bytes, names: Collection[str]) -> None:
+        if set(names) == self._names(start):
+            return
+        ordered = sorted(names)
+        places = range(0, len(ordered), NAMES_IN_RECORD)
+        records = {start + b"%d" % n: ordered[place:][:NAMES_IN_RECORD] for n, place in enumerate(places)}
+        for key in {key for key, _ in self._under(start)} | records.keys():
+            self._put(key, records.get(key))
 
     def _mention(self, key: bytes, hour: int, added: Mapping[str, Any]) -> None:
         old = self._get(key)
@@ -146,6 +183,8 @@ class State:
                 new[name] = [*new.get(name, ()), *more]
             changed = changed or bool(more)
         if changed:
+            self._run += self._begun
+            self._begun = False
             new["run"] = self._run
             self._put(key, new)
 
@@ -168,22 +207,47 @@ class State:
         return None if value is None else orjson.loads(value)
 
     def _put(self, key: bytes, content: dict[str, Any] | list[str] | None) -> None:
+        value = None if content is None else orjson.dumps(content)
+        if value == self._entries.get(key):
+            return
         self._changed.add(key)
-        if content is None:
-            self._entries.pop(key, None)
+        if value is None:
+            del self._entries[key]
         else:
-            self._entries[key] = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
+            self._entries[key] = value
 
 
-def _is_ours(key: bytes, value: bytes) -> bool:
-    """Whether a job wrote it. All else is as if it were not there: it is learnt again."""
+_NAME: Final = re.compile(
+    r"(event|markets|sport|region|league|competitor|selection-template):-?[0-9]{1,19}"
+    r"|market-type-template:-?[0-9]{1,19}:-?[0-9]{1,19}|currency:.+",
+    re.DOTALL,
+)
+
+
+def _is_sound(key: bytes, value: bytes) -> bool:
+    """Whether a job may have written it."""
     try:
         content = orjson.loads(value)
-    except ValueError:
+        match key.partition(b"/")[0]:
+            case b"in-use":
+                _add(Mentions(), key.removeprefix(b"in-use/").decode(), content)
+                return _are_whole(content["at"], content["run"])
+            case b"owed" | b"missing":
+                return all(_NAME.fullmatch(name) for name in content)
+            case b"read":
+                places = [(int(partition), offset) for partition, offset in content["position"].items()]
+                return _are_whole(content["run"], *(x for place in places for x in place)) and (
+                    isinstance(content["topic"], str | None) and isinstance(content["keep"], int | float)
+                )
+            case b"seen":
+                return _are_whole(content["run"])
+    except (ValueError, TypeError, KeyError, AttributeError):
         return False
-    if key.startswith(b"owed/"):
-        return isinstance(content, list)
-    return isinstance(content, dict) and (not key.startswith(b"in-use/") or {"at", "run"} <= content.keys())
+    return True
+
+
+def _are_whole(*numbers: object) -> bool:
+    return all(type(number) is int and number >= 0 for number in numbers)
 
 
 def _plain(mentions: Mentions) -> Iterator[bytes]:
@@ -212,11 +276,11 @@ def _add(mentions: Mentions, key: str, entry: Mapping[str, Any]) -> None:
             mentions.market_types.add((int(sport), int(type_)))
         case "event":
             number = int(name)
-            mentions.events[number] = Place(*entry["place"])
+            mentions.events[number] = Place(*map(int, entry["place"]))
             if markets := entry["markets"]:
-                mentions.markets[number] = set(markets)
+                mentions.markets[number] = set(map(int, markets))
             if selections := entry["selections"]:
-                mentions.selections[number] = set(selections)
+                mentions.selections[number] = set(map(int, selections))
         case "selection":
             mentions.selections.setdefault(None, set()).add(int(name))
         case "sport":

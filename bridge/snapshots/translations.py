@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -33,13 +33,16 @@ class Translations:
         """Keys of records that cannot be read."""
         self._removes = known.full and not scope.narrowed
         """Whether all is asked that tells what is gone."""
-        wants = Wants.of(scope, known.mentions, known.present, full=known.full, owed=known.owed)
-        if not scope.narrowed:
-            lists = {kind: ids_of(kind, known.present) for kind in LISTED}
-            wants = replace(wants, known=lists, shrunk_before=known.shrunk)
-        if self._removes:
-            wants = replace(wants, used=self._used())
-        self.wants = wants
+        used = self._used() if self._removes else None
+        owed = known.owed if used is None else frozenset(self._still_wanted(known.owed, used))
+        wants = Wants.of(scope, known.mentions, known.present, full=known.full, owed=owed)
+        self.wants = replace(
+            wants,
+            known={kind: ids_of(kind, known.present) for kind in LISTED},
+            missing_before=known.missing,
+            used=used,
+            turn=known.turn,
+        )
 
     async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
         """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
@@ -52,7 +55,7 @@ class Translations:
         if self._removes:
             whole = {key for key in collected.whole if kind_of(key) not in gatherer.untold}
             if self._kept.events:
-                outdated = set(forgotten(present, self._present, self._kept))
+                outdated = forgotten(present, self._present, self._kept.events, self._selections_in_use)
         gone |= outdated - records.keys()
         merge(records, lambda key: None if key in outdated else self._present(key), whole)
         unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
@@ -66,8 +69,9 @@ class Translations:
             counts=count(present, records, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
-            owed=frozenset(account.owed),
-            shrunk=frozenset(gatherer.shrunk) if self._removes else None,
+            # Of what a run asks that keeps only a part of the answers, the rest is still to be told.
+            owed=frozenset(account.owed | (self._known.owed | account.asked if self._scope.cut else set())),
+            missing=frozenset(gatherer.missing),
             coverage=cover(mentions, self._scope.languages, lookup),
             notes=self._notes(gatherer, unnamed, gone),
         )
@@ -76,17 +80,44 @@ class Translations:
     def _kept(self) -> Mentions:
         return self._known.kept or self._known.mentions
 
+    def _selections_in_use(self, among: Collection[int]) -> set[int]:
+        if self._known.selections_in_use is not None:
+            return self._known.selections_in_use(among)
+        return self._kept.all_selections().intersection(among)
+
     def _used(self) -> dict[Listed, Collection[int]]:
         """What bets use of the kinds that have lists. Bets do not name competitors: their events do."""
-        events = (self._present(key) for key in self._kept.keys("event"))
-        competitors = {x for event in events if event for x in event.competitor_ids or ()}
         bets = self._kept
+        events = [found for key in bets.keys("event") if (found := self._present(key))]
         return {
-            "sport": bets.sports,
-            "region": bets.regions,
-            "league": bets.leagues,
-            "competitor": competitors,
+            "sport": bets.sports.union(x.sport_id for x in events if x.sport_id is not None),
+            "region": bets.regions.union(x.region_id for x in events if x.region_id is not None),
+            "league": bets.leagues.union(x.league_id for x in events if x.league_id is not None),
+            "competitor": {x for event in events for x in event.competitor_ids or ()},
         }
+
+    def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
+        """What is owed of what bets still mention."""
+        bets = self._kept
+        of_kind: dict[str, Collection[int]] = {
+            "sport": used["sport"],
+            "region": used["region"],
+            "league": used["league"],
+            "competitor": used["competitor"],
+            "event": bets.events,
+            "markets": bets.events,
+            "selection-template": self._selections_in_use(
+                [int(name.split(":")[1]) for name in owed if name.startswith("selection-template:")]
+            ),
+        }
+        for name in owed:
+            kind, *ids = name.split(":")
+            if kind == "market-type-template":
+                is_wanted = (int(ids[0]), int(ids[1])) in bets.market_types
+            else:
+                is_wanted = int(ids[0]) in of_kind[kind]
+            if is_wanted or not (bets.events or bets.sports):
+                yield name
 
     def _present(self, key: bytes) -> Translation | None:
         """The record of a key; None where there is none, or none that can be read: it is written anew."""
@@ -101,7 +132,8 @@ class Translations:
     def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
         notes = [str(verdict) for verdict in gatherer.verdicts.values() if verdict.seen]
         for kind, (missing, known) in gatherer.shrunk.items():
-            believed = BELIEVED if self._removes and kind in self._known.shrunk else DISBELIEVED
+            is_again = any(name.startswith(f"{kind}:") for name in self._known.missing)
+            believed = BELIEVED if self._removes and is_again else DISBELIEVED
             notes.append(
                 f"the list of {kind}s lacks {missing:,} of the {known:,} that there were, more than "
                 f"api.max_shrink_share: {believed}"

@@ -29,6 +29,8 @@ class Scope:
     """Instead of those that bets mention."""
     narrowed: bool = False
     """Whether any of these leaves something out that the settings ask for."""
+    cut: bool = False
+    """Whether it leaves out a part of answers: kinds or languages."""
 
     @classmethod
     def of(
@@ -50,7 +52,8 @@ class Scope:
             frozenset(events) if events else None,
         )
         whole = chosen == cls(settings.languages)
-        return cls(chosen.languages, chosen.kinds, chosen.events, narrowed=not whole)
+        cut = chosen.languages != settings.languages or chosen.kinds != frozenset(KINDS)
+        return cls(chosen.languages, chosen.kinds, chosen.events, narrowed=not whole, cut=cut)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,12 @@ class Wants:
     """What the topic has of the kinds with lists, to be compared with these."""
     used: Mapping[Listed, Collection[int]] | None = None
     """What is never gone, because bets use it; None where nothing may be found to be gone."""
-    shrunk_before: Collection[str] = ()
-    """The lists that the last full run found to be too short to be believed."""
+    missing_before: frozenset[str] = frozenset()
+    """The names of what lists lacked in the last full run, where they were too short to be believed."""
+    sports: Collection[int] = ()
+    """All that bets mention."""
+    turn: int = 0
+    """Counts the runs."""
 
     @classmethod
     def of(
@@ -136,6 +143,7 @@ class Wants:
             selection_templates=numbers("selection-template", mentions.all_selections()),
             market_type_templates=types,
             owed=owed,
+            sports=mentions.sports,
         )
 
     @property

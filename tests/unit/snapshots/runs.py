@@ -46,7 +46,7 @@ class Runs:
         self, settings: Settings, name: Job, state: State, now: float, save: Any, progress: Any = None
     ) -> Learnt:
         state.begin()
-        if not state.position:  # everything is read again
+        if not state.reads_on("topic-id", settings.api.keep_days):  # everything is read again
             self._read: list[tuple[float, Mentions]] = [*getattr(self, "_read", []), *self._new]
             new = [x for x in self._read if x[0] >= now - settings.api.keep_days * DAY]
         else:
@@ -55,7 +55,7 @@ class Runs:
         self._new = []
         for at, mentions in new:
             state.learn(int(at // HOUR_SECONDS) * HOUR_SECONDS, mentions)
-        state.learnt({0: len(self._read)}, "topic-id")
+        state.learnt({0: len(self._read)}, "topic-id", settings.api.keep_days)
         save()
         return Learnt(len(new), "")
 
@@ -91,7 +91,7 @@ class Runs:
             else Currencies(chosen.api, self.topic.codec, known)
         )
         outcome = await work.run(provider)
-        snapshot = job._snapshot(task, known, outcome, state.position, self.now, self.now + 5)
+        snapshot = job._snapshot("the-id", task, known, outcome, state.position, self.now, self.now + 5)
         job._remember(state, task, outcome)
         self.topic.take(outcome)
         self._save(state)

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, BridgeError, ClockError, Forbidden, Unanswered
+from bridge.errors import ApiError, AuthError, BridgeError, ClockError, Forbidden, Rejected, Unanswered
 from bridge.simulator.faults import ClockJump
 from bridge.simulator.rest_faults import RestFault
 from bridge.simulator.rest_policy import RestPolicy
@@ -72,10 +72,10 @@ async def test_each_endpoint_answers() -> None:
 @pytest.mark.parametrize(
     ("status", "error", "said"),
     [
-        (400, ApiError, "answered HTTP 400: "),
+        (400, Rejected, "answered HTTP 400: "),
         (401, AuthError, "HTTP 401: "),
         (403, Forbidden, "the token gives no right to /api/"),
-        (404, ApiError, "answered HTTP 404: "),
+        (404, Rejected, "answered HTTP 404: "),
         (429, Unanswered, "failed, tried once; at last: HTTP 429: "),
         (500, Unanswered, "failed, tried once; at last: HTTP 500: "),
     ],

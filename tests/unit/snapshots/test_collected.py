@@ -141,3 +141,10 @@ def test_what_is_told_again_is_added() -> None:
     collected.entity("selection-template", entity(6, en="x", sv="Över"))
     both = Translation("selection-template", 6, {"en": "Over", "sv": "Över"})
     assert collected.record(b"selection-template:6") == both
+
+
+def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
+    """Maps have no order: the provider's may come in another each time."""
+    collected = Collected(Scope.of(api()), {"de-DE": "de"})
+    one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
+    assert collected.named(one) == collected.named(other)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.snapshots.difference import count, forgotten, merge
-from bridge.snapshots.mentions import Mentions, Place
 from bridge.snapshots.packed import Packed
 from bridge.snapshots.records import KINDS, Counts, Translation
 
@@ -70,9 +69,8 @@ def test_what_belongs_to_no_event_that_bets_mention_is_forgotten() -> None:
         Translation("selection", 7, {"en": "x"}, event_id=8),
         Translation("selection-template", 9, {"en": "x"}),
     ]
-    mentions = Mentions(events={8: Place(0, 0, 0)}, selections={8: {9}})
     present = stored(*of_event, *others)
-    assert set(forgotten(present, present.get, mentions)) == {record.key for record in of_event}
+    assert set(forgotten(present, present.get, {8}, {9}.intersection)) == {record.key for record in of_event}
 
 
 def test_records_are_counted_by_kind() -> None:

@@ -62,7 +62,7 @@ def test_currencies_have_no_languages() -> None:
 def snapshot(scope: Scope, known: Known, **outcome: Any) -> Snapshot:
     """That of a run which began now and had all answers after 5 s."""
     found = Outcome({}, set(), {"sport": Counts(3, 2, 1)}, **outcome)
-    return job._snapshot(task(scope), known, found, {0: 9, 1: 4}, NOW, NOW + 5)
+    return job._snapshot(job._id(NOW), task(scope), known, found, {0: 9, 1: 4}, NOW, NOW + 5)
 
 
 def known(last: Snapshot | None = LAST, *, full: bool = False) -> Known:
@@ -155,6 +155,20 @@ def test_what_goes_to_the_topic() -> None:
         ("t.translations", round(NOW * 1000))
     }
     assert outcome.written == {}
+
+
+def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
+    """It is left out, told and owed."""
+    long = Translation("event", 1, {f"l{n}": "😀" * 10_000 for n in range(30)})
+    good = Translation("event", 2, {"en": "a"})
+    codec = Codec(load("translation"), 7)
+    outcome = Outcome({x.key: x for x in (long, good)}, set(), {})
+    written = job._records(outcome, "t", codec, "id", NOW)
+    assert [record.key for record in written] == [b"event:2"]
+    assert [(left.id, left.why) for left in outcome.left_out] == [
+        ("event:1", "1,200,223 bytes of names: Kafka takes 1,000,000")
+    ]
+    assert outcome.owed == {"event:1"}
 
 
 def test_settings_are_looked_at_first() -> None:

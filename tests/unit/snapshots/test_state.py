@@ -6,7 +6,7 @@ import math
 
 from bridge.snapshots.mentions import Mentions, Place
 from bridge.snapshots.records import KINDS
-from bridge.snapshots.state import HOUR_SECONDS, MOST_IDS_OF_EVENT, OWED_IN_RECORD, State
+from bridge.snapshots.state import HOUR_SECONDS, MOST_IDS_OF_EVENT, NAMES_IN_RECORD, State
 from tests.unit.snapshots.world import WORLD, bet, item, mention
 
 HOUR = 1_790_000_000 // HOUR_SECONDS * HOUR_SECONDS
@@ -33,7 +33,7 @@ def learnt(topic: Topic, mentions: Mentions, hour: int = HOUR, *, seen: bool = F
     state = topic.state()
     state.begin()
     state.learn(hour, mentions)
-    state.learnt({0: 5}, "topic")
+    state.learnt({0: 5}, "topic", 30)
     if seen:
         state.see()
     topic.take(state)
@@ -50,7 +50,13 @@ def test_what_bets_mention_is_remembered() -> None:
     mentions.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
     state = learnt(Topic(), mentions)
     mentions.bets = 0
-    assert state.in_use() == state.mentions(0, full=True) == mentions
+    assert state.mentions(0, full=True) == mentions
+    assert state.in_use().events == mentions.events
+    assert state.in_use().market_types == mentions.market_types
+    assert not state.in_use().markets
+    selections = mentions.all_selections()
+    assert state.selections_in_use([*selections, -5]) == selections
+    assert state.selections_in_use([-5]) == set()
     assert (state.position, state.topic_id, state.newest) == ({0: 5}, "topic", HOUR)
 
 
@@ -123,25 +129,29 @@ def test_one_event_cannot_fill_a_record() -> None:
     """Of a million selections only so many are remembered."""
     ids = {2**62 + number for number in range(MOST_IDS_OF_EVENT + 100)}
     state = learnt(Topic(), Mentions(events={7: Place(1, 1, 1)}, markets={7: ids}, selections={7: ids}))
-    assert len(state.in_use().selections[7]) == len(state.in_use().markets[7]) == MOST_IDS_OF_EVENT
+    assert (
+        len(state.mentions(0, full=True).selections[7])
+        == len(state.mentions(0, full=True).markets[7])
+        == MOST_IDS_OF_EVENT
+    )
 
 
 def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
     """However much it is; what does not change is not written."""
     topic, state = Topic(), Topic().state()
-    owed = {f"event:{number}" for number in range(3 * OWED_IN_RECORD)}
+    owed = {f"event:{number}" for number in range(3 * NAMES_IN_RECORD)}
     state.owe(owed)
-    state.shrunk({"league"})
+    state.miss({"league:9"})
     topic.take(state)
     state = topic.state()
-    assert (state.owed, state.shrunk_before) == (owed, {"league"})
+    assert (state.owed, state.missing) == (owed, {"league:9"})
     state.owe(set(owed))
-    state.shrunk({"league"})
+    state.miss({"league:9"})
     assert state.changes() == {}
     state.owe({"event:1"})
-    state.shrunk(set())
+    state.miss(set())
     topic.take(state)
-    assert (topic.state().owed, topic.state().shrunk_before) == ({"event:1"}, set())
+    assert (topic.state().owed, topic.state().missing) == ({"event:1"}, set())
     state.owe(set())
     topic.take(state)
     assert topic == {}
@@ -155,3 +165,12 @@ def test_jobs_share_the_topic_and_nothing_in_it() -> None:
     other = State("currencies", topic)
     assert (other.position, other.topic_id, other.newest, other.owed) == ({}, None, 0, set())
     assert keys(other.in_use()) == set()
+
+
+def test_a_bet_without_a_time_can_be_remembered() -> None:
+    """-1 is none in Kafka."""
+    state = State("translations", {})
+    state.begin()
+    hour = -1 - (-1 % 3600)
+    state.learn(hour, Mentions(events={7: Place(1, 1, 1)}))
+    assert state.in_use().events == {7: Place(1, 1, 1)}

@@ -118,13 +118,14 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
         told = f"the list of leagues lacks {leagues - 1} of the {leagues} that there were"
         assert any(told in note and "nothing is removed" in note for note in outcome.notes)
     outcome = await translate(provider, topic, mention())
-    assert (outcome.removed, set(topic.shrunk)) == (set(), {"league"})
+    assert outcome.removed == set()
+    assert {name.partition(":")[0] for name in topic.missing} == {"league"}
     outcome = await translate(provider, topic, mention(), full=True)
     assert outcome.removed == {f"league:{x.id}".encode() for x in WORLD.leagues[1:]}
     assert provider.asked()["all-league"] == leagues - 1
     outcome = await translate(provider, topic, mention(), full=True)
     assert outcome.removed == set()
-    assert not topic.shrunk
+    assert not topic.missing
 
 
 async def test_a_list_that_was_short_once_is_forgiven() -> None:
@@ -136,7 +137,7 @@ async def test_a_list_that_was_short_once_is_forgiven() -> None:
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
         provider.rest.faults.clear()
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
-        assert topic.shrunk == set()
+        assert not topic.missing
 
 
 async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, Forbidden
+from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.simulator.rest import Rest
 from bridge.simulator.rest_policy import RestPolicy
 from bridge.simulator.rest_routes import Endpoint
@@ -67,6 +67,10 @@ class Provider:
                 raise AuthError(f"{request}: 401")
             case 403:
                 raise Forbidden(f"{request}: 403")
+            case 400 | 404:
+                raise Rejected(f"{request}: {answer.status}", answer.status)
+            case 429 | 500 | 502 | 503:
+                raise Unanswered(f"{request}: {answer.status}")
             case status:
                 raise ApiError(f"{request}: {status}")
 
@@ -102,18 +106,18 @@ class Topic(dict[bytes, bytes]):
         self.codec = Codec(load(schema), 1)
         self._snapshots = 0
         self.owed: frozenset[str] = frozenset()
-        self.shrunk: frozenset[str] = frozenset()
+        self.missing: frozenset[str] = frozenset()
 
     def known(self, mentions: Mentions, full: bool) -> Known:
         """What a run finds."""
         kept = mentions if full else None
-        return Known(None, self, mentions, full, kept, self.owed, self.shrunk)
+        return Known(None, self, mentions, full, kept, owed=self.owed, missing=self.missing)
 
     def take(self, outcome: Outcome) -> None:
         """What the publisher does with it."""
         self._snapshots += 1
         self.owed = outcome.owed
-        self.shrunk = self.shrunk if outcome.shrunk is None else outcome.shrunk
+        self.missing = outcome.missing
         assert outcome.removed <= self.keys(), "a tombstone for what is not there"
         assert not outcome.removed & outcome.written.keys()
         for gone in outcome.removed:

@@ -23,6 +23,7 @@ def produce(place: Place, topic: str, key: bytes, value: bytes) -> None:
 
 
 async def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(place: Place) -> None:
+    """A narrowed run leaves records there, and is no reason to take them for all."""
     with provided() as provider:
         jobs = Independent(place, provider)
         jobs.place_bets(bets_on(provider.truth))
@@ -34,6 +35,7 @@ async def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(place: Place
 
 
 async def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(place: Place) -> None:
+    """What was seen is not taken for what is learnt anew."""
     with provided() as provider:
         jobs = Independent(place, provider)
         jobs.place_bets(bets_on(provider.truth, range(4)))
@@ -53,7 +55,6 @@ async def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(pl
         jobs.place_bets(bets_on(provider.truth, [4]))
         provider.wrong = [Wrong(anew, EVENT, 4, times=1)]
         done = await jobs.run()
-        print(done.code, done.stderr[-600:])
         provider.mend()
         jobs.place_bets(bets_on(provider.truth, [5, 6, 7]))
         done = await jobs.well()
@@ -64,6 +65,7 @@ async def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(pl
     ("key", "value"), [(b"translations/in-use/event:7", b"\xff"), (b"translations/owed/0", b'["event:x"]')]
 )
 async def test_garbage_in_the_state_is_passed_over(place: Place, key: bytes, value: bytes) -> None:
+    """It is learnt again."""
     with provided() as provider:
         jobs = Independent(place, provider)
         jobs.place_bets(bets_on(provider.truth))
@@ -74,6 +76,7 @@ async def test_garbage_in_the_state_is_passed_over(place: Place, key: bytes, val
 
 @pytest.mark.parametrize("name", ["translations", "currencies"])
 async def test_a_broken_record_under_a_key_of_ours_is_written_again(place: Place, name: str) -> None:
+    """Somebody else may write anything there."""
     with provided() as provider:
         jobs = Independent(place, provider)
         jobs.place_bets(bets_on(provider.truth))
@@ -81,5 +84,4 @@ async def test_a_broken_record_under_a_key_of_ours_is_written_again(place: Place
         key = {"translations": b"event:1", "currencies": b"EUR"}[name]
         produce(place, name, key, b"\0\0\0\0\1\xff\xff\xff\xff")
         done = await (jobs.run("--full") if name == "translations" else jobs.run(name))
-        print(done.code, done.stderr[-400:])
         assert done.code == 0

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import orjson
 import pytest
 
 from bridge.simulator.rest_faults import RestFault
-from bridge.snapshots import job
-from bridge.snapshots import state as state_module
-from bridge.snapshots.collected import Collected
 from bridge.snapshots.gather import Gatherer
 from bridge.snapshots.mentions import Mentions, Place
-from bridge.snapshots.outcome import Outcome
-from bridge.snapshots.records import Translation
 from bridge.snapshots.wants import Scope, Wants
 from tests.unit.snapshots.provider import Provider as Scripted
 from tests.unit.snapshots.provider import Reply
 from tests.unit.snapshots.provider import api as provider_api
 from tests.unit.snapshots.runs import DAY, Runs
-from tests.unit.snapshots.world import NOW, WORLD, Provider, Topic, api, bet, item, mention
+from tests.unit.snapshots.world import NOW, WORLD, Provider, api, bet, item, mention
 from tests.virtual.loop import run as run_virtually
 
 EVENT, OTHER, THIRD = WORLD.events[:3]
-BOTH = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
+BOTH: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
 
 
 @pytest.fixture
@@ -33,6 +29,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 async def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(runs: Runs) -> None:
+    """A narrowed run leaves records there, and is no reason to take them for all."""
     runs.bets(mention(EVENT, OTHER))
     await runs.run(Provider())
     whole = runs.topic.texts()
@@ -44,6 +41,7 @@ async def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(runs: Runs) 
 
 
 async def test_a_run_of_one_language_leaves_the_others_to_the_next(runs: Runs) -> None:
+    """The key of a thing is there then, and its other texts are not."""
     runs.bets(mention(EVENT))
     await runs.run(Provider())
     runs.bets(mention(OTHER))
@@ -54,6 +52,7 @@ async def test_a_run_of_one_language_leaves_the_others_to_the_next(runs: Runs) -
 
 
 async def test_a_run_of_one_language_does_not_pay_what_is_owed_in_all(runs: Runs) -> None:
+    """It keeps one text of those that it is told."""
     runs.bets(mention(EVENT, OTHER))
     provider = Provider()
     for fault in (RestFault(endpoint="all-event", status=500),):
@@ -68,6 +67,7 @@ async def test_a_run_of_one_language_does_not_pay_what_is_owed_in_all(runs: Runs
 
 
 async def test_a_run_of_events_leaves_their_competitors_to_the_next(runs: Runs) -> None:
+    """Nobody but the event says who they are."""
     runs.bets(mention(EVENT))
     await runs.run(Provider(**BOTH))
     runs.bets(mention(OTHER))
@@ -95,6 +95,7 @@ async def test_what_was_owed_is_told_although_the_state_is_lost(runs: Runs) -> N
 
 
 async def test_what_was_owed_of_old_bets_is_told_although_the_state_is_lost(runs: Runs) -> None:
+    """Though no recent bet mentions it."""
     runs.bets(mention(OTHER))
     await runs.run(Provider())
     runs.bets(mention(EVENT))
@@ -111,6 +112,7 @@ async def test_what_was_owed_of_old_bets_is_told_although_the_state_is_lost(runs
 
 
 async def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(runs: Runs) -> None:
+    """What was seen is not taken for what is learnt anew."""
     runs.bets(mention(EVENT))
     for _ in range(3):
         await runs.run(Provider())
@@ -207,7 +209,8 @@ async def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(
     runs.bets(mention(THIRD))
     _, outcome, known = await runs.run(provider, full=True, settings=settings)
     assert known.kept is not None
-    assert selection in known.kept.all_selections()
+    assert known.selections_in_use is not None
+    assert known.selections_in_use([selection]) == {selection}
     assert f"selection:{selection}".encode() not in outcome.removed
 
 
@@ -228,6 +231,7 @@ async def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None
 
 
 async def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
+    """That is an answer to another question."""
     runs.bets(mention(EVENT))
     provider = Provider()
     body = orjson.dumps([{"id": 5, "translations": {"en": "a"}}]).decode()
@@ -237,6 +241,7 @@ async def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
 
 
 async def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: Runs) -> None:
+    """Nor is anything written to the state."""
     runs.bets(mention(EVENT))
     await runs.run(Provider())
     runs.state_writes = 0
@@ -264,6 +269,7 @@ async def test_a_provider_without_a_change_makes_the_state_write_nothing(runs: R
     ],
 )
 async def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: bytes) -> None:
+    """It is learnt again."""
     runs.state[key] = value
     runs.bets(mention(EVENT))
     await runs.run(Provider())
@@ -272,6 +278,7 @@ async def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_record_that_cannot_be_read_is_written_again(runs: Runs, full: bool) -> None:
+    """At the next full run."""
     runs.bets(mention(EVENT))
     await runs.run(Provider())
     whole = runs.topic.texts()
@@ -280,15 +287,6 @@ async def test_a_record_that_cannot_be_read_is_written_again(runs: Runs, full: b
     await runs.run(Provider(), full=full)
     await runs.run(Provider(), full=True)
     assert runs.topic.texts() == whole
-
-
-async def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
-    long = Translation("event", 1, {f"l{n}": "😀" * 10_000 for n in range(30)})
-    good = Translation("event", 2, {"en": "a"})
-    topic = Topic()
-    outcome = Outcome({x.key: x for x in (long, good)}, set(), {})
-    written = job._records(outcome, "t", topic.codec, "id", NOW)
-    assert [record.key for record in written] == [b"event:2"]
 
 
 async def test_lists_that_are_short_in_other_ways_are_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,15 +321,6 @@ async def test_lists_that_are_short_in_other_ways_are_not_believed(monkeypatch: 
     assert runs.topic.keys() == before.keys()
 
 
-def test_a_bet_without_a_time_can_be_remembered() -> None:
-    """-1 is none in Kafka."""
-    state = state_module.State("translations", {})
-    state.begin()
-    hour = -1 - (-1 % 3600)
-    state.learn(hour, Mentions(events={7: Place(1, 1, 1)}))
-    assert state.in_use().events == {7: Place(1, 1, 1)}
-
-
 async def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     """A lone 403 says nothing of whether 0 is an id."""
     mentions = mention(EVENT)
@@ -342,13 +331,6 @@ async def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     snapshot, outcome, _ = await runs.run(provider, settings=api(concurrency=1))
     assert "event:0" in outcome.owed
     assert not snapshot.complete
-
-
-def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
-    """Maps have no order: the provider's may come in another each time."""
-    collected = Collected(Scope.of(api()), {"de-DE": "de"})
-    one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
-    assert collected.named(one) == collected.named(other)
 
 
 def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -> None:
