@@ -65,7 +65,8 @@ def translations(
     Lists are read whole; of events, markets, selections and templates it asks about what bets mention and
     the topic does not have, and about all that recent bets mention once a day. Needs BRIDGE_API__BASE_URL and
     BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: published, but the provider did not tell
-    some of it, which the next run asks for again. Exit 10: it failed, and the last snapshot stands.
+    some of it, which the next run asks for again. Exit 9: the clocks are too far apart. Exit 10: it failed,
+    and the last snapshot stands.
     """
     from bridge.snapshots.job import Task
     from bridge.snapshots.wants import Scope

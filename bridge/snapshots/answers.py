@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError, ValidationInfo, ValidatorFunc
 
 from bridge.errors import ApiError
 from bridge.snapshots.reading import Items, NoJson, Unfinished
+from bridge.snapshots.records import MOST_WHY
+from bridge.text import shortened
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 MOST_FLAWS: Final = 1_000
 """So many are told of one answer."""
-MOST_WHY: Final = 300
-"""Characters of the text of one of them."""
 MOST_SHOWN: Final = 30
 """Characters of what the provider wrote, in such a text."""
 _SLICE: Final = 1_000
@@ -205,8 +205,7 @@ def _explained(error: ValidationError, path: Sequence[int | str] = (), skip: int
         f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in (*path, *first["loc"][skip:])
     )
     where = "".join(parts).removeprefix(".") or "the whole"
-    text = f"{where}: {first['msg']}"
-    return text if len(text) <= MOST_WHY else f"{text[: MOST_WHY - 1]}…"
+    return shortened(f"{where}: {first['msg']}", MOST_WHY)
 
 
 def shown(text: str) -> str:

@@ -87,8 +87,8 @@ class Account:
         self._refusals: dict[str, int] = {}
         """Endpoint → how often in a row it was refused for a missing right."""
         self._answered: set[str] = set()
-        self._waits: dict[str, int] = {}
-        """Endpoint → how often in a row it did not answer what was asked but once."""
+        self._unanswered: dict[str, tuple[int, str]] = {}
+        """Endpoint → how often in a row it did not answer what was asked only twice; why the last time."""
         self._all_failures = 0
         self._failures = self._things = 0
         """Of what is asked about at present: new failures, and of how many."""
@@ -122,22 +122,25 @@ class Account:
         """
         if self._refusals.get(request.endpoint, 0) >= CLOSED_AFTER:
             raise Refused(request, Forbidden(f"{request.endpoint} is not asked any more: there is no right"))
-        if not patient and self._waits.get(request.endpoint, 0) >= UNANSWERED_AFTER:
-            raise Refused(
-                request, Unanswered(f"{request} is left to the next run: the last ones had no answer")
+        unanswered, last = self._unanswered.get(request.endpoint, (0, ""))
+        if not patient and unanswered >= UNANSWERED_AFTER:
+            reason = (
+                f"it is left to the next run, because {unanswered} before it had no answer. The last: {last}"
             )
+            raise Refused(request, Unanswered(reason))
         try:
             attempts = max(2, self._attempts - self._all_failures) if patient else 2
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
             if not patient and isinstance(error, Unanswered):
-                self._waits[request.endpoint] = self._waits.get(request.endpoint, 0) + 1
+                others, _ = self._unanswered.get(request.endpoint, (0, ""))  # some were asked meanwhile
+                self._unanswered[request.endpoint] = others + 1, str(error)
             if isinstance(error, Forbidden):
                 self._refusals[request.endpoint] = self._refusals.get(request.endpoint, 0) + 1
             raise Refused(request, error) from None
         self._answered.add(request.endpoint)
         self._refusals.pop(request.endpoint, None)
-        self._waits.pop(request.endpoint, None)
+        self._unanswered.pop(request.endpoint, None)
         return answered
 
     async def about(self, thing: Thing, request: Request[T]) -> T | None:

@@ -137,8 +137,7 @@ class Gatherer:
         languages = self._wants.scope.languages
         sports: Sequence[int | None] = [None]
         if self._questions.by_sport(kind):
-            known = (self._listed.get("sport", ()), self._wants.known.get("sport", ()), self._wants.sports)
-            sports = sorted({*known[0], *known[1], *known[2]})
+            sports = self._wants.sports_known(*self._listed.get("sport", ()))
         whole, listed = bool(sports), set[int]()
         parts = [(language, sport) for language in languages for sport in sports]
         for done, (language, sport) in enumerate(parts, 1):

@@ -40,6 +40,7 @@ from bridge.snapshots.present import (
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
 from bridge.snapshots.records import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
 from bridge.snapshots.report import Report
+from bridge.snapshots.requests import Questions
 from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.translations import Translations
 from bridge.snapshots.wants import Estimate, Scope, estimate
@@ -76,7 +77,8 @@ def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         if task.job == "currencies":
             return currencies.estimate(Currencies(settings.api, codec, known))
-        return estimate(Translations(settings.api, task.scope, codec, known).wants)
+        wants = Translations(settings.api, task.scope, codec, known).wants
+        return estimate(wants, Questions(settings.api).by_sport)
 
 
 def run(

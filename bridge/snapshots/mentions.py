@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bridge.avro.schemas import Schema
-from bridge.snapshots.records import Job, Kind, key_of
+from bridge.snapshots.records import MOST_SYMBOL, Job, Kind, key_of
 
 _MARKET: Final[Schema] = {
     "type": "record",
@@ -63,8 +63,6 @@ REFERENCES: Final[dict[Job, Schema]] = {
     "currencies": _bet_with({"name": "amount", "type": ["null", _AMOUNT]}),
 }
 """All of a settled bet that refers to what a job asks about: the schema to read the topic with."""
-MOST_SYMBOL_CHARACTERS: Final = 100
-"""Of a currency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Mentions:
         self.bets += 1
         amount = bet.get("amount")
         symbol = amount and amount["currency"]
-        if symbol and len(symbol) <= MOST_SYMBOL_CHARACTERS:
+        if symbol and len(symbol) <= MOST_SYMBOL:
             self.currencies.add(symbol)
         for item in bet.get("selections") or ():
             self._add_item(item)

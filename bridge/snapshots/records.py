@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from bridge.sink.checkpoint import MICROS
+from bridge.text import shortened
 
 Job: TypeAlias = Literal["translations", "currencies"]
 """A snapshot job: the name of its command, and of its topic without the prefix."""
@@ -195,12 +196,15 @@ class LeftOut(NamedTuple):
     @classmethod
     def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
         """Its text is cut: a provider may answer with anything."""
-        return cls(endpoint, id_, why if len(why) <= MOST_WHY else f"{why[:MOST_WHY]}…")
+        return cls(endpoint, id_, shortened(why, MOST_WHY))
 
 
 NO_RIGHT: Final = "there is no right to it (403)"
 """Why, of a whole endpoint."""
 MOST_WHY: Final = 300
+"""Characters of why something is left out."""
+MOST_SYMBOL: Final = 100
+"""Characters of the symbol of a currency."""
 MOST_LEFT_OUT: Final = 1_000
 """So much is told one by one in a Snapshot record: it is to fit into one."""
 

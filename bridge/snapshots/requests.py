@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from bridge.config import ApiSettings
 from bridge.config.api import ListEndpoint, placeholders
 from bridge.snapshots.answers import Answered, Flaw, Lenient, Part, Reader, shown
-from bridge.snapshots.records import Listed
+from bridge.snapshots.records import MOST_SYMBOL, Listed
 
 __all__ = [
     "MOST_IDS",
@@ -42,8 +42,6 @@ MOST_SHOWN: Final = 150
 """Characters of a question in a text for people."""
 MOST_IDS: Final = 100
 """In one collection of a templates endpoint (interface, "Limits")."""
-MOST_SYMBOL: Final = 100
-"""Characters of the symbol of a currency."""
 
 
 def _is_short(symbol: str) -> str:

@@ -146,6 +146,10 @@ class Wants:
             sports=mentions.sports,
         )
 
+    def sports_known(self, *listed: int) -> list[int]:
+        """Those that bets mention, that the topic has, and that are `listed`."""
+        return sorted({*listed, *self.known.get("sport", ()), *self.sports})
+
     @property
     def lists(self) -> list[Listed]:
         """The kinds of which whole lists are read."""
@@ -191,14 +195,14 @@ class Estimate(NamedTuple):
     """None where only the answers of others tell."""
 
 
-def estimate(wants: Wants) -> list[Estimate]:
-    """What a run would ask, before it has asked anything.
+def estimate(wants: Wants, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
+    """What a run would ask, before it has asked anything. Lists may go `by_sport`.
 
     Retries are not in it. What the provider gives no right to, or an event that it does not know, is not
     asked about again: that makes it less.
     """
     languages = len(wants.scope.languages)
-    rows = [Estimate(f"/api/translations/{{lang}}/{kind}s", languages, languages) for kind in wants.lists]
+    rows = [_list(wants, kind, by_sport(kind)) for kind in wants.lists]
     rows += [_by_id(wants, kind) for kind in wants.lists]
     events, markets = len(wants.events), len(wants.markets)
     types = sum(len(list(chunks(ids))) for ids in wants.market_type_templates.values())
@@ -211,6 +215,14 @@ def estimate(wants: Wants) -> list[Estimate]:
         Estimate("/api/translations/templates/market-types", types, types),
     ]
     return [row for row in rows if row.most != 0]
+
+
+def _list(wants: Wants, kind: Listed, by_sport: bool) -> Estimate:
+    sports = len(wants.sports_known()) if by_sport else 1
+    least = len(wants.scope.languages) * sports
+    # The list of sports, where it is asked for, may tell of others.
+    most = None if by_sport and "sport" in wants.lists else least
+    return Estimate(f"/api/translations/{{lang}}/{kind}s", least, most)
 
 
 def _by_id(wants: Wants, kind: Listed) -> Estimate:

@@ -26,6 +26,7 @@ class Kafka(Topic):
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.away = 0
+        self.topics = TOPICS
         self.lost: set[str] = set()
         """Topics that a broker does not know."""
         self._ends = itertools.count(100, 100)
@@ -52,7 +53,7 @@ class Kafka(Topic):
     def listed(self) -> set[str]:
         """The topics that there are."""
         self._answer()
-        return TOPICS - self.lost
+        return self.topics - self.lost
 
     def _answer(self) -> None:
         if self.away:

@@ -9,8 +9,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from bridge.errors import ApiError
-from bridge.snapshots.answers import MOST_FLAWS, MOST_WHY, Answered, Flaw, Lenient, Reader
+from bridge.snapshots.answers import MOST_FLAWS, Answered, Flaw, Lenient, Reader
 from bridge.snapshots.reading import Unfinished
+from bridge.snapshots.records import MOST_WHY
 from bridge.snapshots.requests import Questions, Request
 from tests.unit.snapshots.provider import api
 
@@ -226,7 +227,7 @@ def test_a_long_text_of_a_flaw_ends_early() -> None:
     reader = Reader("GET /", TypeAdapter[Any](shape), 10_000)
     reader.feed(json.dumps(answer).encode())
     [flaw] = reader.answer().flaws
-    assert len(flaw.why) == MOST_WHY
+    assert len(flaw.why) == MOST_WHY + 1  # the ellipsis
     assert flaw.why.endswith("…")
 
 

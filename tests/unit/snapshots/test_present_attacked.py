@@ -100,13 +100,13 @@ def learn(state: State, chosen: Settings) -> Any:
     return present.learn(chosen, "currencies", state, NOW, lambda: None)
 
 
-def bet_bytes(schema_id: int = 1) -> bytes:
+def bet_bytes(schema_id: int = 1, currency: str = "EUR") -> bytes:
     """Some settled bet."""
     codec = Codec(load("settled-bet"), schema_id)
     named: dict[str, Any] = {}
     datum = _empty(load("settled-bet"), named)
     amount = next(f["type"] for f in load("settled-bet")["fields"] if f["name"] == "amount")
-    datum["amount"] = {**_empty([x for x in amount if x != "null"], named), "currency": "EUR"}
+    datum["amount"] = {**_empty([x for x in amount if x != "null"], named), "currency": currency}
     return codec.encode(datum)
 
 
@@ -175,3 +175,41 @@ def test_foreign_records_after_all_bets_do_not_end_the_job(bets: Bets) -> None:
     present.learn(settings(), "translations", state, NOW, lambda: None)  # it has no selections
     bets.messages.append(Message(1, b"junk"))
     present.learn(settings(), "translations", state, NOW, lambda: None)
+
+
+class Died(Exception):
+    """The process did."""
+
+
+@pytest.mark.parametrize("saves", [0, 1, 2, 3])
+def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
+    bets: Bets, monkeypatch: pytest.MonkeyPatch, saves: int
+) -> None:
+    """And knows in the end what a run that did not die knows, hours and order included."""
+    monkeypatch.setattr(present, "LEARNT_AT_ONCE", 2)
+    bets.messages = [Message(n, bet_bytes(currency=f"C{n % 4}"), NOW - 3600 * (7 - n)) for n in range(7)]
+    kept: dict[bytes, bytes] = {}
+    done = 0
+
+    def save() -> None:
+        nonlocal done
+        if done == saves:
+            raise Died
+        done += 1
+        for key, value in state.changes().items():
+            assert value is not None
+            kept[key] = value
+
+    state = State("currencies", {})
+    with pytest.raises(Died):
+        present.learn(settings(), "currencies", state, NOW, save)
+    assert state.changes() or saves == 0  # the death was in the middle
+    bets.read.clear()
+    state = State("currencies", kept)
+    learn(state, settings())
+    assert bets.read == [*range(2 * saves, 7)]
+    whole = State("currencies", {})
+    learn(whole, settings())
+    assert state.in_use().currencies == whole.in_use().currencies == {"C0", "C1", "C2", "C3"}
+    assert state.mentions(NOW - 3600 * 2, full=True) == whole.mentions(NOW - 3600 * 2, full=True)
+    assert state.newest == whole.newest

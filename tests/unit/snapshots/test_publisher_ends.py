@@ -125,17 +125,22 @@ def test_a_topic_that_is_gone_ends_it(cluster: Kafka, publisher: Publisher, topi
     assert cluster.committed == []
 
 
-def test_a_topic_that_a_broker_does_not_know_yet_is_not_gone(cluster: Kafka, publisher: Publisher) -> None:
+def test_a_topic_that_a_broker_does_not_know_yet_is_not_gone(
+    cluster: Kafka, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says so while it starts, and while leaders are elected."""
 
-    def mislead(producer: FakeProducer) -> None:
-        cluster.lost = set(TOPICS)
-        threading.Timer(0.01, cluster.lost.clear).start()
-        purged(KafkaError.UNKNOWN_TOPIC_OR_PART)(producer)
+    looks: list[set[str]] = []
 
-    cluster.faults = {"flush": [mislead]}
+    def look(_: object) -> set[str]:
+        looks.append(set() if looks == [TOPICS] else TOPICS)
+        return looks[-1]
+
+    monkeypatch.setattr(kafka, "listed", look)
+    cluster.faults = {"flush": [purged(KafkaError.UNKNOWN_TOPIC_OR_PART)]}
     publisher.publish(RECORDS, seal)
     assert cluster.committed[:-1] == NAMES
+    assert looks.count(set()) == 1
 
 
 def test_a_topic_that_was_made_anew_meanwhile_ends_it(

@@ -159,3 +159,15 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
     known: dict[Listed, Sequence[int]] = {"league": ids_of("league", [b"league:1", b"sport:2"])}
     assert list(known["league"]) == [1]
     assert Estimate(row, 0, None) in estimate(replace(wants, known=known, used={}))
+
+
+def test_an_estimate_counts_lists_that_go_by_sport() -> None:
+    """Once for each sport that is known; the list of sports may tell of more, unless it is not asked for."""
+    wants = Wants.of(ALL, mention(EVENT), set(), full=True)
+    wants = replace(wants, known={"sport": [100, 101]})
+    row = "/api/translations/{lang}/leagues"
+    sports = len({*wants.sports, 100, 101})
+    assert Estimate(row, 3 * sports, None) in estimate(wants, lambda kind: kind == "league")
+    alone = replace(wants, scope=Scope.of(api(), kinds=["league"]))
+    count = sports * len(alone.scope.languages)
+    assert Estimate(row, count, count) in estimate(alone, lambda kind: kind == "league")
