@@ -17,18 +17,18 @@ from setuptools.command.build_ext import build_ext
 
 COMPILED = [
     "bridge/avro/encoder.py",
-    "bridge/avro/layout.py",
-    "bridge/avro/transcoder.py",
-    "bridge/conversion.py",
-    "bridge/feed/events.py",
-    "bridge/feed/frames.py",
+    "bridge/avro/field_layout.py",
+    "bridge/messages/transcoder.py",
+    "bridge/messages/converter.py",
+    "bridge/feed/received.py",
+    "bridge/feed/framing.py",
     "bridge/feed/position.py",
-    "bridge/pipeline.py",
-    "bridge/scalars.py",
-    "bridge/sink/batch.py",
-    "bridge/sink/guard.py",
-    "bridge/sink/marks.py",
-    "bridge/sink/table.py",
+    "bridge/service/pipeline.py",
+    "bridge/messages/scalars.py",
+    "bridge/kafka/batch.py",
+    "bridge/state/deduplicator.py",
+    "bridge/state/replay_marks.py",
+    "bridge/state/hash_table.py",
 ]
 """Each works plain, too, and imports nothing but modules of the bridge, the standard library and librt."""
 

@@ -14,7 +14,7 @@ from benchmarks import sink
 from benchmarks.messages import BLOCK, Block
 from benchmarks.server import tell
 from bridge.avro.codec import Codec
-from bridge.convert import Converter
+from bridge.messages.parser import Converter
 
 
 def records() -> list[bytes]:

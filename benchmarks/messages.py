@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from bridge.simulator.bets import message
-from bridge.simulator.world import World
+from bridge.sandbox.provider.bets import message
+from bridge.sandbox.provider.world.entities import World
 
 BLOCK = 1000
 """Messages in a block."""

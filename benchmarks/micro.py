@@ -22,17 +22,18 @@ from benchmarks.arena import Arena, Lane
 from benchmarks.figures import figure, in_turn, ratio
 from benchmarks.messages import Block
 from benchmarks.models import Message
-from bridge import instant, kafka
+from bridge import clock
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, KafkaSettings
-from bridge.conversion import conversion
-from bridge.convert import Converter
-from bridge.feed import session
+from bridge.feed import protocol
 from bridge.feed.client import dial
-from bridge.model import SettledBet
-from bridge.sink.guard import Guard, fingerprint
+from bridge.kafka import clients
+from bridge.messages.converter import conversion
+from bridge.messages.model import SettledBet
+from bridge.messages.parser import Converter
+from bridge.state.deduplicator import Guard, fingerprint
 
 MESSAGES = 50_000
 PASSES = 20
@@ -167,7 +168,9 @@ def _producing(lane: Lane, values: list[bytes]) -> Ways:
     servers = lane.arena.cluster.bootstrap_servers
     settings = KafkaSettings.model_validate({"bootstrap_servers": servers})
     producers = {
-        "bridge": kafka.producer(settings, transactional_id=f"{lane.prefix}.ours", max_record_bytes=1 << 20),
+        "bridge": clients.producer(
+            settings, transactional_id=f"{lane.prefix}.ours", max_record_bytes=1 << 20
+        ),
         "bare": Producer(sink.properties(servers, f"{lane.prefix}.bare")),
     }
     for producer in producers.values():
@@ -177,7 +180,7 @@ def _producing(lane: Lane, values: list[bytes]) -> Ways:
 
 async def _receive(settings: FeedSettings) -> float:
     awake = asyncio.Event()
-    connection = await dial(settings, session.request(settings, 1), awake.set, instant.now)
+    connection = await dial(settings, protocol.request(settings, 1), awake.set, clock.now)
     began, left = time.process_time(), MESSAGES
     while left > 0:
         await awake.wait()

@@ -21,7 +21,7 @@ from benchmarks import sink
 from benchmarks.ceiling import records
 from benchmarks.messages import BLOCK
 from benchmarks.server import tell
-from bridge.committer import REST_SECONDS
+from bridge.service.committer import REST_SECONDS
 
 _KEY = b"%036d"
 _CHECKPOINT = b"c" * 150

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridge.dev.process import Server
 from bridge.errors import BridgeError
+from bridge.sandbox.cluster.process import Server
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 120.0

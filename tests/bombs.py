@@ -16,7 +16,7 @@ from typing import Any, Final
 from websockets.frames import Opcode
 
 from bridge.config import FeedSettings
-from bridge.convert import BET_BYTES, SMALL_BYTES
+from bridge.messages.parser import BET_BYTES, SMALL_BYTES
 from tests.frames import frame
 from tests.malformed import AN_AMOUNT, AN_ITEM
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge import dev, log
+from bridge import log
+from bridge.sandbox import cluster as dev
 from tests.harness import IN_VAIN, Bridge, Place
 
 _numbers = itertools.count(1)

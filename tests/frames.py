@@ -7,8 +7,8 @@ from websockets.frames import Close, Frame, Opcode
 from websockets.uri import parse_uri
 from websockets.utils import accept_key
 
-from bridge.feed.events import Oversized
-from bridge.feed.frames import Assembler, Reader
+from bridge.feed.framing import Assembler, Reader
+from bridge.feed.received import Oversized
 
 DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 

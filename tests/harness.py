@@ -20,11 +20,11 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from bridge import dev
-from bridge.demo.tally import Tally
-from bridge.demo.verify import WriterSchema
-from bridge.simulator.server import Simulator
-from bridge.simulator.stream import Published
+from bridge.sandbox import cluster as dev
+from bridge.sandbox.demo.tally import Tally
+from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.stream import Published
 
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 from hypothesis import strategies as st
 
-from bridge.simulator.bets import message
-from bridge.simulator.world import World
+from bridge.sandbox.provider.bets import message
+from bridge.sandbox.provider.world.entities import World
 
 ABSENT = "absent"
 

@@ -16,10 +16,10 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, UnknownType
 
 from bridge.avro.encoder import Encoder, UnknownSchema
-from bridge.avro.misfit import misfit
+from bridge.avro.mismatch import misfit
 from bridge.avro.schemas import Schema
 from bridge.errors import NotOurs, SchemaError
-from bridge.text import shortened
+from bridge.formatting import shortened
 
 _HEADER: Final = struct.Struct(">bI")
 HEADER_BYTES: Final = _HEADER.size
@@ -70,7 +70,7 @@ class Codec:
     def _encode_by_fastavro(self, datum: object) -> bytes:
         """For what the encoder does not know, a schema or a datum of unusual types, and for what is wrong.
 
-        Stricter than fastavro alone, which would write "no" as True: see `bridge.avro.misfit`. And a tuple
+        Stricter than fastavro alone, which would write "no" as True: see `bridge.avro.mismatch`. And a tuple
         is an array, never a hint at a branch of a union.
         """
         out = io.BytesIO(self.header)

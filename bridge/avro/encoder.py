@@ -6,7 +6,7 @@ there is none. `compiled` says which; docs/decisions/0016-compiled-encoder.md sa
 
 It writes what is exactly of the schema's types. Anything else, be it wrong or only unusual (a tuple for
 an array, a mapping that is no dict), is an error that names no place: the fast path carries no path, and
-whoever needs one goes through the datum again (`bridge.avro.misfit`).
+whoever needs one goes through the datum again (`bridge.avro.mismatch`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, write_f32_le, write_f64_le
-
-from bridge.scalars import COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8  # machine integers once compiled, plain ones until then
@@ -30,9 +28,12 @@ class UnknownSchema(Exception):
     """A schema that this encoder does not know; the message is what it does not know."""
 
 
+_COMPILED: Final = not __file__.endswith(".py")
+
+
 def compiled() -> bool:
     """Whether the hot modules run as compiled by mypyc rather than as plain Python: all of them or none."""
-    return COMPILED
+    return _COMPILED
 
 
 class Encoder:

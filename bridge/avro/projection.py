@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from bridge.avro.codec import HEADER_BYTES, parsed, schema_id_of
-from bridge.avro.layout import Layout
+from bridge.avro.field_layout import Layout
 from bridge.avro.schemas import Schema
 from bridge.errors import SchemaError
-from bridge.text import shortened
+from bridge.formatting import shortened
 
 
 class Projection:

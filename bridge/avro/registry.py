@@ -21,7 +21,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistry
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
 from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
-from bridge.text import shortened
+from bridge.formatting import shortened
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10

@@ -11,7 +11,7 @@ import orjson
 import typer
 
 from bridge import __version__, log
-from bridge.cli import look, snapshots, trial
+from bridge.cli import inspection, sandbox, snapshots
 from bridge.cli.output import Config, Json, print_json
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, TopologyError
@@ -31,7 +31,7 @@ app = typer.Typer(
 topics = typer.Typer(help="Show and mend the topics in Kafka.", no_args_is_help=True)
 schemas = typer.Typer(help="The Avro schemas of what is published.", no_args_is_help=True)
 checkpoint = typer.Typer(help="Show how far the feed is published.", no_args_is_help=True)
-app.add_typer(trial.dev, name="dev")
+app.add_typer(sandbox.dev, name="dev")
 app.add_typer(topics, name="topics")
 app.add_typer(schemas, name="schemas")
 app.add_typer(checkpoint, name="checkpoint")
@@ -80,7 +80,7 @@ def run(
     schema registry (BRIDGE_REGISTRY__URL). Creates missing topics, refuses wrong ones. Ends with exit 0
     on SIGTERM or Ctrl-C, after the batch in hand is committed.
     """
-    from bridge.app import run as serve
+    from bridge.service.app import run as serve
 
     log.configure(verbose=verbose)
     serve(load(config))
@@ -107,8 +107,8 @@ def tail(
     ] = False,
 ) -> None:
     """Print settled bets from the topic as they become visible to a read_committed consumer."""
-    from bridge.readers import Bet, bet_as_json, bet_as_line
-    from bridge.tail import follow_bets
+    from bridge.inspection.readers import Bet, bet_as_json, bet_as_line
+    from bridge.inspection.tail import follow_bets
 
     shown = 0
     for bet in follow_bets(load(config), from_beginning=from_beginning, until_end=until_end):
@@ -123,15 +123,15 @@ def tail(
 @checkpoint.command("show")
 def checkpoint_show(config: Config = None, json: Json = False) -> None:
     """Show the committed position of the feed, its state, counters, recent connections, and who owns it."""
-    from bridge.doctor.cluster import ask_members
-    from bridge.kafka import session_seconds
-    from bridge.readers import (
+    from bridge.doctor.kafka_checks import ask_members
+    from bridge.inspection.readers import (
         checkpoint_as_json,
         checkpoint_as_lines,
         leadership_as_json,
         leadership_as_lines,
         read_checkpoint,
     )
+    from bridge.kafka.clients import session_seconds
 
     settings = load(config)
     found = read_checkpoint(settings)
@@ -155,11 +155,11 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
 @topics.command("plan")
 def topics_plan(config: Config = None, json: Json = False) -> None:
     """Show what `bridge topics apply` would do. Changes nothing; exit 1 when something differs."""
-    from bridge import kafka
-    from bridge import topics as _topics
+    from bridge.kafka import clients
+    from bridge.kafka import topics as _topics
 
     settings = _with_kafka(config)
-    changes = _topics.plan(kafka.admin(settings.kafka), _topics.declare(settings))
+    changes = _topics.plan(clients.admin(settings.kafka), _topics.declare(settings))
     _print_changes(changes, json)
     if changes:
         raise typer.Exit(1)
@@ -168,11 +168,11 @@ def topics_plan(config: Config = None, json: Json = False) -> None:
 @topics.command("apply")
 def topics_apply(config: Config = None, json: Json = False) -> None:
     """Create missing topics and mend the settings of the others. Never adds partitions."""
-    from bridge import kafka
-    from bridge import topics as _topics
+    from bridge.kafka import clients
+    from bridge.kafka import topics as _topics
 
     settings = _with_kafka(config)
-    client = kafka.admin(settings.kafka)
+    client = clients.admin(settings.kafka)
     changes = _topics.plan(client, _topics.declare(settings))
     _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
     _print_changes(changes, json)
@@ -208,14 +208,14 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
             typer.echo(f"{name}: schema {schema_id}")
 
 
-app.command()(look.replay)
-app.command()(look.limits)
-app.command()(look.gaps)
-app.command()(look.doctor)
+app.command()(inspection.replay)
+app.command()(inspection.limits)
+app.command()(inspection.gaps)
+app.command()(inspection.doctor)
 
 # Listed last: whoever runs the bridge looks for `run` first.
-app.command()(trial.demo)
-app.command()(trial.simulate)
+app.command()(sandbox.demo)
+app.command()(sandbox.simulate)
 
 
 def _with_kafka(config: Path | None) -> Settings:

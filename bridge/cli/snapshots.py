@@ -15,7 +15,7 @@ from rich.console import Console, RenderableType
 from bridge.cli.output import Config, Json, print_json, say
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import SettingsError
-from bridge.snapshots.records import KINDS
+from bridge.snapshots.model import KINDS
 
 if TYPE_CHECKING:
     from bridge.snapshots.job import Task
@@ -69,7 +69,7 @@ def translations(
     and the last snapshot stands.
     """
     from bridge.snapshots.job import Task
-    from bridge.snapshots.wants import Scope
+    from bridge.snapshots.plan import Scope
 
     settings = load(config)
     if unknown := [name for name in kind or () if name not in KINDS]:
@@ -93,7 +93,7 @@ def currencies(
     BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit codes as those of `bridge translations`.
     """
     from bridge.snapshots.job import Task
-    from bridge.snapshots.wants import Scope
+    from bridge.snapshots.plan import Scope
 
     settings = load(config)
     _do(settings, Task("currencies", Scope.of(settings.api), full), plan, every, metrics_file, json)
@@ -102,8 +102,9 @@ def currencies(
 def _do(
     settings: Settings, task: Task, plan: bool, every: str | None, metrics_file: Path | None, json: bool
 ) -> None:
-    from bridge import instant
-    from bridge.snapshots import job, service, show
+    from bridge import clock
+    from bridge.cli import snapshot_tables
+    from bridge.snapshots import job, scheduler
     from bridge.snapshots.metrics import Seen, must_be_writable, write
 
     if every is not None and (plan or metrics_file or json):
@@ -116,20 +117,24 @@ def _do(
     if metrics_file is not None:
         must_be_writable(metrics_file)  # and not only when there is something to write
     rate = settings.api.requests_per_second
-    with _stoppable() as stop, show.Bars(instant.now) as bars:
+    with _stoppable() as stop, snapshot_tables.Bars(clock.now) as bars:
         if seconds is not None:
             with suppress(KeyboardInterrupt):  # how it is meant to end
-                service.run_every(settings, task, seconds, bars, stop)
+                scheduler.run_every(settings, task, seconds, bars, stop)
             return
         if not plan:
             report = job.run(settings, task, bars, stop)
         else:
             rows = job.plan(settings, task, bars)
     if plan:
-        _print(json, lambda: show.plan_as_json(rows, rate), lambda: show.plan_as_table(rows, rate))
+        _print(
+            json,
+            lambda: snapshot_tables.plan_as_json(rows, rate),
+            lambda: snapshot_tables.plan_as_table(rows, rate),
+        )
         return
     assert report is not None  # whoever stops it interrupts it
-    _print(json, report.as_json, lambda: show.report_as_table(report))
+    _print(json, report.as_json, lambda: snapshot_tables.report_as_table(report))
     try:
         if metrics_file is not None:
             write(Seen.of(report), metrics_file)

@@ -44,8 +44,8 @@ from bridge.config.sections import (
     parse_start,
 )
 from bridge.errors import SettingsError
+from bridge.formatting import shortened
 from bridge.log import conceal
-from bridge.text import shortened
 
 __all__ = [
     "ApiSettings",

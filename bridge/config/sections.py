@@ -32,8 +32,8 @@ from bridge.config.fields import (
 )
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.errors import SettingsError
+from bridge.formatting import shortened
 from bridge.log import conceal
-from bridge.text import shortened
 
 
 def _is_no_job(name: str) -> str:

@@ -12,10 +12,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from bridge.config import Settings
-from bridge.doctor import cluster, feed
+from bridge.doctor import feed_checks, kafka_checks
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, SettingsError
-from bridge.sink.worker import Worker
+from bridge.kafka.worker import Worker
 
 CHECK_SECONDS = 30.0
 """For one check; what it asks has shorter limits of its own."""
@@ -35,17 +35,17 @@ class Check(NamedTuple):
 _KAFKA = ("kafka.bootstrap_servers",)
 _BOTH = ("kafka.bootstrap_servers", "registry.url")
 CHECKS = (
-    Check("settings", feed.settings_told),
-    Check("secrets", feed.secrets_readable),
-    Check("compiled", feed.hot_path_compiled),
-    Check("kafka", cluster.brokers_answer, _KAFKA),
-    Check("topics", cluster.topics_match, _KAFKA, ("kafka",)),
-    Check("rights", cluster.rights_suffice, _KAFKA, ("kafka",)),
-    Check("registry", cluster.schemas_stand, ("registry.url",)),
-    Check("leadership", cluster.owner_known, _KAFKA, ("kafka",)),
-    Check("checkpoint", feed.checkpoint_fresh, _BOTH, ("kafka", "registry")),
-    Check("limits", feed.limits_have_room, _BOTH, ("kafka", "registry")),
-    Check("provider", feed.provider_answers, ("feed.base_url",)),
+    Check("settings", feed_checks.settings_told),
+    Check("secrets", feed_checks.secrets_readable),
+    Check("compiled", feed_checks.hot_path_compiled),
+    Check("kafka", kafka_checks.brokers_answer, _KAFKA),
+    Check("topics", kafka_checks.topics_match, _KAFKA, ("kafka",)),
+    Check("rights", kafka_checks.rights_suffice, _KAFKA, ("kafka",)),
+    Check("registry", kafka_checks.schemas_stand, ("registry.url",)),
+    Check("leadership", kafka_checks.owner_known, _KAFKA, ("kafka",)),
+    Check("checkpoint", feed_checks.checkpoint_fresh, _BOTH, ("kafka", "registry")),
+    Check("limits", feed_checks.limits_have_room, _BOTH, ("kafka", "registry")),
+    Check("provider", feed_checks.provider_answers, ("feed.base_url",)),
 )
 
 

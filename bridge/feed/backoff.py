@@ -1,6 +1,6 @@
 """How long to leave the provider alone after a failure, sans-IO: doubling, with jitter.
 
-This comes on top of the provider's limits, which `bridge.feed.limits` keeps.
+This comes on top of the provider's limits, which `bridge.feed.rate_limits` keeps.
 """
 
 from __future__ import annotations

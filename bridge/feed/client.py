@@ -21,13 +21,13 @@ from websockets.proxy import get_proxy, parse_proxy
 from websockets.uri import parse_uri
 
 from bridge import tls
+from bridge.clock import Clock
+from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
-from bridge.feed.events import Received
-from bridge.feed.frames import Assembler, Reader
-from bridge.feed.session import Request
-from bridge.feed.skew import Skew, from_dates
-from bridge.instant import Clock
+from bridge.feed.framing import Assembler, Reader
+from bridge.feed.protocol import Request
+from bridge.feed.received import Received
 
 HANG_UP_SECONDS = 1.5
 UNREAD_BYTES = 1024 * 1024

@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
-from bridge.snapshots.records import NO_RIGHT, LeftOut
-from bridge.snapshots.requests import Answered, EntityTranslation, Flaw, Request
+from bridge.rest.endpoints import Answered, EntityTranslation, Flaw, Request
+from bridge.snapshots.model import NO_RIGHT, LeftOut
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ Progress = Callable[[str, int, int], None]
 
 
 class Asks(Protocol):
-    """The provider, as `bridge.snapshots.client.Client`."""
+    """The provider, as `bridge.rest.client.Client`."""
 
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         """The answer, after at most so many attempts. Raises ApiError, AuthError and ClockError."""

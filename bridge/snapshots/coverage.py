@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import KINDS, Kind, Translation, key_of
+from bridge.snapshots.model import KINDS, Kind, Translation, key_of
+from bridge.snapshots.references import Mentions
 
 MOST_EXAMPLES = 10
 

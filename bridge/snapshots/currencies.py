@@ -11,11 +11,11 @@ from typing import Final
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
+from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, Progress, Refused, Thing
+from bridge.snapshots.model import Counts, Currency, CurrencyType
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import Counts, Currency, CurrencyType
-from bridge.snapshots.requests import CurrencyPrecision, ListedCurrency, Questions
-from bridge.snapshots.wants import BELIEVED, DISBELIEVED, Estimate
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate
 
 MOST_NOTES: Final = 100
 MOST_NAMED: Final = 10

@@ -14,21 +14,28 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from bridge import instant, kafka, topics
+from bridge import clock
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import TopologyError
+from bridge.kafka import clients, topics
+from bridge.kafka.batch import Record
 from bridge.log import get
-from bridge.sink.batch import Record
+from bridge.rest.client import Client
+from bridge.rest.endpoints import Questions
 from bridge.snapshots import currencies
 from bridge.snapshots.asking import Progress
-from bridge.snapshots.client import Client
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
+from bridge.snapshots.model import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.present import (
+from bridge.snapshots.plan import Estimate, Scope, estimate
+from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
+from bridge.snapshots.report import Report
+from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.snapshots.storage import (
     DAY_SECONDS,
     Learnt,
     last_snapshot,
@@ -37,13 +44,7 @@ from bridge.snapshots.present import (
     read_state,
     topic_of,
 )
-from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
-from bridge.snapshots.records import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
-from bridge.snapshots.report import Report
-from bridge.snapshots.requests import Questions
-from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.wants import Estimate, Scope, estimate
 
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
@@ -71,7 +72,7 @@ def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
     settings.need("kafka.bootstrap_servers", "registry.url")
     last = last_snapshot(settings, task.job, visible=True)
     state = read_state(settings, task.job, visible=True)
-    now = instant.now().wall
+    now = clock.now().wall
     known, _ = _look(settings, task, last, state, now, progress, lambda: None, visible=True)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
@@ -98,7 +99,7 @@ def run(
     settings.need("kafka.bootstrap_servers", "registry.url")
     client = Client(settings.api)  # wrong settings are told before anything else is done
     topics.ensure(
-        kafka.admin(settings.kafka),
+        clients.admin(settings.kafka),
         settings,
         lambda all_: (all_.snapshots, all_.snapshot_state, getattr(all_, task.job)),
     )
@@ -138,21 +139,21 @@ def _run(
     codecs: _Codecs,
     publisher: Publisher,
 ) -> Report:
-    started = instant.now()
+    started = clock.now()
     state = read_state(settings, task.job)
     declared = topics.declare(settings)
 
     def state_records() -> list[Record]:
-        moment = round(instant.now().wall * 1000)
+        moment = round(clock.now().wall * 1000)
         name = declared.snapshot_state.name
         return [Record(name, key, value, moment) for key, value in state.changes().items()]
 
     state_topic = declared.snapshot_state.name
-    state_id = kafka.topic_id(kafka.admin(settings.kafka), state_topic)
+    state_id = clients.topic_id(clients.admin(settings.kafka), state_topic)
 
     def must_be_the_same() -> None:
         # In a new one what this run does not change would be missing, and nobody would know.
-        if kafka.topic_id(kafka.admin(settings.kafka), state_topic) != state_id:
+        if clients.topic_id(clients.admin(settings.kafka), state_topic) != state_id:
             raise TopologyError(f"the topic {state_topic} was made anew meanwhile; nothing was published")
 
     def save() -> None:
@@ -168,7 +169,7 @@ def _run(
         else Translations(settings.api, task.scope, codec, known)
     )
     outcome = asyncio.run(_ask(client, job, progress))
-    finished = instant.now().wall
+    finished = clock.now().wall
     id_ = _id(started.wall)
     records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, known.present)
     snapshot = _snapshot(id_, task, known, outcome, state.position, started.wall, finished)
@@ -188,7 +189,7 @@ def _run(
         full=known.full,
         bets=learnt.bets,
         requests=client.requests,
-        seconds=instant.now().steady - started.steady,
+        seconds=clock.now().steady - started.steady,
         coverage=outcome.coverage,
         notes=[*filter(None, [learnt.foreign]), *outcome.notes],
     )

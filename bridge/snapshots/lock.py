@@ -1,6 +1,6 @@
 """Two runs of one snapshot job never overlap, on whatever machines: a place that only one can have.
 
-It is taken as the feed is (`bridge.sink.leadership`): by the assignment of the one partition of the topic
+It is taken as the feed is (`bridge.kafka.election`): by the assignment of the one partition of the topic
 of snapshots, in a consumer group of the job's own. A process that dies gives it up when its session ends.
 """
 
@@ -12,12 +12,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from bridge import instant, kafka, topics
+from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotOwner
-from bridge.sink.leadership import Leadership
+from bridge.kafka import clients, topics
+from bridge.kafka.election import Leadership
+from bridge.snapshots.model import Job
 from bridge.snapshots.presence import Presence
-from bridge.snapshots.records import Job
 
 POLL_SECONDS = 0.2
 LOOK_SECONDS = 10.0
@@ -68,12 +69,12 @@ class Lock:
         Returns False when `give_up` said so first. Raises Busy when the time is over and another run is at
         work, KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
         """
-        deadline = None if seconds is None else instant.now().steady + seconds
+        deadline = None if seconds is None else clock.now().steady + seconds
         while not self.leadership.owner:
             self.leadership.check()
             if give_up():
                 return False
-            if deadline is not None and instant.now().steady > deadline:
+            if deadline is not None and clock.now().steady > deadline:
                 raise self._reason()
             self._changed.wait(POLL_SECONDS)
             self._changed.clear()
@@ -90,13 +91,13 @@ class Lock:
         if self.leadership.owner:
             self._missed = None
             return
-        now = instant.now().steady
+        now = clock.now().steady
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
         try:
             self._presence.check()
-        except kafka.KafkaUnavailable:
+        except clients.KafkaUnavailable:
             self._missed = None
             return
         # Nobody knows what happened in a longer time without a look.
@@ -106,7 +107,7 @@ class Lock:
 
     def _reason(self) -> BridgeError:
         # No broker, no assignment: then nobody is at work, as far as anyone can tell.
-        kafka.look_for_broker(kafka.admin(self._settings.kafka))
+        clients.look_for_broker(clients.admin(self._settings.kafka))
         group = self.leadership.group
         return Busy(
             f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end it. "

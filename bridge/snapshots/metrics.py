@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.errors import SettingsError
-from bridge.metrics import Declared, Samples, exposed
+from bridge.observability.metrics import Declared, Samples, exposed
 from bridge.snapshots.coverage import Covered
 from bridge.snapshots.report import Report
 
@@ -196,7 +196,7 @@ METRICS: Final[tuple[Declared[Seen], ...]] = (
 
 
 def exposition(seen: Seen, now: float, accept: str = "") -> tuple[bytes, str]:
-    """All of them, as text, and the type of that text, as `bridge.metrics.exposition` does."""
+    """All of them, as text, and the type of that text, as `bridge.observability.metrics.exposition` does."""
     return exposed(METRICS, seen, {"snapshot": seen.job}, now, accept)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bridge.snapshots.coverage import Covered
-from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import Counts, LeftOut, Snapshot, kind_of
+from bridge.snapshots.model import Counts, LeftOut, Snapshot, kind_of
+from bridge.snapshots.references import Mentions
 
 
 class Publishable(Protocol):

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from bridge.snapshots.records import Translation
+from bridge.snapshots.model import Translation
 
 
 class Packed:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-from bridge import instant, kafka
+from bridge import clock
 from bridge.config import Settings
 from bridge.errors import TopologyError
+from bridge.kafka import clients
 
 LOOK_SECONDS: Final = 3.0
 """From one look to the next: a broker that starts or elects leaders knows them all again by then."""
@@ -26,19 +27,19 @@ class Presence:
 
     def must_be_there(self) -> None:
         """Raise KafkaUnavailable where a topic is not there now, for the moment or for good."""
-        if missing := self.topics - kafka.listed(kafka.admin(self._settings.kafka)):
-            raise kafka.KafkaUnavailable(f"the topic {min(missing)} is not there")
+        if missing := self.topics - clients.listed(clients.admin(self._settings.kafka)):
+            raise clients.KafkaUnavailable(f"the topic {min(missing)} is not there")
 
     def check(self) -> None:
         """Raise TopologyError when two looks in a row have not found a topic, KafkaUnavailable when no
         broker answers. To be called often: it looks every `LOOK_SECONDS`, and blocks for 3 s at most.
         """
-        if instant.now().steady - self._looked_at < LOOK_SECONDS:
+        if clock.now().steady - self._looked_at < LOOK_SECONDS:
             return
         try:
-            missing = self.topics - kafka.listed(kafka.admin(self._settings.kafka))
+            missing = self.topics - clients.listed(clients.admin(self._settings.kafka))
         finally:
-            self._looked_at = instant.now().steady
+            self._looked_at = clock.now().steady
         gone, self._missing = missing & self._missing, missing
         if gone:
             raise TopologyError(

@@ -29,20 +29,21 @@ from typing import Final, Self, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from bridge import instant, kafka, topics
+from bridge import clock
 from bridge.config import Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
+from bridge.kafka import clients, topics
+from bridge.kafka.batch import Record
+from bridge.kafka.election import Leadership
+from bridge.kafka.reader import ends_of
+from bridge.kafka.transactions import hand_over, rest_seconds
+from bridge.kafka.triage import Answer, cause, follows, refusal, triage
+from bridge.kafka.watchdog import Watchdog, discard
 from bridge.log import get
-from bridge.sink.batch import Record
-from bridge.sink.leadership import Leadership
-from bridge.sink.producer import hand_over, rest_seconds
-from bridge.sink.reading import ends_of
-from bridge.sink.triage import Answer, cause, follows, refusal, triage
-from bridge.sink.watchdog import Watchdog, discard
-from bridge.snapshots import present
+from bridge.snapshots import storage
 from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, taken_over
+from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.presence import Presence
-from bridge.snapshots.records import Job, Offsets, Snapshot
 
 T = TypeVar("T")
 
@@ -84,7 +85,7 @@ class Publisher:
         self._stop = stop
         self._trouble = trouble
         self._patience = patience
-        self._topic = present.topic_of(settings, job)
+        self._topic = storage.topic_of(settings, job)
         self._snapshots = topics.declare(settings).snapshots.name
         self._presence = Presence(settings, [])
         self._watchdog = Watchdog(STUCK_SECONDS)
@@ -115,7 +116,7 @@ class Publisher:
         KafkaUnavailable when it fails after the `patience` given here, None tries for ever.
         """
         self._last, self._ends = self._persist("opening", self._open, patience, [])
-        return None if self._last is None else present.decode_snapshot(self._settings, self._last)
+        return None if self._last is None else storage.decode_snapshot(self._settings, self._last)
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that is made of the ends; returns those.
@@ -131,12 +132,12 @@ class Publisher:
             self._ends, self._last = self._persist(
                 "publishing", attempt, self._patience, (record.topic for record in records)
             )
-        except kafka.KafkaUnavailable as error:
+        except clients.KafkaUnavailable as error:
             if self._sealed is None:
                 outcome = "Nothing of it is published"
             else:
                 outcome = "Whether it is published is not known: the next run finds out"
-            raise kafka.KafkaUnavailable(f"{error}. {outcome}.") from None
+            raise clients.KafkaUnavailable(f"{error}. {outcome}.") from None
         return self._ends
 
     def save(self, records: Collection[Record]) -> None:
@@ -167,7 +168,7 @@ class Publisher:
         """
         failures = 0
         self._presence = Presence(self._settings, {self._topic, self._snapshots, *written})
-        self._deadline = math.inf if patience is None else instant.now().steady + patience
+        self._deadline = math.inf if patience is None else clock.now().steady + patience
         while True:
             try:
                 return attempt()
@@ -178,12 +179,12 @@ class Publisher:
                 if triage(error) is Answer.REFUSED:
                     raise SinkBroken(refusal(self.transactional_id, error)) from None
                 reason = error.str()
-            except kafka.KafkaUnavailable as exception:
+            except clients.KafkaUnavailable as exception:
                 reason = str(exception)
             reason = f"{what} as {self.transactional_id}: {reason}"
             self._discard()
             if self._is_late():
-                raise kafka.KafkaUnavailable(reason)
+                raise clients.KafkaUnavailable(reason)
             self._trouble(reason)
             self._stop.wait(rest_seconds(failures))
             failures += 1
@@ -224,8 +225,8 @@ class Publisher:
         self._discard()
         self._regain()
         if not self._leadership.confirm(self._is_over):
-            raise kafka.KafkaUnavailable("nobody confirms that the lock is ours")
-        self._producer = kafka.producer(
+            raise clients.KafkaUnavailable("nobody confirms that the lock is ours")
+        self._producer = clients.producer(
             self._settings.kafka,
             transactional_id=self.transactional_id,
             max_record_bytes=MAX_RECORD_BYTES,
@@ -233,18 +234,18 @@ class Publisher:
             queue_kbytes=QUEUE_KBYTES,
         )
         self._watchdog.call(partial(self._producer.init_transactions, CALL_SECONDS))
-        return present.last_value(self._settings, self._job)
+        return storage.last_value(self._settings, self._job)
 
     def _regain(self) -> None:
         if self._leadership.owner:
             return
-        kafka.listed(kafka.admin(self._settings.kafka))
-        deadline = instant.now().steady + REGAIN_SECONDS
+        clients.listed(clients.admin(self._settings.kafka))
+        deadline = clock.now().steady + REGAIN_SECONDS
         while not self._leadership.owner:
             self._leadership.check()
             self._must_go_on()
-            if instant.now().steady > deadline:
-                kafka.listed(kafka.admin(self._settings.kafka))  # it may have gone again
+            if clock.now().steady > deadline:
+                clients.listed(clients.admin(self._settings.kafka))  # it may have gone again
                 raise taken_over(self._job)
             self._stop.wait(POLL_SECONDS)
 
@@ -277,7 +278,7 @@ class Publisher:
         """Make the lock part of the transaction, so that it fails where another has it."""
         if not self._leadership.owner:
             # Seen: the call below, with the membership of before an outage, does not return.
-            raise kafka.KafkaUnavailable(LOCK_IS_LOST)
+            raise clients.KafkaUnavailable(LOCK_IS_LOST)
         offsets, group = self._leadership.offsets()
         self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
 
@@ -305,7 +306,7 @@ class Publisher:
             self._undelivered = error or self._undelivered
 
     def _is_late(self) -> bool:
-        return instant.now().steady > self._deadline
+        return clock.now().steady > self._deadline
 
     def _is_over(self) -> bool:
         if self._stop.is_set() or self._is_late():
@@ -316,12 +317,12 @@ class Publisher:
     def _must_go_on(self) -> None:
         if self._stop.is_set():
             raise NotCommitted(f"told to end before Kafka had taken the snapshot of {self._job}")
-        with suppress(kafka.KafkaUnavailable):  # one that is away has deleted nothing
+        with suppress(clients.KafkaUnavailable):  # one that is away has deleted nothing
             self._presence.check()
 
     def _must_come_soon(self) -> None:
         if self._is_late():
-            raise kafka.KafkaUnavailable("Kafka has not taken all of it")
+            raise clients.KafkaUnavailable("Kafka has not taken all of it")
         self._must_go_on()
 
     def _discard(self) -> None:

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from bridge import errors
+from bridge.formatting import utc
 from bridge.snapshots.coverage import Covered
-from bridge.snapshots.records import NO_RIGHT, LeftOut, Snapshot
-from bridge.text import utc
+from bridge.snapshots.model import NO_RIGHT, LeftOut, Snapshot
 
 MOST_LINES: Final = 10
 """For people: of what was left out, one by one."""

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import orjson
 
-from bridge.snapshots.mentions import Mentions, Place
-from bridge.snapshots.records import Job, Offsets
+from bridge.snapshots.model import Job, Offsets
+from bridge.snapshots.references import Mentions, Place
 
 HOUR_SECONDS: Final = 3_600
 """To the hour it is known when a bet last mentioned something: so seldom is it written again."""

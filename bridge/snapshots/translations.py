@@ -9,14 +9,19 @@ from typing import Final
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
+from bridge.rest.endpoints import LISTED, Listed
 from bridge.snapshots.asking import Asks, Progress
 from bridge.snapshots.coverage import cover
-from bridge.snapshots.difference import count, forgotten, merge
-from bridge.snapshots.gather import Gatherer
-from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.diff import count, forgotten, merge
+from bridge.snapshots.fetch import Gatherer
+from bridge.snapshots.model import (
+    Translation,
+    key_of,
+    kind_of,
+)
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import LISTED, Listed, Translation, key_of, kind_of
-from bridge.snapshots.wants import BELIEVED, DISBELIEVED, Scope, Wants, ids_of
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Scope, Wants, ids_of
+from bridge.snapshots.references import Mentions
 
 _MOST_NAMED: Final = 10
 

@@ -15,13 +15,13 @@ from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 from pathlib import Path
 
-from bridge import dev
-from bridge.dev.process import Server
 from bridge.errors import BridgeError
-from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
-from bridge.simulator.world import Sizes
+from bridge.sandbox import cluster as dev
+from bridge.sandbox.cluster.process import Server
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
 
 HERE = Path(__file__).resolve().parent
 BRIDGE = (sys.executable, "-m", "bridge")

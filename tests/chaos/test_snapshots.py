@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from bridge.simulator.rest_routes import ENDPOINTS, Currencies
+from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, expected, simulated, without_ids
 from tests.integration.test_translations import FIVE, LARGE

@@ -13,8 +13,8 @@ import time
 from functools import partial
 from random import Random
 
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Audit, Bridge, Place, assert_exact, until
 
 MESSAGES = int(os.environ.get("MESSAGES", "1000000"))

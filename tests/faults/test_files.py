@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
 
 

@@ -6,8 +6,8 @@ import asyncio
 
 from confluent_kafka import Producer
 
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
 
 PARTITIONS = 6

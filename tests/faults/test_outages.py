@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 
 
@@ -16,7 +16,9 @@ def provider(**settings: object) -> Simulator:
 
 async def live(bridge: Bridge, times: int = 1) -> None:
     await until(
-        lambda: bridge.states().count("Live") >= times, f"live for the {times}. time", so_far=bridge.text
+        lambda: bridge.states().count("Live") >= times,
+        f"live for the {times}. time",
+        so_far=bridge.text,
     )
 
 

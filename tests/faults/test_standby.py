@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 from confluent_kafka import Producer
 
-from bridge import kafka, topics
 from bridge.avro.codec import Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
-from bridge.model import read_feed_message
+from bridge.kafka import clients, topics
+from bridge.messages.model import read_feed_message
 from tests.harness import Place, until
 from tests.integration.independent import LANGUAGES, TOKEN, Datum, Provider, Truth
 from tests.integration.snapshots import FAST, Topics, without_ids
@@ -111,7 +111,7 @@ class Independent:
             registry=RegistrySettings(url=cluster.registry_url),
             topics=TopicsSettings(prefix=self.place.prefix),
         )
-        declared, _ = topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+        declared, _ = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
         with Registry(settings.registry) as registry:
             codec = Codec(load("settled-bet"), registry.register(self.place.prefix)["settled-bet"])
         producer = Producer(

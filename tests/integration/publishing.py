@@ -15,15 +15,15 @@ from typing import Any
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from bridge import kafka, topics
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
-from bridge.sink.batch import Record
-from bridge.sink.leadership import Leadership
-from bridge.snapshots.present import last_snapshot, read_present, topic_of
+from bridge.kafka import clients, topics
+from bridge.kafka.batch import Record
+from bridge.kafka.election import Leadership
+from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.records import Job, Offsets, Snapshot
+from bridge.snapshots.storage import last_snapshot, read_present, topic_of
 from tests.harness import Place
 
 JOB: Job = "translations"
@@ -43,7 +43,7 @@ def settings_of(bootstrap: str, registry: str, prefix: str) -> Settings:
 def prepared(place: Place) -> Settings:
     """Settings of the place, its topics made."""
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
-    topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+    topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
     return settings
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bridge.demo.verify import RESULTS
-from bridge.simulator.catalogue import Known
-from bridge.simulator.stream import Published
+from bridge.sandbox.demo.verify import RESULTS
+from bridge.sandbox.provider.stream import Published
+from bridge.sandbox.provider.world.catalogue import Known
 from tests.harness import Place
 
 ROOT = Path(__file__).parents[2]

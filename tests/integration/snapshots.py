@@ -20,23 +20,23 @@ import pytest
 from confluent_kafka import Message, Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from bridge import kafka, topics
 from bridge.avro.codec import Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
+from bridge.cli.snapshot_tables import plan_as_json
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
-from bridge.demo.verify import WriterSchema
 from bridge.errors import BridgeError
-from bridge.model import read_feed_message
-from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
-from bridge.simulator.world import Sizes
+from bridge.kafka import clients, topics
+from bridge.messages.model import read_feed_message
+from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
 from bridge.snapshots import job
-from bridge.snapshots.records import Job
+from bridge.snapshots.model import Job
+from bridge.snapshots.plan import Scope
 from bridge.snapshots.report import Report
-from bridge.snapshots.show import plan_as_json
-from bridge.snapshots.wants import Scope
 from tests.harness import Bridge, Place, until
 
 LANGUAGES = ("en", "sv", "de")
@@ -132,11 +132,11 @@ class Jobs:
 
     def _visible(self, topic: str) -> bool:
         """Whether the markers of all transactions are written: a commit does not wait for them."""
-        admin, topic = kafka.admin(self.settings().kafka), f"{self.place.prefix}.{topic}"
+        admin, topic = clients.admin(self.settings().kafka), f"{self.place.prefix}.{topic}"
         try:
-            count = kafka.partition_count(admin, topic)
-            ends, visible = (kafka.end_offsets(admin, topic, count, visible=v) for v in (False, True))
-        except kafka.KafkaUnavailable:
+            count = clients.partition_count(admin, topic)
+            ends, visible = (clients.end_offsets(admin, topic, count, visible=v) for v in (False, True))
+        except clients.KafkaUnavailable:
             return False
         return ends == visible
 
@@ -180,7 +180,7 @@ def quiet(what: str, done: int, total: int) -> None:
 
 
 def _produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:
-    declared, _ = topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+    declared, _ = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
     ids = Registry(settings.registry).register(settings.topics.prefix)
     codec = Codec(load("settled-bet"), ids["settled-bet"])
     producer = Producer(

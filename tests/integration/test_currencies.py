@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
+from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 

@@ -15,12 +15,12 @@ from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, Settings, TopicsSettings
-from bridge.feed.limits import Attempt
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
-from bridge.sink.checkpoint import Checkpoint, Counters, State
-from bridge.sink.gap import Cause, Gap
-from bridge.sink.leadership import Leadership, group_of
+from bridge.feed.rate_limits import Attempt
+from bridge.kafka.election import Leadership, group_of
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.gap import Cause, Gap
 from tests.harness import Place, until
 
 NOWHERE = "http://127.0.0.1:1"

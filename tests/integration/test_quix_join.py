@@ -8,11 +8,11 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
-from bridge.simulator.vocabulary import LANGUAGES
-from bridge.simulator.world import Sizes
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
+from bridge.sandbox.provider.world.vocabulary import LANGUAGES
 from tests.harness import Place, assert_exact, until
 from tests.integration.quix import Join, Truth, compared, environment_python
 

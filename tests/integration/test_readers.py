@@ -14,13 +14,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 from structlog.testing import capture_logs
 
-from bridge import topics
 from bridge.avro.codec import Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.sink.gap import Cause, Gap
-from bridge.tail import follow_bets
+from bridge.inspection.tail import follow_bets
+from bridge.kafka import topics
+from bridge.state.gap import Cause, Gap
 from tests.bets import BARE_BET
 from tests.harness import Place, until
 from tests.integration.publishing import prepared

@@ -15,8 +15,8 @@ from confluent_kafka import Message, Producer
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "settled-bet.record.json"

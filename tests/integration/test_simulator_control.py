@@ -20,10 +20,10 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from bridge.simulator.server import PATH, Simulator
-from bridge.simulator.settings import SimulatorSettings
-from bridge.simulator.tokens import SCOPES, Tokens
-from bridge.simulator.world import Sizes
+from bridge.sandbox.provider.rest.tokens import SCOPES, Tokens
+from bridge.sandbox.provider.server import PATH, Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
 
 
 def simulator(**changes: Any) -> Simulator:

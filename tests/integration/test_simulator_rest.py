@@ -12,12 +12,12 @@ import httpx2
 import pytest
 from websockets.asyncio.client import connect
 
-from bridge.simulator.faults import ClockJump
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.server import PATH, Simulator
-from bridge.simulator.settings import SimulatorSettings
-from bridge.simulator.world import Sizes
+from bridge.sandbox.provider.faults import ClockJump
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.server import PATH, Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
 
 SPORTS = "/api/translations/sv/sports"
 

@@ -14,9 +14,9 @@ from pydantic import SecretStr, ValidationError
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from bridge.simulator.faults import ClockJump, HalfOpen
-from bridge.simulator.server import PATH, Simulator, run
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.faults import ClockJump, HalfOpen
+from bridge.sandbox.provider.server import PATH, Simulator, run
+from bridge.sandbox.provider.settings import SimulatorSettings
 
 
 def settings(**changes: Any) -> SimulatorSettings:

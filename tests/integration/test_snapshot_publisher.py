@@ -16,15 +16,15 @@ from functools import partial
 import pytest
 from confluent_kafka import KafkaException, Message, Producer
 
-from bridge import kafka, topics
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
-from bridge.sink.batch import Record
-from bridge.sink.reading import read_topic
+from bridge.kafka import clients, topics
+from bridge.kafka.batch import Record
+from bridge.kafka.reader import read_topic
 from bridge.snapshots import publisher as module
 from bridge.snapshots.lock import Busy, Lock
-from bridge.snapshots.present import last_snapshot, read_present, topic_of
 from bridge.snapshots.publisher import Publisher
+from bridge.snapshots.storage import last_snapshot, read_present, topic_of
 from tests.harness import Place
 from tests.integration.publishing import JOB, KEYS, Sealer, prepared, read_snapshot, records, started, state
 
@@ -188,12 +188,12 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
     short = {**settings.kafka.model_dump(), "transaction_timeout_ms": 2_000}
     settings = settings.model_copy(update={"kafka": KafkaSettings.model_validate(short)})
     sealer, turns = Sealer(settings), itertools.count(1)
-    admin = kafka.admin(settings.kafka)
+    admin = clients.admin(settings.kafka)
     committed: list[Message] = []
 
     def is_open() -> bool:
-        ends = kafka.end_offsets(admin, topic, settings.topics.partitions)
-        return ends != kafka.end_offsets(admin, topic, settings.topics.partitions, visible=True)
+        ends = clients.end_offsets(admin, topic, settings.topics.partitions)
+        return ends != clients.end_offsets(admin, topic, settings.topics.partitions, visible=True)
 
     def seal(ends: dict[int, int]) -> Record:
         assert is_open()
@@ -261,7 +261,7 @@ def test_a_topic_that_is_made_anew_meanwhile(place: Place) -> None:
 
     def again() -> None:
         delete(place, topic)
-        topics.ensure(kafka.admin(settings.kafka), settings, topics.Topics.all)
+        topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
 
     with at_work(settings) as (_, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))

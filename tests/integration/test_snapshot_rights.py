@@ -21,11 +21,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge import dev, kafka
-from bridge.dev import kafka as server
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.kafka import clients
+from bridge.sandbox import cluster
+from bridge.sandbox.cluster import broker as server
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 
@@ -42,7 +43,7 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
     """A broker that heeds access control lists; what has none is free to all."""
     ordinary = server.server_properties
 
@@ -58,13 +59,13 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "server_properties", properties)
-        running = dev.start(tmp_path_factory.mktemp("strict"), kafka_port=0, registry_port=0)
+        running = cluster.start(tmp_path_factory.mktemp("strict"), kafka_port=0, registry_port=0)
     with running:
         yield running
 
 
 @pytest.fixture
-def guarded(strict: dev.Cluster, tmp_path: Path) -> Iterator[Place]:
+def guarded(strict: cluster.Cluster, tmp_path: Path) -> Iterator[Place]:
     """Topics of the test's own there."""
     bridges: list[Bridge] = []
     yield Place(strict, f"r{next(_numbers)}", tmp_path, bridges)
@@ -166,13 +167,13 @@ async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Plac
             deleted.result(20)
         assert await bridge.wait() == 6, bridge.text()
         assert f"error: the topic {name} is gone" in bridge.text()
-        assert name not in kafka.listed(admin)
+        assert name not in clients.listed(admin)
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
     """One that was deleted would be there again, without its settings."""
     admin, name = guarded.admin(), f"{guarded.prefix}.bets"
-    assert kafka.topic_id(admin, name, 10) is None
-    with pytest.raises(kafka.KafkaUnavailable, match=f"{name} is not there"):
-        kafka.partition_count(admin, name)
-    assert name not in kafka.listed(admin)
+    assert clients.topic_id(admin, name, 10) is None
+    with pytest.raises(clients.KafkaUnavailable, match=f"{name} is not there"):
+        clients.partition_count(admin, name)
+    assert name not in clients.listed(admin)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
+from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 

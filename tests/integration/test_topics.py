@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bridge import kafka, topics
 from bridge.config import FeedSettings, Settings, TopicsSettings
-from bridge.sink.reading import read_topic
+from bridge.kafka import clients, topics
+from bridge.kafka.reader import read_topic
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 
@@ -23,17 +23,17 @@ def make(admin: AdminClient, topic: str) -> None:
 async def test_a_topic_that_is_made_anew_has_another_id(place: Place) -> None:
     """And none while it is not there; no broker is no answer."""
     admin, topic = place.admin(), f"{place.prefix}.anew"
-    assert kafka.topic_id(admin, topic) is None
+    assert clients.topic_id(admin, topic) is None
     make(admin, topic)
-    await until(lambda: kafka.topic_id(admin, topic) is not None, "it is there")
-    first = kafka.topic_id(admin, topic)
-    assert kafka.topic_id(admin, topic) == first
+    await until(lambda: clients.topic_id(admin, topic) is not None, "it is there")
+    first = clients.topic_id(admin, topic)
+    assert clients.topic_id(admin, topic) == first
     admin.delete_topics([topic])[topic].result(30)
-    await until(lambda: kafka.topic_id(admin, topic) is None, "it is gone")
+    await until(lambda: clients.topic_id(admin, topic) is None, "it is gone")
     make(admin, topic)
-    await until(lambda: kafka.topic_id(admin, topic) not in (first, None), "it is another")
-    with pytest.raises(kafka.KafkaUnavailable, match=f"^looking for {topic}: no broker answered"):
-        kafka.topic_id(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), topic)
+    await until(lambda: clients.topic_id(admin, topic) not in (first, None), "it is another")
+    with pytest.raises(clients.KafkaUnavailable, match=f"^looking for {topic}: no broker answered"):
+        clients.topic_id(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), topic)
 
 
 def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
@@ -117,7 +117,7 @@ def test_numbers_at_their_ends_make_topics(place: Place) -> None:
     topics.ensure(place.admin(), settings, topics.Topics.all)
     assert topics.plan(place.admin(), topics.declare(settings)) == []
     largest = topics.max_record_bytes(settings)
-    producer = kafka.producer(settings.kafka, transactional_id=place.prefix, max_record_bytes=largest)
+    producer = clients.producer(settings.kafka, transactional_id=place.prefix, max_record_bytes=largest)
     producer.init_transactions(20)
     producer.begin_transaction()
     producer.produce(topics.declare(settings).bets.name, bytes(largest - 1024), b"k")

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.rest_routes import ENDPOINTS, Currencies
-from bridge.simulator.server import Simulator
-from bridge.simulator.world import Sizes
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Mentioned, Topics, expected, simulated, without_ids
 

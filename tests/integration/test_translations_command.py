@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
+from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots import job
 from bridge.snapshots.lock import Busy
 from tests.harness import Place, until

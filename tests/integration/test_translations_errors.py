@@ -19,18 +19,18 @@ from pydantic import SecretStr
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError
-from bridge.simulator.rest import Rest
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.rest_routes import ENDPOINTS, Endpoint
-from bridge.simulator.world import Sizes, World
-from bridge.snapshots.client import Client
+from bridge.rest.client import Client
+from bridge.rest.endpoints import MOST_IDS
+from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.world.entities import Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.mentions import Mentions
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.requests import MOST_IDS
+from bridge.snapshots.plan import Scope
+from bridge.snapshots.references import Mentions
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.wants import Scope
 from tests.tls import Authority
 from tests.unit.snapshots.provider import AT, now
 from tests.unit.snapshots.world import Topic, bet, item, mention

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.rest_routes import Endpoint
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import Endpoint
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.world import Sizes
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 

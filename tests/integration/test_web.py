@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from bridge.simulator.server import Simulator
-from bridge.simulator.settings import SimulatorSettings
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 
 

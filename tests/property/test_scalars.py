@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
-from bridge import model, scalars
+from bridge.messages import model, scalars
 
 FORM = (
     r"([0-9]{4}-(0[0-9]|1[0-3])-[0-3][0-9]|[0-9]{4}-02-(28|29|30))T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]"

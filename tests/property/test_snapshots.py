@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.simulator.rest_routes import ENDPOINTS
-from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import (
+from bridge.sandbox.provider.rest.routes import ENDPOINTS
+from bridge.snapshots.model import (
     KINDS,
     Counts,
     Currency,
@@ -22,7 +21,8 @@ from bridge.snapshots.records import (
     Snapshot,
     Translation,
 )
-from bridge.snapshots.wants import Scope, Wants, estimate
+from bridge.snapshots.plan import Scope, Wants, estimate
+from bridge.snapshots.references import Mentions
 from tests.unit.snapshots.test_translations_refused import matches
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, bet, item, mention, translate
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.conversion import NOT_TAKEN, ByPydantic, ByTranscoder
-from bridge.convert import Converter
-from bridge.transcoding import transcoder
+from bridge.messages.converter import NOT_TAKEN, ByPydantic, ByTranscoder
+from bridge.messages.parser import Converter
+from bridge.messages.transcoder_plan import transcoder
 from tests.malformed import MALFORMED
 from tests.messages import DOUBLE, INT64, MESSAGE, RANDOM, SIMULATED, STRING, TIME, Node, spelt
 

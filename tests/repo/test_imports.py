@@ -1,4 +1,4 @@
-"""Imports go one way: leaves ← pure cores ← drivers ← composition."""
+"""Imports go one way, by package."""
 
 from __future__ import annotations
 
@@ -8,165 +8,156 @@ import pytest
 
 from tests.repo.source import MODULES, imports, outside
 
-LEAVES = [
-    "__init__",
-    "errors",
-    "model",
-    "scalars",
-    "log",
-    "config",
-    "config.secrets",
-    "config.api",
-    "config.fields",
-    "config.sections",
-    "instant",
-    "text",
+LEVELS = [
+    {"errors", "clock", "formatting", "log"},
+    {"clock_skew", "config"},
+    {"avro", "tls"},
+    {"kafka", "feed", "messages", "rest"},
+    {"state"},
+    {"observability", "inspection"},
+    {"service", "snapshots", "doctor", "sandbox.cluster", "sandbox.provider"},
+    {"sandbox.demo"},
+    {"cli"},
+    {"__main__"},
 ]
+"""Loose modules and packages: each imports only from itself and from the levels before its own."""
+FORBIDDEN = {
+    "service": {"doctor", "inspection", "snapshots", "rest", "sandbox.cluster", "sandbox.provider"},
+    "snapshots": {"feed", "messages", "state"},
+    "sandbox.provider": {"config", "avro", "kafka", "feed", "messages", "rest", "state"},
+}
+"""What a package must not know of, although its level may."""
+MOST_LOOSE = 8
+"""Modules at the top of the package."""
 CORES = [
-    "avro.schemas",
-    "avro.codec",
-    "avro.encoder",
-    "avro.misfit",
-    "avro.transcoder",
-    "avro.layout",
-    "avro.projection",
-    "avro.compatibility",
-    "avro.check",
-    "conversion",
-    "convert",
-    "transcoding",
-    "feed.backoff",
-    "feed.events",
-    "feed.frames",
-    "feed.session",
-    "feed.skew",
-    "feed.limits",
-    "feed.position",
-    "feed.progress",
-    "sink.batch",
-    "sink.checkpoint",
-    "sink.deadletter",
-    "sink.gap",
-    "sink.group",
-    "sink.guard",
-    "sink.marks",
-    "sink.table",
-    "snapshots.answers",
-    "snapshots.collected",
-    "snapshots.coverage",
-    "snapshots.difference",
-    "snapshots.mentions",
-    "snapshots.outcome",
-    "snapshots.packed",
-    "snapshots.pace",
-    "snapshots.asking",
-    "snapshots.reading",
-    "snapshots.records",
-    "snapshots.state",
-    "snapshots.requests",
-    "snapshots.token",
-    "snapshots.verdict",
-    "snapshots.wants",
-    "view",
-    "health",
+    "bridge.avro.codec",
+    "bridge.avro.encoder",
+    "bridge.avro.field_layout",
+    "bridge.avro.mismatch",
+    "bridge.avro.projection",
+    "bridge.clock_skew",
+    "bridge.feed.backoff",
+    "bridge.feed.catch_up",
+    "bridge.feed.framing",
+    "bridge.feed.position",
+    "bridge.feed.protocol",
+    "bridge.feed.rate_limits",
+    "bridge.feed.received",
+    "bridge.kafka.batch",
+    "bridge.kafka.group",
+    "bridge.messages",
+    "bridge.observability.health",
+    "bridge.observability.view",
+    "bridge.rest.answers",
+    "bridge.rest.endpoints",
+    "bridge.rest.json_stream",
+    "bridge.rest.pacing",
+    "bridge.rest.token",
+    "bridge.snapshots.asking",
+    "bridge.snapshots.coverage",
+    "bridge.snapshots.diff",
+    "bridge.snapshots.merge",
+    "bridge.snapshots.model",
+    "bridge.snapshots.outcome",
+    "bridge.snapshots.packed",
+    "bridge.snapshots.plan",
+    "bridge.snapshots.references",
+    "bridge.snapshots.state",
+    "bridge.snapshots.verdict",
+    "bridge.state.checkpoint",
+    "bridge.state.dead_letter",
+    "bridge.state.deduplicator",
+    "bridge.state.gap",
+    "bridge.state.hash_table",
+    "bridge.state.replay_marks",
 ]
-DRIVERS = [
-    "avro.registry",
-    "feed.client",
-    "feed.clock",
-    "kafka",
-    "sink.leadership",
-    "sink.producer",
-    "sink.reading",
-    "sink.store",
-    "sink.triage",
-    "sink.watchdog",
-    "sink.worker",
-    "snapshots.client",
-    "snapshots.lock",
-    "snapshots.presence",
-    "snapshots.present",
-    "snapshots.publisher",
-    "snapshots.transport",
-    "tls",
-    "topics",
-    "wsgi",
-]
-PACKAGES = {"bridge.avro", "bridge.feed", "bridge.sink"}
-"""Without code of their own."""
+"""Modules and packages that decide, and are given bytes and moments for it."""
 IO = {"asyncio", "confluent_kafka", "websockets", "socket", "ssl", "threading", "select", "subprocess"}
-"""What a core must do without: it is given bytes and moments."""
+"""What a core must do without."""
 
 
-def layer(module: str) -> int:
-    """0 for a leaf, 1 for a core, 2 for a driver, 3 for composition."""
-    name = module.removeprefix("bridge").removeprefix(".") or "__init__"
-    return next((rank for rank, names in enumerate((LEAVES, CORES, DRIVERS)) if name in names), 3)
+def room(module: str) -> str | None:
+    """The loose module or the package that a module is in; None for the package's own face."""
+    parts = module.split(".")[1:]
+    names = {".".join(parts[:count]) for count in (1, 2)}
+    return next((name for level in LEVELS for name in level if name in names), None)
+
+
+def level(name: str) -> int:
+    """How far down the list."""
+    return next(rank for rank, names in enumerate(LEVELS) if name in names)
 
 
 def within(name: str, *prefixes: str) -> bool:
     return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
 
 
-def test_the_layers_name_modules_that_exist() -> None:
-    """And every module of the feed, the sink and Avro has a place below composition."""
-    listed = {f"bridge.{name}" if name != "__init__" else "bridge" for name in [*LEAVES, *CORES, *DRIVERS]}
-    assert listed <= MODULES.keys()
-    assert {m for m in MODULES if within(m, *PACKAGES)} - PACKAGES <= listed
+def test_every_module_has_a_place() -> None:
+    """And every place has a module."""
+    rooms = {room(module) for module in MODULES} - {None}
+    assert rooms == {name for names in LEVELS for name in names}
+    assert {module for module in MODULES if room(module) is None} == {"bridge", "bridge.sandbox"}
 
 
-@pytest.mark.parametrize("module", sorted(set(MODULES) - PACKAGES))
-def test_a_module_imports_from_its_own_layer_or_below(module: str) -> None:
-    """Nothing knows what is built on top of it."""
-    above = {name for name in imports(module) - PACKAGES if layer(name) > layer(module)}
-    assert above == set()
+def test_few_modules_are_loose() -> None:
+    """What is not in a package has to be found by its name."""
+    packages = {module.rpartition(".")[0] for module in MODULES}
+    assert len({m for m in MODULES if m.count(".") == 1} - packages) + 1 <= MOST_LOOSE
 
 
-@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if layer(m) <= 1])
-def test_leaves_and_cores_do_no_io(module: str) -> None:
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"bridge", "bridge.sandbox"}))
+def test_a_module_imports_only_from_lower_levels(module: str) -> None:
+    """Nothing knows what is built on top of it, or beside it."""
+    own = room(module)
+    assert own is not None
+    others = {name: found for name in imports(module) if (found := room(name)) not in (None, own)}
+    assert {name for name, found in others.items() if level(found) >= level(own)} == set()
+    assert {name for name, found in others.items() if found in FORBIDDEN.get(own, ())} == set()
+
+
+@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if within(m, *CORES)])
+def test_cores_do_no_io(module: str) -> None:
     """No socket, no thread, no event loop, no Kafka."""
     assert {name for name in outside(module) if name.split(".")[0] in IO} == set()
 
 
 def test_there_is_no_cycle() -> None:
-    """Neither within a layer."""
+    """Neither within a package."""
     order = TopologicalSorter({module: imports(module) for module in MODULES}).static_order()
     assert set(order) == set(MODULES)
 
 
-@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if within(m, "bridge.simulator")])
+@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if within(m, "bridge.sandbox.provider")])
 def test_the_simulator_shares_nothing_with_the_bridge(module: str) -> None:
     """So that each checks the other."""
-    foreign = {name for name in imports(module) if not within(name, "bridge.simulator")}
-    assert foreign <= {"bridge", "bridge.errors", "bridge.log", "bridge.wsgi"}
+    foreign = {name for name in imports(module) if not within(name, "bridge.sandbox.provider")}
+    assert foreign <= {"bridge", "bridge.errors", "bridge.log", "bridge.observability.http_server"}
 
 
 def test_the_verification_shares_nothing_with_the_conversion() -> None:
     """What arrived is judged by other code than what wrote it."""
-    assert imports("bridge.demo.verify") <= {"bridge", "bridge.demo"}
+    assert imports("bridge.sandbox.demo.verify") <= {"bridge", "bridge.sandbox.demo"}
 
 
 def test_the_clients_are_each_wrapped_once() -> None:
     """Outside the modules named here nobody talks to a library of Kafka or WebSocket by itself."""
     wrappers = {
-        "websockets": ["bridge.feed.client", "bridge.simulator.bodies", "bridge.simulator.server"],
-        "fastavro": ["bridge.avro", "bridge.demo.verify"],
-        "httpx2": ["bridge.feed.clock", "bridge.snapshots.transport"],
-        "prometheus_client": ["bridge.metrics"],
+        "websockets": [
+            "bridge.feed.client",
+            "bridge.sandbox.provider.bodies",
+            "bridge.sandbox.provider.server",
+        ],
+        "fastavro": ["bridge.avro", "bridge.sandbox.demo.verify"],
+        "httpx2": ["bridge.feed.provider_clock", "bridge.rest.transport"],
+        "prometheus_client": ["bridge.observability.metrics"],
         "confluent_kafka": [
-            "bridge.kafka",
-            "bridge.topics",
             "bridge.avro.registry",
-            "bridge.sink",
-            "bridge.readers",
-            "bridge.replay",
-            "bridge.tail",
-            "bridge.snapshots.present",
-            "bridge.snapshots.publisher",
-            "bridge.gaps",
-            "bridge.demo",
-            "bridge.dev",
             "bridge.doctor",
+            "bridge.inspection",
+            "bridge.kafka",
+            "bridge.sandbox",
+            "bridge.snapshots",
+            "bridge.state.restore",
         ],
     }
     for library, users in wrappers.items():

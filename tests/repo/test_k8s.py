@@ -16,11 +16,13 @@ import pytest
 import typer
 import yaml
 
-from bridge import __version__, health, topics
+from bridge import __version__
 from bridge.cli import app
 from bridge.config import Settings, load
 from bridge.errors import AuthError, ClockError, LeftOut, SettingsError, SinkBroken, TopologyError
-from bridge.web.app import make_app
+from bridge.kafka import topics
+from bridge.observability import health
+from bridge.observability.endpoints import make_app
 from tests.repo.manifests import (
     K8S,
     RESOURCES,

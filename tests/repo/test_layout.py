@@ -13,11 +13,7 @@ import pytest
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
-from tests.repo.source import MODULES, PACKAGE, ROOT
-
-BENCHMARKS = ROOT / "benchmarks"
-LONGEST = 400
-"""Lines; above it a module is to be split by concept."""
+from tests.repo.source import MODULES, ROOT
 
 
 def own_files() -> list[Path]:
@@ -31,13 +27,6 @@ def own_files() -> list[Path]:
     if listed.returncode:
         pytest.skip("not a git checkout")
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
-
-
-def test_no_module_is_too_long() -> None:
-    """In the package as in its tests."""
-    files = [f for place in (PACKAGE, BENCHMARKS, ROOT / "tests") for f in place.rglob("*.py")]
-    lengths = {str(f.relative_to(ROOT)): len(f.read_text("utf-8").splitlines()) for f in files}
-    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -63,33 +52,6 @@ def public(node: ast.Module | ast.ClassDef) -> Iterator[Documented]:
             yield from public(child)
         elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and not child.name.startswith("_"):
             yield child
-
-
-def test_every_test_says_what_behaviour_it_shows() -> None:
-    """By a sentence on one line, after its name."""
-    silent = []
-    for file in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                text = ast.get_docstring(node) or ""
-                if not text.endswith(".") or "\n" in text:
-                    silent.append(f"{file.relative_to(ROOT)}: {node.name}")
-    assert silent == []
-
-
-def test_unit_tests_mirror_the_package() -> None:
-    """Each file of them is about the module of its name, or about a part of it."""
-    unit = ROOT / "tests" / "unit"
-    for file in unit.rglob("test_*.py"):
-        place = file.relative_to(unit).parent
-        name = file.stem.removeprefix("test_").removeprefix(f"{place.name}_")
-        known = {module.stem for module in (home(place) / place).iterdir()}
-        assert any(name == module or name.startswith(f"{module}_") for module in known), file
-
-
-def home(place: Path) -> Path:
-    """Where what is tested at a place is: beside the package, or in it."""
-    return ROOT if place.parts[:1] == (BENCHMARKS.name,) else PACKAGE
 
 
 def test_no_file_names_a_registry() -> None:

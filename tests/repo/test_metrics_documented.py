@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from bridge.metrics import METRICS
-from bridge.sink.checkpoint import State
+from bridge.observability.metrics import METRICS
 from bridge.snapshots.metrics import METRICS as SNAPSHOT_METRICS
+from bridge.state.checkpoint import State
 from tests.repo.source import ROOT
 
 DOCUMENT = (ROOT / "docs" / "observability.md").read_text("utf-8")

@@ -7,8 +7,8 @@ from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 import pytest
 
-from bridge import model
 from bridge.avro.schemas import load
+from bridge.messages import model
 
 # The tables of the interface ("Resources and their fields"): field → type, with ? where it is nullable.
 TABLES = {

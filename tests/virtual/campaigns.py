@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bridge.simulator.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
+from bridge.sandbox.provider.faults import Drop, Garbage, HalfOpen, Refuse, Slow, Stall
 from tests.virtual.world import HOUR, World, settled
 
 OUTAGES = (20.0, 300.0, HOUR, 6 * HOUR)

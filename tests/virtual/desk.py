@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bridge.committer import Committer
+from bridge.clock import AnchoredClock, Clock, Instant
+from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings
-from bridge.dialling import Dialler
 from bridge.errors import FeedLost
-from bridge.feed.limits import Limiter
 from bridge.feed.position import Position, PositionSettings
-from bridge.feed.session import Request
-from bridge.feed.skew import Skew
-from bridge.instant import AnchoredClock, Clock, Instant
-from bridge.journal import Journal
-from bridge.pipeline import Pipeline
-from bridge.ports import Connection, Ports
-from bridge.sink.checkpoint import Counters
-from bridge.sink.guard import Guard
-from bridge.status import Status
-from bridge.timekeeper import Timekeeper
-from bridge.topics import declare
+from bridge.feed.protocol import Request
+from bridge.feed.rate_limits import Limiter
+from bridge.kafka.topics import declare
+from bridge.service.checkpointer import Journal
+from bridge.service.committer import Committer
+from bridge.service.connector import Dialler
+from bridge.service.interfaces import Connection, Ports
+from bridge.service.pipeline import Pipeline
+from bridge.service.status import Status
+from bridge.service.timekeeper import Timekeeper
+from bridge.state.checkpoint import Counters
+from bridge.state.deduplicator import Guard
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import run
 from tests.virtual.world import EPOCH, FEED, Leadership

@@ -10,15 +10,15 @@ from email.utils import formatdate
 from math import inf
 from urllib.parse import parse_qs, urlsplit
 
+from bridge.clock import Clock
+from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused
-from bridge.feed.events import Received
-from bridge.feed.session import Request
-from bridge.feed.skew import Skew, from_dates
-from bridge.instant import Clock
-from bridge.simulator.connection import Connection as Peer
-from bridge.simulator.connection import Farewell
-from bridge.simulator.provider import Provider, Refusal
+from bridge.feed.protocol import Request
+from bridge.feed.received import Received
+from bridge.sandbox.provider.connection import Connection as Peer
+from bridge.sandbox.provider.connection import Farewell
+from bridge.sandbox.provider.feed import Provider, Refusal
 
 QUEUE_MESSAGES = 100
 CHUNK = 50
@@ -45,7 +45,7 @@ class Network:
 
 
 class Connection:
-    """An open connection (`bridge.ports.Connection`). It reads while its queue has room."""
+    """An open connection (`bridge.service.interfaces.Connection`). It reads while its queue has room."""
 
     def __init__(
         self,

@@ -17,13 +17,13 @@ from zlib import crc32
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.projection import Projection
 from bridge.avro.schemas import load
-from bridge.ports import GiveUp
-from bridge.sink.batch import Batch, Record
-from bridge.sink.checkpoint import Checkpoint
-from bridge.sink.gap import Gap
-from bridge.sink.guard import Guard, fingerprint
-from bridge.sink.store import SAMPLE
-from bridge.topics import Topics
+from bridge.kafka.batch import Batch, Record
+from bridge.kafka.topics import Topics
+from bridge.service.interfaces import GiveUp
+from bridge.state.checkpoint import Checkpoint
+from bridge.state.deduplicator import Guard, fingerprint
+from bridge.state.gap import Gap
+from bridge.state.restore import SAMPLE
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class Kafka:
         return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
 
     def guard(self, since: float, _give_up: GiveUp, _told: Callable[[str], None]) -> Guard:
-        """Restored as `bridge.sink.store` does it, from the first record of a partition that is as young."""
+        """Restored as by `bridge.state.restore`, from the first record of a partition that is as young."""
         guard = Guard()
         for record in self._since(self.topics.bets.name, since):
             version = _VERSIONS.read(record.content)
@@ -109,7 +109,7 @@ class Kafka:
 
 
 class MemoryWriter:
-    """A transactional producer of one process (`bridge.ports.Writer`)."""
+    """A transactional producer of one process (`bridge.service.interfaces.Writer`)."""
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka

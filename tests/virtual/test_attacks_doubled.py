@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from bridge.errors import ClockError
-from bridge.simulator.faults import Drop, Pause
-from bridge.simulator.provider import Policy
-from bridge.sink.checkpoint import State
+from bridge.sandbox.provider.faults import Drop, Pause
+from bridge.sandbox.provider.feed import Policy
+from bridge.state.checkpoint import State
 from tests.virtual.world import HOUR, World, play
 
 

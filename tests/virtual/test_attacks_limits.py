@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.clock import AnchoredClock
 from bridge.errors import ClockError, NotOwner
-from bridge.instant import AnchoredClock
-from bridge.simulator.faults import Drop, Refuse
-from bridge.simulator.provider import Policy
-from bridge.sink.batch import Record
-from bridge.sink.checkpoint import State
+from bridge.kafka.batch import Record
+from bridge.sandbox.provider.faults import Drop, Refuse
+from bridge.sandbox.provider.feed import Policy
+from bridge.state.checkpoint import State
 from tests.virtual import world as world_module
 from tests.virtual.kafka import CODECS
 from tests.virtual.world import DAY, HOUR, World, play
@@ -83,7 +83,7 @@ def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(monkeypatch: p
     """Leadership is lost and won again while the wall clock is wrong and the provider away for 5 s."""
 
     async def story(world: World) -> None:
-        clock = AnchoredClock(world.clock)  # one for the process, as `bridge.app` has it
+        clock = AnchoredClock(world.clock)  # one for the process, as `bridge.service.app` has it
         monkeypatch.setattr(world_module, "AnchoredClock", lambda _: clock)
         world.start()
         await world.until(State.LIVE)

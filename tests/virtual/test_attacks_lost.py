@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from bridge.simulator.faults import Clear, Drop, Slow
-from bridge.sink.checkpoint import State
+from bridge.sandbox.provider.faults import Clear, Drop, Slow
+from bridge.state.checkpoint import State
 from tests.virtual.world import DAY, EPOCH, HOUR, World, play
 
 

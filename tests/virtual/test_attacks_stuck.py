@@ -11,13 +11,13 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, GapError, SettingsError
-from bridge.ports import GiveUp
-from bridge.simulator.connection import Connection
-from bridge.simulator.faults import Drop, Garbage, Pause
-from bridge.simulator.provider import Policy
-from bridge.sink.checkpoint import State
-from bridge.sink.gap import Cause
-from bridge.sink.guard import Guard
+from bridge.sandbox.provider.connection import Connection
+from bridge.sandbox.provider.faults import Drop, Garbage, Pause
+from bridge.sandbox.provider.feed import Policy
+from bridge.service.interfaces import GiveUp
+from bridge.state.checkpoint import State
+from bridge.state.deduplicator import Guard
+from bridge.state.gap import Cause
 from tests.virtual.desk import Desk, at_desk
 from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
 

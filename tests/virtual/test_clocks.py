@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from bridge.errors import ClockError, GapError
-from bridge.simulator.faults import ClockJump, Drop, Garbage, Pause
-from bridge.sink.checkpoint import State
-from bridge.sink.gap import Cause
+from bridge.sandbox.provider.faults import ClockJump, Drop, Garbage, Pause
+from bridge.state.checkpoint import State
+from bridge.state.gap import Cause
 from tests.virtual.campaigns import disconnections, restarts
 from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from bridge.simulator.faults import Drop, Garbage, Pause, Slow
-from bridge.simulator.provider import Policy
-from bridge.sink.checkpoint import State
+from bridge.sandbox.provider.faults import Drop, Garbage, Pause, Slow
+from bridge.sandbox.provider.feed import Policy
+from bridge.state.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, play, settled
 
 SLOW = Policy(replay_rate=1)

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from bridge.errors import ClockError, GapError
-from bridge.simulator.faults import Forget, Refuse
-from bridge.sink.checkpoint import State
-from bridge.sink.gap import Cause
+from bridge.sandbox.provider.faults import Forget, Refuse
+from bridge.state.checkpoint import State
+from bridge.state.gap import Cause
 from tests.virtual.world import DAY, HOUR, World, play
 
 RATE = 0.006

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from bridge.simulator.faults import Drop, Slow
-from bridge.simulator.limits import Limits
-from bridge.simulator.provider import Provider, Refusal
-from bridge.simulator.stream import Stream
+from bridge.sandbox.provider.faults import Drop, Slow
+from bridge.sandbox.provider.feed import Provider, Refusal
+from bridge.sandbox.provider.rate_limits import Limits
+from bridge.sandbox.provider.stream import Stream
 from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, play
 
 

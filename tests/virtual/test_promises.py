@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from bridge.errors import ClockError
-from bridge.simulator.faults import Drop, Pause, Slow
-from bridge.sink.checkpoint import State
+from bridge.sandbox.provider.faults import Drop, Pause, Slow
+from bridge.state.checkpoint import State
 from tests.virtual.world import DAY, HOUR, World, play
 
 

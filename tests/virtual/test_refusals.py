@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import AuthError
-from bridge.simulator.faults import Drop, Refuse
-from bridge.sink.checkpoint import Checkpoint, State
+from bridge.sandbox.provider.faults import Drop, Refuse
+from bridge.state.checkpoint import Checkpoint, State
 from tests.virtual.world import World, play
 
 

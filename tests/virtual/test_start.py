@@ -7,9 +7,9 @@ from typing import Literal
 
 import pytest
 
-from bridge.simulator.faults import Refuse
-from bridge.simulator.provider import Policy
-from bridge.sink.checkpoint import State
+from bridge.sandbox.provider.faults import Refuse
+from bridge.sandbox.provider.feed import Policy
+from bridge.state.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from bridge.errors import NotOwner
-from bridge.simulator.faults import Drop, HalfOpen
-from bridge.simulator.provider import Policy
-from bridge.sink.checkpoint import State
+from bridge.sandbox.provider.faults import Drop, HalfOpen
+from bridge.sandbox.provider.feed import Policy
+from bridge.state.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import NamedTuple
 
-from bridge.convert import Converter
 from bridge.errors import ConversionError
-from bridge.simulator.provider import Provider
-from bridge.sink.gap import Gap
+from bridge.messages.parser import Converter
+from bridge.sandbox.provider.feed import Provider
+from bridge.state.gap import Gap
 from tests.virtual.kafka import CODECS, Kafka
 
 ON_ITS_WAY_SECONDS = 2.0

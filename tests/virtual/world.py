@@ -20,22 +20,22 @@ from typing import Any, TypeVar
 import orjson
 import structlog
 
+from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, LimitsSettings, Settings
 from bridge.errors import BridgeError
-from bridge.instant import AnchoredClock, Instant
-from bridge.ports import GiveUp, Ports
-from bridge.reign import Reign
-from bridge.simulator.bets import message
-from bridge.simulator.faults import Clear, Fault
-from bridge.simulator.limits import Limits
-from bridge.simulator.provider import Policy, Provider
-from bridge.simulator.stream import Published, Stream
-from bridge.simulator.world import Sizes
-from bridge.simulator.world import World as Entities
-from bridge.sink.checkpoint import Checkpoint, State
-from bridge.sink.gap import Cause
-from bridge.status import Status
-from bridge.topics import declare
+from bridge.kafka.topics import declare
+from bridge.sandbox.provider.bets import message
+from bridge.sandbox.provider.faults import Clear, Fault
+from bridge.sandbox.provider.feed import Policy, Provider
+from bridge.sandbox.provider.rate_limits import Limits
+from bridge.sandbox.provider.stream import Published, Stream
+from bridge.sandbox.provider.world.entities import Sizes
+from bridge.sandbox.provider.world.entities import World as Entities
+from bridge.service.interfaces import GiveUp, Ports
+from bridge.service.owner import Reign
+from bridge.service.status import Status
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.gap import Cause
 from tests.virtual.feed import UNKNOWN, Feed, Network
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import run

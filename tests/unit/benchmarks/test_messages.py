@@ -10,7 +10,7 @@ from websockets.frames import Opcode
 from websockets.protocol import CLIENT, Protocol, State
 
 from benchmarks.messages import BLOCK, Block, Feed, frame, number_in, ping, stamp
-from bridge.convert import Converter, Message
+from bridge.messages.parser import Converter, Message
 
 CONVERTER = Converter()
 NEWEST, SPAN = 1_795_000_000.0, 7200.0

@@ -11,7 +11,7 @@ from benchmarks.messages import Block
 from benchmarks.models import Message
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
-from bridge.convert import Converter
+from bridge.messages.parser import Converter
 
 
 def test_the_floor_publishes_what_the_bridge_publishes() -> None:

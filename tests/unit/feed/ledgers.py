@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bridge.clock import Instant
 from bridge.config import LimitsSettings
-from bridge.feed.limits import Attempt, Limiter
-from bridge.instant import Instant
+from bridge.feed.rate_limits import Attempt, Limiter
 
 NOW = 1_790_000_000.0
 TIMEOUT = 10.0

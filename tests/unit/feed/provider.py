@@ -13,12 +13,12 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request as HttpRequest
 from websockets.http11 import Response
 
+from bridge.clock import Clock, now
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, FeedRefused, SettingsError
 from bridge.feed.client import Connection, dial
-from bridge.feed.events import Received
-from bridge.feed.session import request
-from bridge.instant import Clock, now
+from bridge.feed.protocol import request
+from bridge.feed.received import Received
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 PATIENCE = 10.0

@@ -11,12 +11,12 @@ import pytest
 from websockets.asyncio.server import ServerConnection
 from websockets.frames import CloseCode, Opcode
 
+from bridge.clock import Instant, now
 from bridge.errors import FeedLost
 from bridge.feed import client
 from bridge.feed.client import QUEUE_BYTES, QUEUE_MESSAGES
-from bridge.feed.events import Oversized
-from bridge.feed.frames import HEAD_BYTES
-from bridge.instant import Instant, now
+from bridge.feed.framing import HEAD_BYTES
+from bridge.feed.received import Oversized
 from tests.frames import frame
 from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading
 

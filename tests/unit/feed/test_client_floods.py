@@ -11,8 +11,8 @@ from websockets.asyncio.server import ServerConnection
 from websockets.frames import CloseCode, Opcode
 
 from bridge.feed.client import QUEUE_BYTES, TAKE_BYTES, TURN_BYTES, UNREAD_BYTES
-from bridge.feed.events import Received
-from bridge.feed.frames import SLICE_BYTES
+from bridge.feed.framing import SLICE_BYTES
+from bridge.feed.received import Received
 from tests.frames import frame
 from tests.unit.feed.provider import Handler, Reader, provider, reading
 

@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
-from bridge import kafka
 from bridge.config import KafkaSettings, Settings
-from bridge.sink.batch import Record
-from bridge.snapshots import presence, present
+from bridge.kafka import clients
+from bridge.kafka.batch import Record
+from bridge.snapshots import presence, storage
 from bridge.snapshots import publisher as module
-from bridge.snapshots.records import Offsets
-from tests.unit.sink.transactions import FakeProducer, Topic
+from bridge.snapshots.model import Offsets
+from tests.unit.kafka.fake_producer import FakeProducer, Topic
 
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
 TOPICS = {"settlement.translations", "settlement.snapshots"}
@@ -30,10 +30,10 @@ class Kafka(Topic):
         self.lost: set[str] = set()
         """Topics that a broker does not know."""
         self._ends = itertools.count(100, 100)
-        monkeypatch.setattr(kafka, "producer", lambda *_, **__: FakeProducer(self))
-        monkeypatch.setattr(kafka, "admin", lambda _: None)
-        monkeypatch.setattr(kafka, "listed", lambda _: self.listed())
-        monkeypatch.setattr(present, "last_value", lambda *_: self.last())
+        monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(self))
+        monkeypatch.setattr(clients, "admin", lambda _: None)
+        monkeypatch.setattr(clients, "listed", lambda _: self.listed())
+        monkeypatch.setattr(storage, "last_value", lambda *_: self.last())
         monkeypatch.setattr(module, "ends_of", lambda *_: self.end())
         monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
         monkeypatch.setattr(module, "REGAIN_SECONDS", 0.1)
@@ -58,7 +58,7 @@ class Kafka(Topic):
     def _answer(self) -> None:
         if self.away:
             self.away -= 1
-            raise kafka.KafkaUnavailable("on purpose")
+            raise clients.KafkaUnavailable("on purpose")
 
 
 def seal(ends: Offsets) -> Record:

@@ -12,10 +12,10 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 from pydantic import SecretStr
 
+from bridge.clock import Instant
 from bridge.config import ApiSettings
-from bridge.instant import Instant
-from bridge.snapshots.client import Client
-from bridge.snapshots.requests import Questions
+from bridge.rest.client import Client
+from bridge.rest.endpoints import Questions
 
 AT = 1_790_000_000.0
 """When the virtual clock begins, Unix seconds."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bridge.snapshots.coverage import Covered
-from bridge.snapshots.records import Counts, Snapshot
+from bridge.snapshots.model import Counts, Snapshot
 from bridge.snapshots.report import Report
 
 AT = 1_790_000_000.0

@@ -11,13 +11,13 @@ from bridge.config import ApiSettings, Settings
 from bridge.snapshots import job
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import Task
-from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.model import Job, Snapshot
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.present import Learnt
-from bridge.snapshots.records import Job, Snapshot
+from bridge.snapshots.plan import Scope
+from bridge.snapshots.references import Mentions
 from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.snapshots.storage import Learnt
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.wants import Scope
 from tests.unit.snapshots.world import NOW, Provider, Topic, api
 
 DAY = 86_400.0

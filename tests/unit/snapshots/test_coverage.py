@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bridge.snapshots.coverage import MOST_EXAMPLES, Covered, cover
-from bridge.snapshots.mentions import Mentions
-from bridge.snapshots.records import Translation
+from bridge.snapshots.model import Translation
+from bridge.snapshots.references import Mentions
 from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, item, mention, translate
 
 

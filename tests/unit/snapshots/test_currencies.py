@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from bridge.errors import ApiError, Forbidden
-from bridge.simulator.currencies import ACTIVE, UNLISTED
-from bridge.simulator.rest_faults import RestFault
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from bridge.snapshots import currencies
 from bridge.snapshots.currencies import TYPES, Currencies
+from bridge.snapshots.model import Counts, Currency
 from bridge.snapshots.outcome import Known
-from bridge.snapshots.records import Counts, Currency
-from bridge.snapshots.wants import Estimate
+from bridge.snapshots.plan import Estimate
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
 LIST = "/api/CurrencyExchange/active-currencies"

@@ -9,17 +9,17 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from bridge import topics
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
+from bridge.kafka import topics
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
-from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.model import Counts, LeftOut, Snapshot, Translation
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import Counts, LeftOut, Snapshot, Translation
-from bridge.snapshots.wants import Scope
+from bridge.snapshots.plan import Scope
+from bridge.snapshots.references import Mentions
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
-from bridge.snapshots.gather import Gatherer
-from bridge.snapshots.mentions import Mentions, Place
-from bridge.snapshots.wants import Scope, Wants
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.snapshots.fetch import Gatherer
+from bridge.snapshots.plan import Scope, Wants
+from bridge.snapshots.references import Mentions, Place
 from tests.unit.snapshots.provider import Provider as Scripted
 from tests.unit.snapshots.provider import Reply
 from tests.unit.snapshots.provider import api as provider_api

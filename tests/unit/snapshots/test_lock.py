@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from bridge import instant, kafka
+from bridge import clock
+from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotOwner, TopologyError
-from bridge.instant import Instant
+from bridge.kafka import clients
 from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 
@@ -36,8 +37,8 @@ class Group:
 @pytest.fixture
 def lock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(module, "Leadership", Group)
-    monkeypatch.setattr(kafka, "look_for_broker", lambda _: None)
-    monkeypatch.setattr(kafka, "listed", lambda _: {"settlement.snapshots"})
+    monkeypatch.setattr(clients, "look_for_broker", lambda _: None)
+    monkeypatch.setattr(clients, "listed", lambda _: {"settlement.snapshots"})
     with Lock(SETTINGS, "translations") as made:
         yield made
     assert made.leadership.closed  # type: ignore[attr-defined]
@@ -71,13 +72,13 @@ class Run:
         self.away = False
         self.looks = 0
         self.topics = {"settlement.snapshots"}
-        monkeypatch.setattr(instant, "now", lambda: Instant(0.0, self.time))
-        monkeypatch.setattr(kafka, "listed", self.look)
+        monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.time))
+        monkeypatch.setattr(clients, "listed", self.look)
 
     def look(self, _: object) -> set[str]:
         self.looks += 1
         if self.away:
-            raise kafka.KafkaUnavailable("on purpose")
+            raise clients.KafkaUnavailable("on purpose")
         return self.topics
 
     def go_on(self, seconds: int, *, owner: bool, away: bool = False, every: int = 1) -> None:
@@ -151,10 +152,10 @@ def test_without_a_broker_nobody_is_blamed(lock: Any, monkeypatch: pytest.Monkey
     """Nobody is assigned anything while Kafka is away."""
 
     def away(_: object) -> None:
-        raise kafka.KafkaUnavailable("on purpose")
+        raise clients.KafkaUnavailable("on purpose")
 
-    monkeypatch.setattr(kafka, "look_for_broker", away)
-    with pytest.raises(kafka.KafkaUnavailable, match="on purpose"):
+    monkeypatch.setattr(clients, "look_for_broker", away)
+    with pytest.raises(clients.KafkaUnavailable, match="on purpose"):
         lock.acquire(0, lambda: False)
 
 

@@ -9,8 +9,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from bridge.errors import SettingsError
-from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, Seen, exposition, must_be_writable, write
-from bridge.snapshots.records import LeftOut
+from bridge.snapshots.metrics import (
+    LATE_SECONDS,
+    STILL_SECONDS,
+    Seen,
+    exposition,
+    must_be_writable,
+    write,
+)
+from bridge.snapshots.model import LeftOut
 from tests.unit.snapshots.reports import AT, report
 
 

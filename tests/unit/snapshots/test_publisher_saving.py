@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 
 from bridge.errors import NotOwner, SinkBroken, TopologyError
-from bridge.sink.batch import Record
+from bridge.kafka.batch import Record
 from bridge.snapshots.publisher import Publisher
-from tests.unit.sink.transactions import (
+from tests.unit.kafka.fake_producer import (
     ABORT,
     FATAL,
     RETRY,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bridge import errors
-from bridge.snapshots.records import NO_RIGHT, LeftOut
+from bridge.snapshots.model import NO_RIGHT, LeftOut
 from tests.unit.snapshots.reports import report
 
 LEAGUES, EVENTS = "/api/translations/{lang}/leagues", "/api/translations/all/event/{eventId}"

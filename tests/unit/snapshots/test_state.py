@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bridge.snapshots.mentions import Mentions, Place
-from bridge.snapshots.records import KINDS
+from bridge.snapshots.model import KINDS
+from bridge.snapshots.references import Mentions, Place
 from bridge.snapshots.state import HOUR_SECONDS, MOST_IDS_OF_EVENT, NAMES_IN_RECORD, State
 from tests.unit.snapshots.world import WORLD, bet, item, mention
 

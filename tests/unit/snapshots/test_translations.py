@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.simulator.rest_faults import RestFault
+from bridge.sandbox.provider.rest.faults import RestFault
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate, written
 
 EVENT = WORLD.events[0]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bridge.simulator.rest_routes import CURRENCIES, ENDPOINTS, Endpoint
+from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, mention, translate
 
 EVENT = WORLD.events[0]

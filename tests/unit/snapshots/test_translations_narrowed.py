@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.snapshots.records import KINDS, kind_of
-from bridge.snapshots.wants import Scope
+from bridge.snapshots.model import KINDS, kind_of
+from bridge.snapshots.plan import Scope
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate, written
 
 EVENT, OTHER = WORLD.events[:2]

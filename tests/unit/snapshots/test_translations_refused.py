@@ -11,13 +11,15 @@ import orjson
 import pytest
 
 from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.rest_routes import CURRENCIES, ENDPOINTS, Endpoint
+from bridge.rest.endpoints import LISTED, Answered, Request
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
-from bridge.snapshots.mentions import Mentions, Place
-from bridge.snapshots.records import LISTED, kind_of
-from bridge.snapshots.requests import Answered, Request
-from bridge.snapshots.wants import Scope, Wants, estimate
+from bridge.snapshots.model import (
+    kind_of,
+)
+from bridge.snapshots.plan import Scope, Wants, estimate
+from bridge.snapshots.references import Mentions, Place
 from tests.unit.snapshots.world import (
     NOW,
     WORLD,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import orjson
 import pytest
 
-from bridge.simulator.catalogue import Indexed
-from bridge.simulator.rest_faults import RestFault
-from bridge.simulator.world import Event
-from bridge.snapshots.mentions import Mentions, Place
-from bridge.snapshots.records import kind_of
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.world.catalogue import Indexed
+from bridge.sandbox.provider.world.entities import Event
+from bridge.snapshots.model import kind_of
+from bridge.snapshots.references import Mentions, Place
 from tests.unit.snapshots.world import (
     LANGUAGES,
     WORLD,

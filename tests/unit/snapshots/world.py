@@ -12,17 +12,17 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
-from bridge.simulator.rest import Rest
-from bridge.simulator.rest_policy import RestPolicy
-from bridge.simulator.rest_routes import Endpoint
-from bridge.simulator.world import Event, Sizes, World
+from bridge.rest.endpoints import Answered, Request
+from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.routes import Endpoint
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.world.entities import Event, Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.mentions import Mentions
+from bridge.snapshots.model import Currency, Translation
 from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.records import Currency, Translation
-from bridge.snapshots.requests import Answered, Request
+from bridge.snapshots.plan import Scope
+from bridge.snapshots.references import Mentions
 from bridge.snapshots.translations import Translations
-from bridge.snapshots.wants import Scope
 
 T = TypeVar("T")
 

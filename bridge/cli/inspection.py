@@ -1,0 +1,121 @@
+"""Commands that look, and change nothing: doctor, limits, gaps and replay."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Annotated
+
+import orjson
+import typer
+
+from bridge.cli.output import Config, Json, print_json
+from bridge.config import age_seconds, load
+from bridge.errors import BridgeError
+
+
+def doctor(config: Config = None, json: Json = False) -> None:
+    """Look at settings, Kafka, registry, topics, rights, leadership, position, limits and clocks.
+
+    Changes nothing and does not connect to the feed. Exit 1 when something is wrong.
+    """
+    from bridge.doctor import CHECKS, examine
+    from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines
+
+    width = max(len(check.name) for check in CHECKS)
+    findings = []
+    for name, finding in examine(partial(load, config)):
+        findings.append((name, finding))
+        if not json:
+            typer.echo(finding_as_lines(name, finding, width))
+    if json:
+        print_json([finding_as_json(name, finding) for name, finding in findings])
+    if any(finding.outcome is Outcome.FAIL for _, finding in findings):
+        raise typer.Exit(1)
+
+
+def limits(
+    config: Config = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="As of then: +30m from now, or a time such as 2026-01-31T12:00Z."),
+    ] = None,
+    recover: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Ask for a recovery so long, such as 30m, not for the position."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what the provider's limits leave, and when a reconnect would be let in.
+
+    By the attempts in the committed checkpoint; nothing is asked of the provider.
+    """
+    from bridge import clock
+    from bridge.inspection.limits import look_ahead, outlook_as_json, outlook_as_lines, parse_moment
+    from bridge.inspection.readers import read_checkpoint
+
+    settings, now = load(config), clock.now().wall
+    then = now if at is None else parse_moment(at, now)
+    length = None if recover is None else age_seconds(recover)
+    checkpoint = read_checkpoint(settings)
+    if checkpoint is None:
+        raise BridgeError(
+            f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
+            f"{settings.topics.prefix}: nothing was asked of the provider yet."
+        )
+    revision = checkpoint.revision if length is None else math.ceil(then) - length
+    outlook = look_ahead(settings, checkpoint, then, revision)
+    if json:
+        print_json(outlook_as_json(outlook))
+    else:
+        typer.echo(outlook_as_lines(outlook))
+
+
+def gaps(
+    config: Config = None,
+    feed: Annotated[
+        str | None, typer.Option("--feed", metavar="NAME", help="Of one feed; of all by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the intervals that the provider could no longer give back: from, to, length, cause."""
+    from bridge.inspection.gaps import gap_as_json, gap_as_line, read_gaps
+
+    found = read_gaps(load(config), feed)
+    if json:
+        print_json([gap_as_json(gap) for gap in found])
+    elif not found:
+        typer.echo("no gap was ever declared")
+    else:
+        for gap in found:
+            typer.echo(gap_as_line(gap))
+
+
+def replay(
+    config: Config = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="The first moment; the oldest record by default."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="The first moment after it; now by default.")
+    ] = None,
+    bet: Annotated[
+        str | None, typer.Option("--bet", metavar="ID", help="Every version of this bet, and no other.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print whole records, one JSON object a line.")
+    ] = False,
+) -> None:
+    """Print settled bets received between two times, in the order of their receipt, and end.
+
+    A TIME has its zone, such as 2026-01-31T12:00:00Z, or is an age: 2h is two hours ago. Of a bet that was
+    settled again, every version is printed that the topic still has.
+    """
+    from bridge import clock
+    from bridge.inspection import replay as _replay
+    from bridge.inspection.readers import bet_as_json, bet_as_line
+
+    window = _replay.parse_window(from_, to, clock.now().wall)
+    for found in _replay.replay(load(config), window, bet):
+        typer.echo(orjson.dumps(bet_as_json(found)) if json else bet_as_line(found))

@@ -1,0 +1,62 @@
+"""Asks the provider what time it is, without touching its feed."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlsplit
+
+import httpx2
+
+from bridge import clock, tls
+from bridge.clock_skew import Skew, from_dates
+from bridge.config import FeedSettings
+from bridge.errors import FeedLost, SettingsError
+
+_SCHEMES = {"ws": "http", "wss": "https"}
+
+
+async def ask(settings: FeedSettings) -> Skew | None:
+    """Ask the provider for the time, at the root of its base address and without the credential.
+
+    Returns its clock less our steady one. No connection to the feed is attempted, so this counts against
+    none of its limits (interface, "Limits"). Any status is an answer. None when it has no `Date`, or one
+    that a cache has kept.
+
+    Raises FeedLost when the provider does not answer, SettingsError when the proxy or the certificate
+    authority cannot be used.
+    """
+    headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
+    try:
+        async with asyncio.timeout(settings.connect_timeout_seconds), _client(settings) as client:
+            asked = clock.now().steady
+            async with client.stream("GET", _root(settings), headers=headers) as answer:
+                received = clock.now().steady
+    except TimeoutError:
+        raise FeedLost(f"the provider did not answer in {settings.connect_timeout_seconds:g} s") from None
+    except httpx2.HTTPError as error:
+        raise FeedLost(f"the provider cannot be reached: {error or type(error).__name__}") from None
+    if "age" in answer.headers:
+        return None
+    return from_dates(answer.headers.get_list("date"), asked, received)
+
+
+def _root(settings: FeedSettings) -> str:
+    assert settings.base_url is not None
+    url = urlsplit(settings.base_url)
+    host = url.netloc.rpartition("@")[2]  # what is before the @ would be sent as a credential
+    return f"{_SCHEMES.get(url.scheme, url.scheme)}://{host}{url.path.rstrip('/')}/"
+
+
+def _client(settings: FeedSettings) -> httpx2.AsyncClient:
+    try:
+        return httpx2.AsyncClient(
+            verify=tls.context("feed", settings.ca_file),
+            proxy=None if settings.proxy in ("env", "none") else settings.proxy,
+            trust_env=settings.proxy == "env",
+            timeout=None,  # one limit for all of it, by the caller
+        )
+    except (httpx2.InvalidURL, ImportError, ValueError):  # not shown: a proxy's address may hold a password
+        raise SettingsError(
+            "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
+            'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio.'
+        ) from None

@@ -1,0 +1,107 @@
+"""What the provider's limits leave, by the committed ledger: nothing is asked of the provider for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bridge.clock import Instant
+from bridge.config import Settings, age_seconds
+from bridge.errors import SettingsError
+from bridge.feed.rate_limits import Attempt, Limiter, Room
+from bridge.formatting import duration, moment, utc
+from bridge.state.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The limits as of a moment, and when a reconnect would be let in. Moments are Unix seconds."""
+
+    at: float
+    revision: int
+    """What the reconnect would ask for, Unix seconds."""
+    dial_at: float
+    """`at` when it would be let in then."""
+    reason: str
+    """Why it has to wait; empty when it does not."""
+    rooms: tuple[Room, ...]
+    ledger: tuple[Attempt, ...]
+    """The attempts that may still count, oldest first."""
+
+
+def look_ahead(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> Outlook:
+    """What the limits would say at a moment to a reconnect that asks for `revision`."""
+    limiter = Limiter(
+        settings.limits,
+        settings.feed.connect_timeout_seconds,
+        settings.feed.max_skew_seconds,
+        checkpoint.ledger,
+    )
+    instant = Instant(at, 0.0)  # the only one it sees: the steady clock is for what passes in between
+    decision = limiter.decide(instant, revision)
+    return Outlook(at, revision, decision.until, decision.reason, limiter.rooms(instant), limiter.ledger)
+
+
+def parse_moment(text: str, now: float) -> float:
+    """Unix seconds of `+30m` (from now) or of an ISO 8601 time with its zone. Raises SettingsError."""
+    if text.startswith("+"):
+        return now + age_seconds(text[1:])
+    if (found := moment(text)) is None:
+        raise SettingsError(
+            f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, or +30m from now"
+        )
+    return found
+
+
+def outlook_as_json(outlook: Outlook) -> dict[str, Any]:
+    """For scripts."""
+    return {
+        "at": utc(outlook.at),
+        "revision": outlook.revision,
+        "revisionTime": utc(outlook.revision),
+        "recoverySeconds": round(max(0.0, outlook.at - outlook.revision), 3),
+        "letIn": outlook.dial_at <= outlook.at,
+        "dialAt": utc(outlook.dial_at),
+        "reason": outlook.reason,
+        "limits": [
+            {
+                "name": room.name,
+                "used": round(room.used, 3),
+                "allowed": room.allowed,
+                "freeAt": None if room.free_at is None else utc(room.free_at),
+            }
+            for room in outlook.rooms
+        ],
+        "attempts": [
+            {
+                "at": utc(attempt.at),
+                "recoverySeconds": attempt.recovery_seconds,
+                "initial": attempt.initial,
+                "answeredAt": None if attempt.answered_at is None else utc(attempt.answered_at),
+                "refused": attempt.refused,
+            }
+            for attempt in outlook.ledger
+        ],
+    }
+
+
+def outlook_as_lines(outlook: Outlook) -> str:
+    """For people."""
+    recovery = duration(max(0.0, outlook.at - outlook.revision))
+    lines = [f"at          {utc(outlook.at)}", f"recovery    {recovery}, from {utc(outlook.revision)}"]
+    if outlook.dial_at <= outlook.at:
+        lines.append("reconnect   would be let in")
+    else:
+        wait = duration(outlook.dial_at - outlook.at)
+        lines.append(f"reconnect   not before {utc(outlook.dial_at)}, in {wait}: {outlook.reason}")
+    lines.append("limits")
+    for room in outlook.rooms:
+        unit = " s" if room.name == "bucket" else ""
+        free = "" if room.free_at is None else f", full until {utc(room.free_at)}"
+        lines.append(f"  {room.name:8}  {room.used:.0f} of {room.allowed:g}{unit}{free}")
+    lines.append("attempts")
+    for attempt in outlook.ledger:
+        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
+        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
+        lines.append(f"  {utc(attempt.at)}  {asked}, {answer}")
+    return "\n".join(lines)

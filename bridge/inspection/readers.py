@@ -1,0 +1,230 @@
+"""What people look at from outside: the committed checkpoint, and the bets as they arrive."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from confluent_kafka import Message
+
+from bridge import formatting
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.clock import MICROS
+from bridge.config import Settings
+from bridge.errors import SchemaError
+from bridge.feed.catch_up import CatchUp
+from bridge.kafka import clients, topics
+from bridge.kafka.batch import Record
+from bridge.kafka.group import Group, Member, release, sessions, whole
+from bridge.kafka.reader import at, key_of
+from bridge.state.checkpoint import Checkpoint
+from bridge.state.restore import Store
+
+ANSWER_SECONDS = 15.0
+LATELY_SECONDS = 10.0
+"""An owner that has committed since is not taken for dead: it commits whatever comes, pings too."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Bet(NamedTuple):
+    """A settled bet as a reader of the topic sees it."""
+
+    record: Record
+    offset: int
+    datum: dict[str, Any] | None
+    """None for a tombstone."""
+
+
+def read_checkpoint(settings: Settings) -> Checkpoint | None:
+    """The last committed checkpoint of the feed, None before the first.
+
+    An open transaction is not waited for. One that a dead owner has left lasts until its place in the
+    leadership group is free, and who looks wants to know why nobody owns the feed.
+
+    Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    declared = topics.declare(settings)
+    clients.look_for(settings.kafka, declared.checkpoints.name)
+    with Registry(settings.registry) as registry:
+        value = _last_value(settings, declared, registry)
+        if value is None:
+            return None
+        codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
+        return Checkpoint.from_avro(codec.decode(value))
+
+
+def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
+    store = Store(settings, declared, registry.schema_by_id)
+    deadline = time.monotonic() + ANSWER_SECONDS
+    given_up, trouble = False, ""
+
+    def give_up() -> bool:
+        nonlocal given_up
+        given_up = given_up or time.monotonic() > deadline
+        return given_up
+
+    def told(reason: str) -> None:
+        nonlocal trouble
+        trouble = reason
+
+    value = store.checkpoint(give_up, told, visible=True)
+    if given_up:
+        likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
+        raise clients.KafkaUnavailable(
+            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
+        )
+    return value
+
+
+def bet_of(codec: Codec, message: Message) -> Bet:
+    """The settled bet in a record of its topic. Raises SchemaError, with the place, where there is none."""
+    value = message.value()
+    try:
+        key = key_of(message)
+        datum = None if value is None else codec.decode(value)
+    except SchemaError as error:
+        raise at(message, error) from None
+    topic, received = message.topic() or "", message.timestamp()[1]
+    record = Record(topic, key, value or b"", received, partition=message.partition() or 0)
+    return Bet(record, message.offset() or 0, datum)
+
+
+_MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt", "position"}
+"""The date-times of a checkpoint."""
+
+
+def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The checkpoint with its date-times in words."""
+    datum = checkpoint.to_avro()
+    datum["revisionTime"] = formatting.utc(checkpoint.revision)
+    for place in (datum, *datum["connections"], datum["catchUp"] or {}):
+        for name in _MOMENTS & place.keys():
+            place[name] = None if place[name] is None else formatting.utc(place[name] / MICROS)
+    return datum
+
+
+def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
+    """The checkpoint for a person; `now` in Unix seconds."""
+    counters, since = checkpoint.counters, checkpoint.since
+    lines = [
+        f"feed        {checkpoint.feed}",
+        f"state       {checkpoint.state.value}"
+        + (f" since {formatting.utc(since)}" if since is not None else ""),
+    ]
+    if checkpoint.reason:
+        lines.append(f"reason      {checkpoint.reason}")
+    if checkpoint.until is not None:
+        lines.append(f"until       {formatting.utc(checkpoint.until)}")
+    if checkpoint.catch_up is not None:
+        lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
+    if checkpoint.skew is not None:
+        lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
+    age = formatting.duration(now - checkpoint.updated_at)
+    lines += [
+        f"committed   {formatting.utc(checkpoint.updated_at)} ({age} ago)",
+        f"revision    {checkpoint.revision} ({formatting.utc(checkpoint.revision)})",
+        f"owner       {checkpoint.owner}",
+        f"received    {counters.received:,}",
+        f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
+        f"  duplicates    {counters.duplicates:,}",
+        f"  stale         {counters.stale:,}",
+        f"  dead letters  {counters.dead_lettered:,}",
+        f"  pings         {counters.pings:,}",
+        f"  empty         {counters.empty:,}",
+        "connections",
+    ]
+    for attempt in checkpoint.ledger:
+        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
+        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
+        lines.append(f"  {formatting.utc(attempt.at)}  {asked}, {answer}")
+    return "\n".join(lines)
+
+
+def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:
+    """Who is in the leadership group, beside the last checkpoint; None for what is not told."""
+    awaited = group.awaited(last.owner) if group else ()
+    return {
+        "owners": group and group.owners,
+        "standbys": group and group.standbys,
+        "awaited": group and [member.name for member in awaited],
+        "freeBy": formatting.utc(_free_by(group, awaited, session, now)) if group and awaited else None,
+        "lastCommitAgeSeconds": round(now - last.updated_at, 3),
+    }
+
+
+def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, now: float) -> str:
+    """The same for a person. A member says nothing of itself, so it is told by when a dead one is out."""
+    if group is None:
+        return "leadership  not told: the right to describe the group is missing"
+    awaited = group.awaited(last.owner)
+    if not awaited:
+        return "leadership  nobody owns the feed, 0 standing by"
+    names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
+    others = len(group.members) - len(awaited)
+    owned = group.owners and not group.joining
+    line = f"leadership  {'owned by' if owned else 'a rebalance waits for'} {names}, {others} standing by"
+    if owned and now - last.updated_at < LATELY_SECONDS:
+        return line
+    return f"{line}\n            {release(awaited, _free_by(group, awaited, session, now))}"
+
+
+def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float) -> float:
+    return whole(now + session * sessions(group, awaited))
+
+
+def _progress(catch_up: CatchUp, now: float) -> str:
+    if catch_up.position is None:
+        return "nothing with a plausible settlementTime has come yet"
+    distance = formatting.duration(max(0.0, now - catch_up.position))
+    behind = f"at {formatting.utc(catch_up.position)}, {distance} behind"
+    left = "" if catch_up.remaining is None else f", {formatting.duration(catch_up.remaining)} left"
+    return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
+
+
+def bet_as_json(bet: Bet) -> dict[str, Any]:
+    """A whole record, date-times as integers of microseconds, as they are in Avro."""
+    record = bet.record
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": bet.offset,
+        "timestamp": record.timestamp,
+        "key": (record.key or b"").decode("utf-8", "replace"),
+        "value": bet.datum,
+    }
+
+
+def amount_in_words(amount: Mapping[str, Any] | None) -> str:
+    """An amount for a person; a precision that no currency has is left as it is."""
+    if amount is None:
+        return "—"
+    value, precision = amount["value"], amount["precision"]
+    number = (
+        f"{value / 10**precision:,.{min(precision, 8)}f}" if 0 <= precision <= 30 else f"{value}e-{precision}"
+    )
+    return f"{number} {amount['currency'] or ''}".rstrip()
+
+
+def bet_as_line(bet: Bet) -> str:
+    """A bet for a person."""
+    key = (bet.record.key or b"").decode("utf-8", "replace")
+    if bet.datum is None:
+        return f"{key}  removed"
+    datum = bet.datum
+    items = len(datum["selections"] or [])
+    return "  ".join(
+        (
+            formatting.utc(datum["settlementTime"] / MICROS),
+            key,
+            f"v{datum['settlementVersion']}",
+            f"{datum['betSettlement']:<9}",
+            f"payout {datum['payout']:,}",  # as exact as the record: no digit of it is rounded away
+            f"stake {amount_in_words(datum['amount'])}",
+            f"{items} selection{'' if items == 1 else 's'}",
+        )
+    )

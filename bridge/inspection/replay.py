@@ -1,0 +1,143 @@
+"""Settled bets of a time in the past, as the topic has them: read once, to its end."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Final, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.registry import Registry
+from bridge.avro.schemas import load
+from bridge.config import Settings, age_seconds
+from bridge.errors import SchemaError, SettingsError, TopologyError
+from bridge.formatting import moment, utc
+from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
+from bridge.kafka import clients, topics
+from bridge.kafka.reader import Foreign, starts_since
+
+READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
+"""Of a partition, while its records wait for their turn."""
+
+
+class Window(NamedTuple):
+    """Times of receipt, in milliseconds since 1970 as records have them: from `begin` to before `end`."""
+
+    begin: int
+    end: int | None
+    """None for whatever there is."""
+
+
+def parse_window(begin: str | None, end: str | None, now: float) -> Window:
+    """The window between two times, each an ISO 8601 time with its zone or an age such as `2h`.
+
+    Without `begin` it has no beginning, without `end` it reaches to `now` (Unix seconds) and what has come
+    since. Raises SettingsError when a time is none, or the first is not before the second.
+    """
+    first = 0.0 if begin is None else max(0.0, _seconds(begin, now))
+    last = now if end is None else _seconds(end, now)
+    if first >= last:
+        raise SettingsError(
+            f"--from {begin or utc(first)} is not before --to {end or 'now'}: "
+            f"{utc(first)} and {utc(last)}. An age such as 2h is a time ago."
+        )
+    return Window(round(first * 1000), None if end is None else round(last * 1000))
+
+
+def _seconds(text: str, now: float) -> float:
+    if re.fullmatch(r"\d+[smhd]", text):
+        return now - age_seconds(text)
+    if (found := moment(text)) is None:
+        raise SettingsError(
+            f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, "
+            "or an age such as 2h"
+        )
+    return found
+
+
+def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Iterator[Bet]:
+    """Settled bets received in a window, or every version of one of them, `read_committed`.
+
+    Ends at what the topic has when it begins; what an open transaction still hides is left out. Bets come
+    in the order of their receipt across partitions, because whoever looks into a day of them reads it as
+    what happened; a bet's own versions never change places. One bet is looked for in all partitions: which
+    is its own depends on how many there were when it was written. Records that are none of ours are passed
+    over, and counted in the log at the end.
+
+    Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    topic = topics.declare(settings).bets.name
+    admin = clients.look_for(settings.kafka, topic)
+    ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic))
+    key = None if bet_id is None else bet_id.encode()
+
+    def is_wanted(message: Message) -> bool:
+        at = _received(message)
+        inside = window.begin <= at and (window.end is None or at < window.end)
+        return inside and message.value() is not None and key in (None, message.key())
+
+    foreign = Foreign()
+    consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+    registry = Registry(settings.registry)
+    try:
+        codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
+        starts = starts_since(admin, consumer, topic, window.begin / 1000, ends)
+        # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
+        # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
+        late = inf if window.end is None else window.end + 2000 * settings.feed.max_skew_seconds
+        partitions = [
+            _records(consumer, start, end, late, is_wanted) for start, end in zip(starts, ends, strict=True)
+        ]
+        for message in heapq.merge(*partitions, key=_received):
+            try:
+                bet = bet_of(codec, message)
+            except SchemaError as error:
+                foreign.add(error)
+            else:
+                yield bet
+    finally:
+        consumer.close()
+        registry.close()
+        foreign.tell()
+
+
+def _records(
+    consumer: Consumer, place: TopicPartition, end: int, late: float, is_wanted: Callable[[Message], bool]
+) -> Iterator[Message]:
+    """What is wanted of a partition, from a place to before an end, to the last that is visible, or to the
+    first that was received as `late` as that (milliseconds since 1970).
+
+    All partitions share one consumer, which reads ahead in one at a time: memory is bounded however far
+    they are apart, and so is the number of connections.
+    """
+    while place.offset < end:
+        consumer.assign([place])
+        ahead: list[Message] = []
+        size = 0
+        while place.offset < end and size < READ_AHEAD_BYTES:
+            message = consumer.poll(ANSWER_SECONDS)
+            if message is None:
+                raise clients.KafkaUnavailable(f"{place.topic} could not be read: no broker answered in time")
+            error = message.error()
+            if error is None:
+                place.offset = (message.offset() or 0) + 1
+                if _received(message) >= late:
+                    place.offset = end
+                elif place.offset <= end and is_wanted(message):
+                    ahead.append(message)
+                    size += len(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                place.offset = end
+            elif error.fatal() or clients.lacks_right(error):
+                raise TopologyError(f"reading {place.topic}: {error.str()}")
+        consumer.unassign()  # or it would go on reading what the next turn throws away
+        yield from ahead
+
+
+def _received(message: Message) -> int:
+    return message.timestamp()[1]

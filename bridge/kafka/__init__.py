@@ -1,0 +1,1 @@
+"""Kafka: clients and their errors, topics, transactions, leader election, reading a topic to its end."""

@@ -1,0 +1,235 @@
+"""One owner, many standbys: leadership is the assignment of the one partition of a topic.
+
+All bridges of a feed are members of one consumer group that subscribes to the checkpoint topic, which
+has one partition: whoever is assigned it owns the feed. The snapshot jobs do likewise, each in a group
+of its own, with the topic of snapshots. Membership is dynamic, because a static member
+keeps its place for a whole session time-out even after a clean close, and cooperative, so that a
+standby that joins takes nothing away from the owner.
+
+The consumer is used on its own thread alone: while it polls, the client makes other threads wait, and
+may keep them waiting for ever.
+
+The client.id of a `bridge run` in its group is its owner id, so that it can be found by the `owner` of a
+checkpoint.
+
+The assignment as this process knows it may be stale (it was paused, Kafka was away). `confirm` asks
+the coordinator itself, by a commit that only a current member can make.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from bridge.config import Settings
+from bridge.errors import TopologyError
+from bridge.kafka import clients
+from bridge.kafka.group import Group, Member
+
+POLL_SECONDS = 0.1
+CLOSE_SECONDS = 2.0
+ASK_SECONDS = 3.0
+HANDOVER_SECONDS = 5.0
+"""How long giving up leadership may hold the group's rebalance, while the socket is closed."""
+
+_NOT_A_MEMBER = {
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError._ASSIGNMENT_LOST,
+}
+
+
+def group_of(settings: Settings) -> str:
+    """The consumer group whose member with the checkpoint partition owns the feed."""
+    return f"{settings.topics.prefix}.{settings.feed.name}.owner"
+
+
+def as_group(listed: Any, topic: str) -> Group:
+    """A group whose members want the one partition of a topic, as `AdminClient.list_groups` gives it."""
+    # An assignment, as Kafka's consumers write it: two bytes of version, the number of topics in four, then
+    # of each the length of its name in two, its name, and its partitions.
+    return Group(
+        tuple(
+            Member(m.id, m.client_id, m.client_host.lstrip("/"), m.assignment[8:].startswith(topic.encode()))
+            for m in listed.members
+        ),
+        listed.state == "PreparingRebalance",
+    )
+
+
+class Leadership:
+    """Membership in a group, kept up by a thread of its own.
+
+    `changed` is called on that thread whenever `owner` changes. After a loss the thread waits, for
+    `HANDOVER_SECONDS` at most, until `released` is called: first the socket is closed, then the next
+    owner may dial. `name` is the member's client.id, that of all clients where it is not given.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        group: str,
+        topic: str,
+        changed: Callable[[], object],
+        name: str | None = None,
+    ) -> None:
+        self.group = group
+        self._partition = TopicPartition(topic, 0)
+        self._changed = changed
+        self._owner = threading.Event()
+        self._released = threading.Event()
+        self._closing = threading.Event()
+        self._refused: str | None = None
+        self._question = threading.Event()
+        self._answers: SimpleQueue[int | None] = SimpleQueue()
+        self._term = 0
+        self._metadata: Any = None
+        """Of the group, as of the last poll; one that a rebalance has made stale aborts the transaction."""
+        self._consumer = clients.member(
+            settings.kafka, group=self.group, committed=self._committed, name=name
+        )
+        self._thread = threading.Thread(target=self._run, args=(topic,), name="leadership", daemon=True)
+        self._thread.start()
+
+    @property
+    def owner(self) -> bool:
+        """Whether the partition is assigned to this process, as far as it knows."""
+        return self._owner.is_set()
+
+    @property
+    def term(self) -> int:
+        """Counts the assignments: what began in an earlier term must not write in this one."""
+        return self._term
+
+    def check(self) -> None:
+        """Raise TopologyError when Kafka does not let this process into the group."""
+        if self._refused is not None:
+            raise TopologyError(self._refused)
+
+    def holds(self, term: int) -> bool:
+        """Whether this process has been the owner without a break since that term began."""
+        return self.owner and self._term == term
+
+    def offsets(self) -> tuple[list[TopicPartition], Any]:
+        """What `send_offsets_to_transaction` takes, so that a stale owner cannot commit."""
+        return [TopicPartition(self._partition.topic, 0, 0)], self._metadata
+
+    def confirm(self, give_up: Callable[[], bool]) -> bool:
+        """Ask the coordinator whether this process still is the owner; waits while it is away."""
+        while self.owner and not give_up():
+            self._answers = SimpleQueue()
+            self._question.set()
+            error = self._answer(give_up)
+            if error is None:
+                return self.owner
+            if error in _NOT_A_MEMBER:
+                return False
+            time.sleep(POLL_SECONDS)  # a rebalance is under way, or the coordinator moves
+        return False
+
+    def _answer(self, give_up: Callable[[], bool]) -> int | None:
+        """The error code of the commit that was asked for, None for success."""
+        while self.owner and not give_up():
+            try:
+                return self._answers.get(timeout=POLL_SECONDS)
+            except Empty:
+                continue
+        return KafkaError._ASSIGNMENT_LOST
+
+    def look(self, client: AdminClient) -> Group | None:
+        """Who is in the group; None where Kafka does not tell. Raises KafkaUnavailable where none answers.
+
+        Without the right to describe the group it seems to be empty.
+        """
+        try:
+            with clients.explained(f"listing the members of {self.group}"):
+                # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
+                found = client.list_groups(group=self.group, timeout=ASK_SECONDS)
+        except TopologyError:
+            return None
+        except clients.KafkaUnavailable:
+            clients.look_for_broker(client)  # it may be another one that is away
+            return None
+        return as_group(found[0], self._partition.topic) if found else Group()
+
+    def released(self) -> None:
+        """The former owner has closed its socket."""
+        self._released.set()
+
+    def close(self) -> None:
+        """Leave the group, so that a standby is assigned at once. Waits for that, but not for long."""
+        self._released.set()
+        self._closing.set()
+        self._thread.join(CLOSE_SECONDS)
+
+    def _run(self, topic: str) -> None:
+        self._consumer.subscribe(
+            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+        try:
+            while not self._closing.is_set():
+                self._poll()
+        except Exception as error:  # noqa: BLE001  # whatever it is, nobody keeps up the membership now
+            self._refuse(f"the membership in {self.group} has ended: {error}")
+            self._released.wait(HANDOVER_SECONDS)
+        self._owner.clear()
+        self._consumer.close()
+
+    def _poll(self) -> None:
+        # Nothing is ever read: the partition is paused. Polling keeps the membership.
+        message = self._consumer.poll(POLL_SECONDS)
+        error = message.error() if message is not None else None
+        if error is not None and clients.lacks_right(error):
+            self._lacks_right(error)
+        self._metadata = self._consumer.consumer_group_metadata()
+        if self._question.is_set():
+            self._question.clear()
+            self._ask()
+
+    def _lacks_right(self, error: KafkaError) -> None:
+        self._refuse(
+            f"the group {self.group}: {error.str().rstrip('.')}. The principal must be allowed to read this "
+            f"group and the topic {self._partition.topic}."
+        )
+
+    def _refuse(self, reason: str) -> None:
+        self._refused = reason
+        self._owner.clear()
+        self._changed()
+
+    def _ask(self) -> None:
+        """Commit an offset that means nothing."""
+        try:
+            self._consumer.commit(offsets=[TopicPartition(self._partition.topic, 0, 0)], asynchronous=True)
+        except KafkaException as exception:
+            self._answers.put(exception.args[0].code())
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        errors = [e for e in (error, *(partition.error for partition in partitions)) if e is not None]
+        if errors and clients.lacks_right(errors[0]):
+            self._lacks_right(errors[0])
+        self._answers.put(errors[0].code() if errors else None)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions)
+        consumer.pause(partitions)
+        if self._partition in partitions:
+            self._released.clear()
+            self._term += 1
+            self._metadata = consumer.consumer_group_metadata()
+            self._owner.set()
+            self._changed()
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._partition in partitions and self.owner:
+            self._owner.clear()
+            self._changed()
+            self._released.wait(HANDOVER_SECONDS)
+        consumer.incremental_unassign(partitions)

@@ -1,0 +1,295 @@
+"""Every topic and its settings, declared once; what differs in the cluster, and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from bridge.config import Settings
+from bridge.errors import TopologyError
+from bridge.kafka.clients import answer, explained
+
+DAY_MS = 86_400_000
+TIMEOUT_SECONDS = 15
+COMPACT = {"cleanup.policy": "compact"}
+RECEIVED = {"message.timestamp.type": "CreateTime"}
+"""The time of a record is that of its receipt: the guard is read back by it, and `bridge replay` too."""
+PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
+"""A batch is as old as an outage of Kafka, and no two clocks agree: what is beyond is refused for good."""
+SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
+SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
+"""Whoever is still on his way to the ends of a snapshot finds all of it, also when the next one is there."""
+_OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
+"""Must be right where messages of the feed are kept: those above a segment's size are refused for good."""
+RECORD_OVERHEAD_BYTES = 1024 * 1024
+"""Room for headers and framing above the largest message of the feed."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the bridge needs it. `must` names the settings without which data would be lost."""
+
+    name: str
+    partitions: int
+    config: dict[str, str]
+    must: frozenset[str]
+    purpose: str
+    least: dict[str, int] = field(default_factory=dict)
+    """What other settings must not be below, where the broker has them. Kafka's defaults are above it."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """All topics of the bridge under one prefix."""
+
+    bets: Topic
+    checkpoints: Topic
+    deadletters: Topic
+    gaps: Topic
+    translations: Topic
+    currencies: Topic
+    snapshots: Topic
+    snapshot_state: Topic
+
+    def of_feed(self) -> tuple[Topic, ...]:
+        """Those that `bridge run` writes to."""
+        return self.checkpoints, self.bets, self.deadletters, self.gaps
+
+    def all(self) -> tuple[Topic, ...]:
+        """In the order in which they are created."""
+        return *self.of_feed(), self.snapshots, self.snapshot_state, self.translations, self.currencies
+
+
+def declare(settings: Settings) -> Topics:
+    """The topics that these settings ask for."""
+    prefix, partitions = settings.topics.prefix, settings.topics.partitions
+    largest = max_record_bytes(settings)
+    lag = str(int(settings.topics.min_compaction_lag_days * DAY_MS))
+    keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    return Topics(
+        bets=Topic(
+            f"{prefix}.bets",
+            partitions,
+            {**COMPACT, **RECEIVED, "min.compaction.lag.ms": lag, "max.message.bytes": str(largest)},
+            frozenset({"cleanup.policy", "min.compaction.lag.ms", *_OF_MESSAGES}),
+            "settled bets by betId: the last version for ever, every version for as long as the lag",
+            {**PUNCTUAL, "segment.bytes": largest},
+        ),
+        checkpoints=Topic(
+            f"{prefix}.checkpoints",
+            1,
+            # Rewritten with each transaction: small segments let the cleaner keep up with it.
+            {**COMPACT, **SMALL_SEGMENTS},
+            frozenset({"cleanup.policy"}),
+            "position, ledger and counters of each feed, in one partition so that their order is certain",
+            PUNCTUAL,
+        ),
+        deadletters=Topic(
+            f"{prefix}.deadletters",
+            partitions,
+            {**keep, **RECEIVED, "max.message.bytes": str(largest)},
+            frozenset({"cleanup.policy", *_OF_MESSAGES}),
+            "what could not be converted: the original bytes, the reason in the headers",
+            {**PUNCTUAL, "segment.bytes": largest},
+        ),
+        gaps=Topic(
+            f"{prefix}.gaps",
+            1,
+            keep,
+            frozenset({"cleanup.policy"}),
+            "intervals that are lost for good, kept for ever",
+            PUNCTUAL,
+        ),
+        translations=Topic(
+            f"{prefix}.translations",
+            partitions,
+            SNAPSHOTS,
+            frozenset({"cleanup.policy"}),
+            "names of whatever bets refer to, in every language, by kind and id",
+        ),
+        currencies=Topic(
+            f"{prefix}.currencies",
+            1,
+            SNAPSHOTS,
+            frozenset({"cleanup.policy"}),
+            "currencies and their precision, by symbol",
+        ),
+        snapshots=Topic(
+            f"{prefix}.snapshots",
+            1,
+            COMPACT,
+            frozenset({"cleanup.policy"}),
+            "what the last snapshot of translations and of currencies holds, and where it ends",
+        ),
+        snapshot_state=Topic(
+            f"{prefix}.snapshot-state",
+            1,
+            {**COMPACT, **SMALL_SEGMENTS},  # what bets mention is written again each hour
+            frozenset({"cleanup.policy"}),
+            "what the snapshot jobs remember: ids that bets mention, and what the provider has not told",
+        ),
+    )
+
+
+def max_record_bytes(settings: Settings) -> int:
+    """The largest record that is ever written: a message of the largest size, with its headers."""
+    return settings.feed.max_message_bytes + RECORD_OVERHEAD_BYTES
+
+
+def as_created(topic: Topic, copies: int) -> dict[str, str]:
+    """The settings of a new topic with so many copies: of three, two have what is acknowledged."""
+    return topic.config | ({"min.insync.replicas": "2"} if copies >= 3 else {})
+
+
+class Action(Enum):
+    """What `apply` would do about a difference."""
+
+    CREATE = "create"
+    ALTER = "alter"
+    LEAVE = "leave as it is"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between what is declared and what is there."""
+
+    topic: Topic
+    action: Action
+    detail: str
+    config: dict[str, str] = field(default_factory=dict)
+    harmful: bool = False
+    """Without this change data would be lost, so `bridge run` refuses to start."""
+
+
+def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = None) -> list[Change]:
+    """What differs from the declaration, nothing when all is well; `needed` leaves out all other topics.
+
+    Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
+    """
+    with explained("listing the topics"):
+        present = client.list_topics(timeout=TIMEOUT_SECONDS).topics
+    needed = topics.all() if needed is None else needed
+    changes = [
+        Change(topic, Action.CREATE, f"{topic.partitions} partitions, {_words(topic.config)}", topic.config)
+        for topic in needed
+        if topic.name not in present
+    ]
+    existing = [topic for topic in needed if topic.name in present]
+    for topic, config in zip(existing, _configs(client, existing), strict=True):
+        differs = {k: v for k, v in topic.config.items() if not _satisfied(k, config.get(k), v)}
+        differs |= {k: str(v) for k, v in topic.least.items() if int(config.get(k, v)) < v}
+        if differs:
+            detail = ", ".join(f"{k} is {config.get(k)}, must be {v}" for k, v in differs.items())
+            changes.append(
+                Change(topic, Action.ALTER, detail, differs, harmful=not topic.must.isdisjoint(differs))
+            )
+        count = len(present[topic.name].partitions)
+        if topic in (topics.checkpoints, topics.snapshots) and count != 1:
+            detail = f"it has {count} partitions and must have one: choose another prefix or recreate it"
+            changes.append(Change(topic, Action.REFUSE, detail, harmful=True))
+        elif count < topic.partitions:
+            changes.append(
+                # More partitions would move keys away from what is published: nobody does that unasked.
+                Change(topic, Action.LEAVE, f"it has {count} partitions, declared are {topic.partitions}")
+            )
+    return changes
+
+
+def apply(client: AdminClient, changes: list[Change], *, replication_factor: int | None) -> None:
+    """Carry out the creations and the alterations of `changes`; partitions are never added.
+
+    `replication_factor=None` takes what the cluster offers, up to 3. Raises as `plan` does.
+    """
+    if refused := [c for c in changes if c.action is Action.REFUSE]:
+        raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
+    with explained("listing the brokers"):
+        brokers = len(client.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+    for change in changes:
+        if change.action is Action.CREATE:
+            copies = replication_factor or min(3, brokers)
+            new = NewTopic(
+                change.topic.name,
+                num_partitions=change.topic.partitions,
+                replication_factor=copies,
+                config=as_created(change.topic, copies),
+            )
+            with explained(f"creating {change.topic.name}"):
+                _settle(
+                    client.create_topics([new], request_timeout=TIMEOUT_SECONDS),
+                    unless="TOPIC_ALREADY_EXISTS",
+                )
+        elif change.action is Action.ALTER:
+            entries = [
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in change.config.items()
+            ]
+            resource = ConfigResource(ResourceType.TOPIC, change.topic.name, incremental_configs=entries)
+            with explained(f"altering {change.topic.name}"):
+                _settle(client.incremental_alter_configs([resource], request_timeout=TIMEOUT_SECONDS))
+
+
+def ensure(
+    client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]
+) -> tuple[Topics, list[Change]]:
+    """What a program asks of the topics that it needs: create what is missing, refuse what would lose data.
+
+    Of the others it asks nothing: the topics of one program must not hold up another. Returns all topics
+    and the differences that it left alone or mended. Raises TopologyError, which says how to mend a topic,
+    and KafkaUnavailable.
+    """
+    topics = declare(settings)
+    changes = plan(client, topics, needed(topics))
+    if harmful := [change for change in changes if change.harmful]:
+        raise TopologyError(
+            "\n".join(f"{c.topic.name}: {c.detail}" for c in harmful)
+            + "\nRun `bridge topics apply` to mend it, or set BRIDGE_TOPICS__PREFIX to use other topics."
+        )
+    missing = [change for change in changes if change.action is Action.CREATE]
+    apply(client, missing, replication_factor=settings.topics.replication_factor)
+    return topics, changes
+
+
+def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:
+    if not topics:
+        return []
+    resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
+    with explained("reading the settings of the topics"):
+        found = client.describe_configs(resources, request_timeout=TIMEOUT_SECONDS)
+        by_name = {
+            r.name: {k: str(e.value) for k, e in answer(future).items()} for r, future in found.items()
+        }
+    return [by_name[topic.name] for topic in topics]
+
+
+def _satisfied(name: str, actual: str | None, wanted: str) -> bool:
+    if name in ("min.compaction.lag.ms", "max.message.bytes") and actual is not None:
+        return int(actual) >= int(wanted)
+    return actual == wanted
+
+
+def _settle(futures: dict[Any, Future[Any]], *, unless: str = "") -> None:
+    for future in futures.values():
+        try:
+            answer(future)
+        except KafkaException as exception:
+            # Two bridges that start together both find the topic missing.
+            if exception.args[0].name() != unless:
+                raise
+
+
+def _words(config: dict[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items())

@@ -1,0 +1,1 @@
+"""From a message of the feed to a settled bet."""

@@ -1,0 +1,129 @@
+"""The types of the model paired with the Avro schema, for the one walk of `bridge.messages.transcoder`.
+
+Bounds come from the model, the order of fields and the places of symbols from the schema, names and
+nullability from both. Where the two disagree, or the model says something that is not known here, there is
+no transcoder: no rule of the model is ever passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
+
+import orjson
+from librt.strings import BytesWriter
+from typing_extensions import is_typeddict
+
+from bridge.avro.codec import Codec
+from bridge.avro.encoder import UnknownSchema
+from bridge.messages import model
+from bridge.messages import transcoder as to
+
+parse: Final[Callable[[bytes], Any]] = orjson.loads
+"""A JSON document. Raises ValueError."""
+
+_ENUMS: Final = (
+    (model.SettlementResult, model.SETTLEMENT_RESULTS),
+    (model.BetItemType, model.BET_ITEM_TYPES),
+)
+_NULLABLE: Final[Any] = model.Nullable
+_ITEMS: Final[Any] = model.Items
+_ANY_LENGTH: Final = 2**62
+
+
+def transcoder(codec: Codec, zeros: Mapping[str, Any]) -> to.Transcoder:
+    """Writes bets as the codec does. `zeros`: path → the JSON that a field stands for when it is missing.
+
+    Raises UnknownSchema where the codec's schema is not that of `bridge.messages.model.SettledBet`.
+    """
+    pairing = _Pairing(codec.named, zeros)
+    return to.Transcoder(pairing.type(model.SettledBet, codec.schema, "data"), codec.header)
+
+
+class _Pairing:
+    """One walk down the model and a schema, whose named types are `named`."""
+
+    def __init__(self, named: Mapping[str, Any], zeros: Mapping[str, Any]) -> None:
+        self._named = named
+        self._zeros = zeros
+
+    def type(self, hint: Any, schema: Any, path: str) -> to.Type:
+        """The pair of a type of the model and a schema, which are at this path of a message."""
+        if isinstance(schema, str):
+            schema = self._named.get(schema, {"type": schema})
+        if isinstance(schema, list):
+            return self._nullable(hint, schema, path)
+        kind = schema["type"]
+        if is_typeddict(hint) and kind == "record":
+            return self._record(hint, schema["fields"], path)
+        listed, *_ = get_args(hint) or [hint]
+        if get_origin(listed) is list and kind == "array" and hint == _ITEMS[get_args(listed)[0]]:
+            return to.Array(self.type(get_args(listed)[0], schema["items"], f"{path}[]"))
+        if hint == model.StringMap and kind == "map" and schema["values"] == "string":
+            return to.StringMap()
+        return _scalar(hint, schema, path)
+
+    def _nullable(self, hint: Any, schema: list[Any], path: str) -> to.Type:
+        union, *_ = get_args(hint) or [hint]
+        other, *_ = get_args(union) or [union]
+        if hint != _NULLABLE[other] or schema[:-1] != ["null"]:
+            raise _disagreement(hint, schema, path)
+        return to.Nullable(self.type(other, schema[-1], path))
+
+    def _record(self, hint: Any, fields: list[Any], path: str) -> to.Type:
+        hints = get_type_hints(hint, include_extras=True)
+        if hints.keys() != {field["name"] for field in fields}:
+            raise _disagreement(hint, [field["name"] for field in fields], path)
+        return to.Record([self._field(hints[field["name"]], field, path) for field in fields])
+
+    def _field(self, hint: Any, field: Any, path: str) -> to.Field:
+        path = f"{path}.{field['name']}"
+        optional = get_origin(hint) is NotRequired
+        type_ = self.type(get_args(hint)[0] if optional else hint, field["type"], path)
+        if optional and not isinstance(type_, to.Nullable):  # what is missing is null
+            raise _disagreement(hint, field["type"], path)
+        if_missing = _written(type_, self._zeros.get(path)) if optional or path in self._zeros else None
+        [name] = orjson.loads(orjson.dumps({field["name"]: None}))  # as in documents: found without comparing
+        return to.Field(name, type_, if_missing)
+
+
+def _scalar(hint: Any, schema: Any, path: str) -> to.Type:
+    kind = schema["type"]
+    if hint == model.Boolean and kind == "boolean":
+        return to.Boolean()
+    if hint == model.Double and kind == "double":
+        return to.Double()
+    if hint == model.DateTime and kind == "long":
+        return to.DateTime()
+    for enum, symbols in _ENUMS:
+        if hint == enum and kind == "enum" and {*symbols.values()} <= {*schema["symbols"]}:
+            return to.Enum({number: schema["symbols"].index(symbol) for number, symbol in symbols.items()})
+    base, *marks = get_args(hint) or [hint]
+    bounds = _bounds(marks)
+    if base is int and kind == "long" and bounds.keys() == {"ge", "le"}:
+        return to.Integer(bounds["ge"], bounds["le"])
+    if base is str and kind == "string" and bounds.keys() <= {"min_length", "max_length"}:
+        return to.String(bounds.get("min_length", 0), bounds.get("max_length", _ANY_LENGTH))
+    raise _disagreement(hint, schema, path)
+
+
+def _bounds(marks: Iterable[Any]) -> dict[str, Any]:
+    """What the marks of an annotated type demand, by name, be it known here or not."""
+    bounds: dict[str, Any] = {}
+    for mark in marks:
+        if not isinstance(mark, model.Zero):
+            for bound in getattr(mark, "metadata", [mark]):  # a pydantic Field has several
+                known = is_dataclass(bound) and not isinstance(bound, type)
+                bounds |= asdict(bound) if known else {repr(bound): bound}
+    return bounds
+
+
+def _written(type_: to.Type, value: object) -> bytes:
+    out = BytesWriter()
+    type_.write(out, value)
+    return out.getvalue()
+
+
+def _disagreement(hint: Any, schema: Any, path: str) -> UnknownSchema:
+    return UnknownSchema(f"{schema} for {path}, which is {hint}")

@@ -1,0 +1,1 @@
+"""What a running program shows: health, metrics, pages, over HTTP."""

@@ -1,0 +1,291 @@
+"""The questions that the provider's REST side answers, and the shape of each answer.
+
+One function an endpoint: 13 of translations, 2 of currencies (interface, "Endpoints"). Nothing is sent
+from here. Names of parameters that the interface leaves open come from the settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
+from urllib.parse import quote, urlencode
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, with_config
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from bridge.config import ApiSettings
+from bridge.config.api import ListEndpoint, placeholders
+from bridge.rest.answers import Answered, Flaw, Lenient, Part, Reader, shown
+
+__all__ = [
+    "MOST_IDS",
+    "Answered",
+    "CurrencyPrecision",
+    "EntityTranslation",
+    "EventTranslations",
+    "Flaw",
+    "ListedCurrency",
+    "MarketTranslationItem",
+    "MarketTranslations",
+    "Questions",
+    "Request",
+    "TranslationItem",
+]
+
+T_co = TypeVar("T_co", covariant=True)
+
+MOST_SHOWN: Final = 150
+"""Characters of a question in a text for people."""
+Listed = Literal["sport", "region", "league", "competitor"]
+"""The kinds of which the provider gives whole lists."""
+LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
+MOST_SYMBOL: Final = 100
+"""Characters of the symbol of a currency."""
+MOST_IDS: Final = 100
+"""In one collection of a templates endpoint (interface, "Limits")."""
+
+
+def _is_short(symbol: str) -> str:
+    if len(symbol) > MOST_SYMBOL:
+        raise PydanticCustomError(
+            "symbol_too_long",
+            "it begins with '{beginning}' and has {length} characters, {most} are allowed",
+            {"beginning": shown(symbol), "length": f"{len(symbol):,}", "most": MOST_SYMBOL},
+        )
+    return symbol
+
+
+def _with_symbol(currency: Any) -> Any:
+    """A field that may be null may be missing."""
+    return {"symbol": None} | currency if isinstance(currency, dict) else currency
+
+
+Id = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+Places = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+"""Decimal places."""
+Text = Annotated[str, Field(max_length=10_000)]
+"""Whole characters: a bound has it checked, too, that there is no half of a surrogate pair among them."""
+Symbol = Annotated[str, Field(max_length=2**31), AfterValidator(_is_short)]
+
+# A field that the interface does not know is let pass: nothing is lost by not publishing it.
+_AS_SENT = with_config(ConfigDict(strict=True, extra="ignore"))
+
+
+@_AS_SENT
+class TranslationItem(TypedDict):
+    """A text in one language."""
+
+    id: Id
+    language: Text
+    translation: Text
+
+
+@_AS_SENT
+class EntityTranslation(TypedDict):
+    """Texts in all languages."""
+
+    id: Id
+    translations: Lenient[dict[Text, Text]]
+
+
+@_AS_SENT
+class MarketTranslationItem(TypedDict):
+    """A market of an event in one language."""
+
+    marketTypeId: Id
+    market: TranslationItem
+    selections: Lenient[list[TranslationItem]]
+
+
+@_AS_SENT
+class MarketTranslations(TypedDict):
+    """A market of an event in all languages."""
+
+    marketTypeId: Id
+    marketTranslations: Part[EntityTranslation]
+    selections: Lenient[list[EntityTranslation]]
+
+
+@_AS_SENT
+class EventTranslations(TypedDict):
+    """An event and what it belongs to, in all languages."""
+
+    eventTranslation: Part[EntityTranslation]
+    sport: Part[EntityTranslation]
+    region: Part[EntityTranslation]
+    league: Part[EntityTranslation]
+    competitors: Lenient[list[EntityTranslation]]
+
+
+@_AS_SENT
+class ListedCurrency(TypedDict):
+    """An active currency. Types 1 to 3 are fiat, crypto and custom."""
+
+    symbol: Symbol | None
+    type: int
+    precision: Places
+
+
+@_AS_SENT
+class CurrencyPrecision(TypedDict):
+    """Decimal places of a currency."""
+
+    precision: Places
+
+
+@dataclass(frozen=True)
+class Request(Generic[T_co]):
+    """A question, with the shape of its answer."""
+
+    endpoint: str
+    """Its path as the interface writes it, without what it asks about."""
+    target: str
+    """Path and query, to be added to the base address."""
+    shape: TypeAdapter[T_co]
+    may_be_missing: bool = False
+    """Whether the interface has a 404 there."""
+    body: str = ""
+    """JSON, where what it asks about is neither in the path nor in the query."""
+
+    def __str__(self) -> str:
+        text = f"GET {self.target}{self.body and ' '}{self.body}"
+        # A hundred ids would push the reason out of sight.
+        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+    def reader(self, most_bytes: int) -> Reader[T_co]:
+        """What reads the answer while it comes, up to a size."""
+        return Reader(str(self), self.shape, most_bytes)
+
+    def read(self, body: bytes | bytearray) -> Answered[T_co]:
+        """The answer in a body. Raises ApiError, which names the endpoint, the ids and the field."""
+        reader = self.reader(len(body))
+        reader.feed(body)
+        return reader.answer()
+
+
+_ITEMS: Final = TypeAdapter(Lenient[list[TranslationItem]])
+_ENTITY: Final = TypeAdapter(EntityTranslation)
+_ENTITIES: Final = TypeAdapter(Lenient[list[EntityTranslation]])
+_EVENT: Final = TypeAdapter(EventTranslations)
+_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslationItem]])
+_ALL_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslations]])
+_CURRENCIES: Final = TypeAdapter(Lenient[list[Annotated[ListedCurrency, BeforeValidator(_with_symbol)]]])
+_PRECISION: Final = TypeAdapter(CurrencyPrecision)
+
+_LISTS: Final[dict[Listed, ListEndpoint]] = {
+    "sport": "sports",
+    "region": "regions",
+    "league": "leagues",
+    "competitor": "competitors",
+}
+
+
+class Questions:
+    """Makes the questions, by the settings."""
+
+    def __init__(self, settings: ApiSettings) -> None:
+        self._settings = settings
+
+    def by_sport(self, kind: Listed) -> bool:
+        """Whether the list is to be asked for once for each sport."""
+        parameters = self._settings.query.get(_LISTS[kind], {}).values()
+        return any("sportId" in placeholders(value) for given in parameters for value in _each(given))
+
+    def listed(
+        self, kind: Listed, language: str, sport_id: int | None = None
+    ) -> Request[list[TranslationItem]]:
+        """Everything of a kind, in one language; where it goes `by_sport`, in that one."""
+        assert (sport_id is not None) == self.by_sport(kind)
+        name = _LISTS[kind]
+        query = self._query(name, language=language, sportId=sport_id)
+        return Request(
+            f"/api/translations/{{lang}}/{name}",
+            _with(f"/api/translations/{_quoted(language)}/{name}", query),
+            _ITEMS,
+        )
+
+    def single(self, kind: Listed, number: int) -> Request[EntityTranslation]:
+        """One sport, region, league or competitor, in all languages."""
+        path = f"/api/translations/all/{kind}"
+        return Request(f"{path}/{{{kind}Id}}", f"{path}/{number}", _ENTITY)
+
+    def event(self, event_id: int) -> Request[EventTranslations]:
+        """An event with all that it belongs to, in all languages."""
+        path = "/api/translations/all/event"
+        return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, may_be_missing=True)
+
+    def markets(
+        self, event_id: int, language: str, sport_id: int = 0
+    ) -> Request[list[MarketTranslationItem]]:
+        """The markets of an event with their selections, in one language. `sport_id` is the event's."""
+        path = f"/api/translations/{_quoted(language)}/{event_id}/markets"
+        query = self._query("markets", language=language, eventId=event_id, sportId=sport_id)
+        endpoint = "/api/translations/{lang}/{eventId}/markets"
+        return Request(endpoint, _with(path, query), _MARKETS, may_be_missing=True)
+
+    def all_markets(self, event_id: int, sport_id: int = 0) -> Request[list[MarketTranslations]]:
+        """The markets of an event with their selections, in all languages. `sport_id` is the event's."""
+        path = f"/api/translations/all/{event_id}/markets"
+        query = self._query("all-markets", eventId=event_id, sportId=sport_id)
+        endpoint = "/api/translations/all/{eventId}/markets"
+        return Request(endpoint, _with(path, query), _ALL_MARKETS, may_be_missing=True)
+
+    def selection_templates(self, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
+        """Templates of at most `MOST_IDS` selections, in all languages."""
+        path = "/api/translations/templates/selections"
+        return self._templates(path, (), self._settings.selection_ids_parameter, ids)
+
+    def market_type_templates(self, sport_id: int, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
+        """Templates of at most `MOST_IDS` market types in a sport, in all languages."""
+        path = "/api/translations/templates/market-types"
+        sport = (self._settings.sport_id_parameter, sport_id)
+        return self._templates(path, [sport], self._settings.market_type_ids_parameter, ids)
+
+    def active_currencies(self, type_: int | None = None) -> Request[list[ListedCurrency]]:
+        """All active currencies, or those of one type."""
+        path = "/api/CurrencyExchange/active-currencies"
+        return Request(path, _with(path, [] if type_ is None else [("type", type_)]), _CURRENCIES)
+
+    def currency_precision(self, symbol: str) -> Request[CurrencyPrecision]:
+        """Decimal places of any currency."""
+        path = "/api/CurrencyExchange/currency-precision"
+        return Request(path, _with(path, [("symbol", symbol)]), _PRECISION)
+
+    def _query(self, endpoint: ListEndpoint, **asked: object) -> list[tuple[str, object]]:
+        given = self._settings.query.get(endpoint, {})
+        return [(name, value.format(**asked)) for name, values in given.items() for value in _each(values)]
+
+    def _templates(
+        self, path: str, of: Sequence[tuple[str, int]], name: str, ids: Sequence[int]
+    ) -> Request[list[EntityTranslation]]:
+        """`of` is what the collection of ids belongs to."""
+        assert 0 < len(ids) <= MOST_IDS
+        with_commas = ",".join(map(str, ids))
+        match self._settings.template_ids:
+            case "path":
+                target = "/".join([path, *(str(number) for _, number in of), with_commas])
+                return Request(path, target, _ENTITIES)
+            case "body":
+                return Request(path, path, _ENTITIES, body=json.dumps({**dict(of), name: list(ids)}))
+            case "query" if self._settings.collections == "commas":
+                return Request(path, _with(path, [*of, (name, with_commas)]), _ENTITIES)
+            case "query":
+                return Request(path, _with(path, [*of, *((name, number) for number in ids)]), _ENTITIES)
+
+
+def _each(values: str | list[str]) -> list[str]:
+    return [values] if isinstance(values, str) else values
+
+
+def _quoted(part: str) -> str:
+    """A part of a path."""
+    return quote(part, safe="")
+
+
+def _with(path: str, query: Iterable[tuple[str, object]]) -> str:
+    # A space is %20: what reads + as one in a query is common, but not certain.
+    encoded = urlencode(list(query), safe=",", quote_via=quote)
+    return f"{path}?{encoded}" if encoded else path

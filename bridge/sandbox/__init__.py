@@ -1,0 +1,1 @@
+"""Everything that stands in for the real world: a cluster, a provider, a demo."""

@@ -1,0 +1,126 @@
+"""What makes a broker of a small KRaft cluster: its properties, its command line, and when it is ready."""
+
+from __future__ import annotations
+
+import base64
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bridge.sandbox.cluster.ports import HOST
+
+JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+PROPERTIES = "server.properties"
+LOG_DIR = "data"
+"""Relative to the broker's directory, in which it runs, so that no comma or umlaut in a path needs care."""
+
+
+class Listener(NamedTuple):
+    """The ports of one broker."""
+
+    client: int
+    controller: int
+
+
+def new_cluster_id() -> str:
+    """As Kafka makes them: 16 random bytes in URL-safe base 64 without padding, and no dash at the front.
+
+    Its tools would take that for an option.
+    """
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
+
+
+def bootstrap_servers(listeners: Sequence[Listener]) -> str:
+    """As clients take it: `host:port,…`."""
+    return ",".join(f"{HOST}:{listener.client}" for listener in listeners)
+
+
+def server_properties(node: int, listeners: Sequence[Listener]) -> str:
+    """The settings of broker `node` (from 1) of as many as there are listeners; each is a controller too."""
+    own = listeners[node - 1]
+    replicas = min(len(listeners), 3)
+    in_sync = 2 if replicas == 3 else 1
+    voters = ",".join(f"{i}@{HOST}:{listener.controller}" for i, listener in enumerate(listeners, 1))
+    properties: dict[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": node,
+        "controller.quorum.voters": voters,
+        "listeners": f"PLAINTEXT://{HOST}:{own.client},CONTROLLER://{HOST}:{own.controller}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{own.client}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": LOG_DIR,
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "group.initial.rebalance.delay.ms": 0,
+        "group.min.session.timeout.ms": 1000,
+        # A broker that was killed may register again only when its old session has run out; one that a busy
+        # machine has kept waiting for a few seconds must not lose it.
+        "broker.session.timeout.ms": 6000,
+        "broker.heartbeat.interval.ms": 500,
+        # By default what a dead transaction hides stays hidden for up to 10 s after its time-out.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+        # 128 MB of heap by default, for topics larger than anything here.
+        "log.cleaner.dedupe.buffer.size": 8 * 1024 * 1024,
+    }
+    for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+        properties[f"{topic}.num.partitions"] = 4
+        properties[f"{topic}.replication.factor"] = replicas
+    for topic in ("transaction.state.log", "share.coordinator.state.topic"):
+        properties[f"{topic}.min.isr"] = in_sync
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def format_command(java: Path, class_path: Sequence[Path], cluster_id: str) -> list[str]:
+    """Prepares an empty broker directory."""
+    options = ["format", "--cluster-id", cluster_id, "--config", PROPERTIES, "--ignore-formatted"]
+    return [*_java(java, class_path, "128m"), "kafka.tools.StorageTool", *options]
+
+
+def broker_command(java: Path, class_path: Sequence[Path], brokers: int) -> list[str]:
+    """Runs a broker in its directory; several share what memory a laptop has."""
+    return [*_java(java, class_path, "512m" if brokers == 1 else "256m"), "kafka.Kafka", PROPERTIES]
+
+
+def _java(java: Path, class_path: Sequence[Path], heap: str) -> list[str]:
+    logging = "-Dorg.slf4j.simpleLogger"
+    return [
+        str(java),
+        f"-Xmx{heap}",
+        *JVM_FLAGS,
+        "--enable-native-access=ALL-UNNAMED",
+        "--sun-misc-unsafe-memory-access=allow",
+        f"{logging}.showDateTime=true",
+        f"{logging}.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+        "-cp",
+        os.pathsep.join(map(str, class_path)),
+    ]
+
+
+class Probe:
+    """Asks a cluster who it is. One client for many questions, since a new one each time costs more."""
+
+    def __init__(self, servers: str) -> None:
+        self._admin = AdminClient(
+            {
+                "bootstrap.servers": servers,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,  # refused connections are what one expects of a broker that is starting
+            }
+        )
+
+    def brokers(self, cluster_id: str, timeout: float = 1.0) -> set[int]:
+        """Node ids that the cluster lists; none when it does not answer, or another one does."""
+        try:
+            metadata = self._admin.list_topics(timeout=timeout)
+        except KafkaException:
+            return set()
+        # A broker that lost the race for its port is on its way down, and someone else answers.
+        return set(metadata.brokers) if metadata.cluster_id == cluster_id else set()

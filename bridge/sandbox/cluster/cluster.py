@@ -1,0 +1,291 @@
+"""Kafka and the registry together: started at once, ready together, stopped together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bridge.errors import DevError
+from bridge.sandbox.cluster import broker as kafka
+from bridge.sandbox.cluster import ports, registry, state
+from bridge.sandbox.cluster.downloads import Artifacts, Progress, obtain, write_whole
+from bridge.sandbox.cluster.process import Server, stop_all
+
+KAFKA_PORT = 9092
+REGISTRY_PORT = 8080
+START_SECONDS = 90.0
+PORT_ATTEMPTS = 3
+FORMAT_ATTEMPTS = 3
+_POLL_SECONDS = 0.1
+_BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
+"""What Kafka and Quarkus say when someone took the port between our look and their bind."""
+
+
+class PortTaken(DevError):
+    """Someone was quicker: another attempt with other ports is worth it."""
+
+
+class Cluster:
+    """Kafka and a registry that belong to this process. Brokers are numbered from 1.
+
+    A context manager; the methods that break things are there for tests of what the bridge does then.
+    """
+
+    bootstrap_servers: str
+    registry_url: str
+
+    def __init__(
+        self,
+        data: Path,
+        artifacts: Artifacts,
+        listeners: list[kafka.Listener],
+        registry_port: int,
+        timeout: float,
+    ) -> None:
+        self.bootstrap_servers = kafka.bootstrap_servers(listeners)
+        self.registry_url = registry.url(registry_port)
+        self._data = data
+        self._artifacts = artifacts
+        self._listeners = listeners
+        self._registry_port = registry_port
+        self._timeout = timeout
+        self._cluster_id = _cluster_id(data, len(listeners))
+        java, count = artifacts.java, len(listeners)
+        self._brokers = [
+            self._server(f"kafka-{node}", kafka.broker_command(java, artifacts.kafka_class_path, count))
+            for node in range(1, count + 1)
+        ]
+        self._registry = self._server(
+            "registry",
+            registry.command(java, artifacts.registry_jar),
+            registry.environment(registry_port),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def is_alive(self) -> bool:
+        """Whether every server runs."""
+        return all(server.is_alive() for server in self._servers)
+
+    def stop_broker(self, node: int, *, kill: bool = False) -> None:
+        """Stop one broker, gracefully or with SIGKILL, and wait until it is gone."""
+        self._brokers[node - 1].stop(kill=kill)
+
+    def start_broker(self, node: int) -> None:
+        """Start a stopped broker on its data and ports; returns when the cluster lists it."""
+        server, listener = self._brokers[node - 1], self._listeners[node - 1]
+        probe = kafka.Probe(kafka.bootstrap_servers([listener]))
+        server.start()
+        self._wait([(server, lambda: node in probe.brokers(self._cluster_id))])
+        self._save()
+
+    def pause_broker(self, node: int) -> None:
+        """SIGSTOP: the broker keeps its connections and answers nothing."""
+        self._brokers[node - 1].pause()
+
+    def resume_broker(self, node: int) -> None:
+        """SIGCONT."""
+        self._brokers[node - 1].resume()
+
+    def stop_registry(self, *, kill: bool = False) -> None:
+        """Stop the registry and wait until it is gone."""
+        self._registry.stop(kill=kill)
+
+    def start_registry(self) -> None:
+        """Start a stopped registry on its data and port; returns when it answers."""
+        self._registry.start()
+        self._wait([(self._registry, self._registry_answers)])
+        self._save()
+
+    def mend(self) -> None:
+        """Start again whatever is stopped or paused."""
+        for node, broker in enumerate(self._brokers, 1):
+            broker.resume()
+            if not broker.is_alive():
+                self.start_broker(node)
+        if not self._registry.is_alive():
+            self.start_registry()
+
+    def close(self) -> None:
+        """Stop everything and keep the data."""
+        stop_all([server.identity for server in self._servers if server.identity])
+        for server in self._servers:
+            server.reap()
+        # After `down` elsewhere, the state may be that of the next cluster in the same directory.
+        if state.load(self._data) == self._state():
+            state.forget(self._data)
+
+    def start(self, progress: Progress) -> None:
+        """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
+        try:
+            for server in self._servers:
+                server.log.unlink(missing_ok=True)
+            self._registry.start()
+            self._format()
+            for broker in self._brokers:
+                broker.start()
+            probe = kafka.Probe(self.bootstrap_servers)
+            nodes = set(range(1, len(self._brokers) + 1))
+            everywhere = [
+                (broker, lambda: probe.brokers(self._cluster_id) == nodes) for broker in self._brokers
+            ]
+            self._wait([*everywhere, (self._registry, self._registry_answers)], progress)
+            self._save()
+        except BaseException:
+            self.close()
+            raise
+
+    def detach(self) -> state.State:
+        """Let the cluster outlive this process, until someone calls `down` on its directory."""
+        for server in self._servers:
+            server.detach()
+        return self._state()
+
+    @property
+    def _servers(self) -> list[Server]:
+        return [*self._brokers, self._registry]
+
+    def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
+        directory, log = self._data / name, self._data / f"{name}.log"
+        temporary = directory / "tmp"  # native libraries and caches land here instead of in /tmp for ever
+        temporary.mkdir(parents=True, exist_ok=True)
+        command = [command[0], "-Djava.io.tmpdir=tmp", *command[1:]]
+        return Server(name, command, directory, log, environment or {})
+
+    def _format(self) -> None:
+        """Prepare brokers that have no data yet, all at once; again where that left nothing behind."""
+        for node, broker in enumerate(self._brokers, 1):
+            properties = kafka.server_properties(node, self._listeners)
+            write_whole(broker.directory / kafka.PROPERTIES, properties)
+        for _ in range(FORMAT_ATTEMPTS):
+            fresh = [
+                Server(f"{broker.name} (format)", self._format_command(), broker.directory, broker.log)
+                for broker in self._brokers
+                if not (broker.directory / kafka.LOG_DIR / "meta.properties").is_file()
+            ]
+            if not fresh:
+                return
+            self._run(fresh)
+        raise _failure(fresh[0], "left no meta.properties behind")
+
+    def _format_command(self) -> list[str]:
+        return kafka.format_command(self._artifacts.java, self._artifacts.kafka_class_path, self._cluster_id)
+
+    def _run(self, servers: list[Server]) -> None:
+        """Run programs that end by themselves, to their end."""
+        try:
+            for server in servers:
+                server.start()
+            for server in servers:
+                if not server.wait(self._timeout):
+                    raise _failure(server, f"did not end within {self._timeout:g} s")
+        finally:
+            for server in servers:
+                server.stop(kill=True)
+
+    def _wait(
+        self,
+        servers: list[tuple[Server, Callable[[], bool]]],
+        progress: Progress = lambda line: None,
+    ) -> None:
+        began = time.monotonic()
+        pending = servers
+        while pending:
+            for server, _ in servers:
+                if not server.is_alive():
+                    if server.has_logged(*_BIND_FAILURES):
+                        raise PortTaken(str(_failure(server, "found its port taken")))
+                    raise _failure(server, "ended while it was starting")
+            ready = [server for server, answers in pending if answers()]
+            for server in ready:
+                progress(f"{server.name} answers")
+            pending = [(server, answers) for server, answers in pending if server not in ready]
+            if pending and time.monotonic() - began > self._timeout:
+                raise _failure(pending[0][0], f"did not answer within {self._timeout:g} s")
+            time.sleep(_POLL_SECONDS if pending else 0)
+
+    def _registry_answers(self) -> bool:
+        return registry.answers(self._registry_port)
+
+    def _state(self) -> state.State:
+        members = [
+            state.Member(server.name, server.identity, server.log)
+            for server in self._servers
+            if server.identity
+        ]
+        return state.State(self.bootstrap_servers, self.registry_url, tuple(members))
+
+    def _save(self) -> None:
+        state.save(self._data, self._state())
+
+
+def launch(
+    data: Path,
+    brokers: int,
+    kafka_port: int | None,
+    registry_port: int | None,
+    progress: Progress,
+    timeout: float,
+) -> Cluster:
+    """Start a cluster in a directory whose lock is held. Raises DevError."""
+    artifacts = obtain(progress)
+    progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
+    for attempt in range(1, PORT_ATTEMPTS + 1):
+        listeners, http_port = choose_ports(brokers, kafka_port, registry_port, progress)
+        cluster = Cluster(data, artifacts, listeners, http_port, timeout)
+        try:
+            cluster.start(progress)
+            return cluster
+        except PortTaken:
+            if attempt == PORT_ATTEMPTS:
+                raise
+            progress("someone took a port in the meantime, trying others")
+    raise AssertionError("unreachable")
+
+
+def choose_ports(
+    brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
+) -> tuple[list[kafka.Listener], int]:
+    """Ports of every broker and of the registry: those wanted where they are free, no two the same."""
+    taken: set[int] = set()
+
+    def take(name: str, wanted: int) -> int:
+        port = ports.choose(name, wanted, taken, progress)
+        taken.add(port)
+        return port
+
+    http_port = take("registry", REGISTRY_PORT if registry_port is None else registry_port)
+    first = KAFKA_PORT if kafka_port is None else kafka_port
+    listeners = [
+        kafka.Listener(take(f"kafka-{node}", first and first + node - 1), take("controller", 0))
+        for node in range(1, brokers + 1)
+    ]
+    return listeners, http_port
+
+
+def _cluster_id(data: Path, brokers: int) -> str:
+    """The id under which the data was formatted. Raises DevError when it is of another number of brokers."""
+    file = data / "cluster-id"
+    if not file.is_file():
+        write_whole(file, f"{kafka.new_cluster_id()} {brokers}\n")
+    cluster_id, count = file.read_text("utf-8").split()
+    if int(count) != brokers:
+        raise DevError(
+            f"the data in {data} is of a cluster of {count}, not {brokers}. "
+            f"Start it with --brokers {count}, name another directory by --data, or delete this one."
+        )
+    return cluster_id
+
+
+def _failure(server: Server, what: str) -> DevError:
+    lines = server.log_tail().replace("\n", "\n    ")
+    return DevError(f"{server.name} {what}. The end of its log, {server.log}:\n    {lines}")

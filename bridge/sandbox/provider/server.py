@@ -1,0 +1,344 @@
+"""The simulated provider on a socket: a thin driver of `provider`, and the only module with a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import signal
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from email.utils import formatdate
+from functools import partial
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from bridge.observability.http_server import WsgiServer
+from bridge.sandbox.provider.bodies import BodiedConnection
+from bridge.sandbox.provider.connection import Connection, Farewell, fragments, is_text
+from bridge.sandbox.provider.control import Control
+from bridge.sandbox.provider.faults import Clear, Drop, Fault, Stall
+from bridge.sandbox.provider.feed import Attempt, Provider
+from bridge.sandbox.provider.handshake import requested
+from bridge.sandbox.provider.history import Reader
+from bridge.sandbox.provider.rate_limits import Breach, Limits
+from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.routes import ROOT
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.stream import Published
+
+PATH = "/feed/settlement/v4"
+
+_BATCH = 100
+"""Messages made in one go, before the event loop has its turn."""
+_TICK = 0.002
+"""Seconds that live messages wait for each other, so that a high rate does not mean a timer for each."""
+_BATCH_BYTES = 1 << 20
+_CONTROL_SECONDS = 10
+"""The event loop has that long to do what the control endpoint was asked for."""
+_CONTROL_BYTES = 100 << 20
+"""Of a request to it: a message to publish may be larger than the largest that a bridge takes."""
+
+
+class Simulator:
+    """A provider that listens from `async with` until its end. Other methods are for in between."""
+
+    def __init__(
+        self,
+        settings: SimulatorSettings | None = None,
+        on_attempt: Callable[[Attempt], None] = lambda _: None,
+    ) -> None:
+        self.settings = settings or SimulatorSettings()
+        self.replies: deque[str | bytes] = deque(maxlen=10_000)
+        """What clients sent, the newest of it."""
+        self._on_attempt = on_attempt
+        self._kicked = asyncio.Event()
+        self._accepted: dict[ServerConnection, Connection | Farewell] = {}
+        """The handshakes that were let in, if only to be closed at once."""
+        self._releases: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        settings = self.settings
+        # A wall clock may be set back in mid-run; the times of what was published must not be.
+        self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
+        origin = self.now() - settings.history_seconds
+        stream = settings.stream(origin)
+        self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
+        self.rest = Rest(stream.world, settings.api, stream.clock)
+        """What is asked by HTTP: its tokens, its faults, its truth."""
+        self._loop = asyncio.get_running_loop()
+        self._control = self._serve_control()
+        try:
+            self._server = await self._listen()
+        except BaseException:
+            self._close_control()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._close_control)
+        self._server.close()
+        await self._server.wait_closed()
+        await asyncio.gather(*self._releases)
+
+    @property
+    def url(self) -> str:
+        """The base address that clients are given."""
+        host, port, *_ = self._address
+        scheme = "https" if self.settings.certificate else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, another than in the settings where that was 0 or taken."""
+        return int(self._address[1])
+
+    @property
+    def _address(self) -> tuple[Any, ...]:
+        address: tuple[Any, ...] = next(iter(self._server.sockets)).getsockname()
+        return address
+
+    @property
+    def control_url(self) -> str | None:
+        """The base address of the control endpoint; None without one."""
+        return self._control.url if self._control else None
+
+    @property
+    def connections(self) -> list[Attempt]:
+        """The log of connections: every attempt, when, with what revision, and how it was answered."""
+        return self._provider.attempts
+
+    @property
+    def breaches(self) -> list[Breach]:
+        """Every breach of a limit so far."""
+        return self._provider.breaches
+
+    def now(self) -> float:
+        """The time that things happen at, Unix seconds. It never goes back."""
+        return time.monotonic() + self._clock_offset
+
+    def clock(self) -> float:
+        """What the provider's clock shows, Unix seconds: equal to `now` until a `ClockJump`."""
+        return self._provider.log.stream.clock.reading(self.now())
+
+    def published(self, until: float | None = None) -> Iterator[Published]:
+        """The truth: all that was published, in order, until now or until a moment before.
+
+        It begins with the history. It is made again from the seed, at about 0.1 ms a message.
+        """
+        return self._provider.published(self.now() if until is None else min(until, self.now()))
+
+    def truth(self) -> Reader:
+        """The truth as a place that moves on: `take` while `due` is not after `now()`."""
+        log = self._provider.log
+        return Reader(log, log.stream.origin)
+
+    def stop_publishing(self) -> float:
+        """End the stream here; pings go on. Returns the moment, Unix seconds."""
+        self._provider.log.end = min(self._provider.log.end, self.now())
+        self._kicked.set()
+        return self._provider.log.end
+
+    def inject(self, body: bytes) -> Published:
+        """Publish a raw message now. It is part of the truth and of later replays.
+
+        It goes out as a text frame when it is UTF-8, as a binary one otherwise.
+        """
+        message = self._provider.log.inject(body, self.now())
+        self._kicked.set()
+        return message
+
+    def inflict(self, fault: Fault) -> float:
+        """Let something go wrong. Returns the moment, Unix seconds."""
+        now = self.now()
+        self._provider.inflict(fault, now)
+        for socket, connection in self._accepted.items():
+            # At once, even when the client does not read and so holds up what would be closed in order.
+            if isinstance(connection, Connection) and connection.farewell and connection.farewell.abort:
+                socket.transport.abort()
+        self._kicked.set()
+        return now
+
+    async def drop(self, *, abort: bool = False) -> None:
+        """Close the active connection now; with `abort` without a closing handshake."""
+        dropped = [s for s, c in self._accepted.items() if isinstance(c, Connection) and c.is_active]
+        self.inflict(Drop(abort=abort))
+        for socket in dropped:
+            await socket.close(1001, "dropped")
+
+    def stall(self) -> None:
+        """Send nothing any more, not even pings, but keep the connection: a half-open socket."""
+        self.inflict(Stall())
+
+    def resume(self) -> None:
+        """End every fault that lasts; what was published meanwhile goes out."""
+        self.inflict(Clear())
+
+    def _serve_control(self) -> WsgiServer | None:
+        settings = self.settings
+        if settings.control_port is None:
+            return None
+        control = Control(
+            self._provider,
+            self.rest,
+            now=self.now,
+            inflict=self.inflict,
+            stop=self.stop_publishing,
+            on_loop=self._on_loop,
+            facts=settings.model_dump(include={"seed", "rate", "limits_scale"}),
+        )
+        return WsgiServer(control, settings.host, settings.control_port, body_bytes=_CONTROL_BYTES)
+
+    def _close_control(self) -> None:
+        if self._control:
+            self._control.close()
+
+    def _on_loop(self, call: Callable[[], Any]) -> Any:
+        async def called() -> Any:
+            return call()
+
+        future = asyncio.run_coroutine_threadsafe(called(), self._loop)
+        try:
+            return future.result(_CONTROL_SECONDS)
+        finally:
+            future.cancel()  # what was too late for the answer is not to happen after it
+
+    async def _listen(self) -> Server:
+        try:
+            return await self._serve(self.settings.port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        return await self._serve(0)
+
+    async def _serve(self, port: int) -> Server:
+        return await serve(
+            self._serve_connection,
+            self.settings.host,
+            port,
+            ssl=self.settings.tls(),
+            create_connection=BodiedConnection,
+            process_request=self._answer,
+            process_response=self._stamp,
+            compression=None if self.settings.compression == "none" else self.settings.compression,
+            # The interface's pings are messages. A client that does not read for long must not be cut off.
+            ping_interval=None,
+        )
+
+    def _answer(self, socket: ServerConnection, request: Request) -> Response | Awaitable[Response] | None:
+        """None to accept the handshake, or the response that refuses it."""
+        address = urlsplit(request.path)
+        if address.path.startswith(ROOT):
+            assert isinstance(socket, BodiedConnection)
+            return self._answer_rest(request, socket.body)
+        if address.path != PATH:
+            return socket.respond(404, f"there is only {PATH} here\n")
+        header = partial(_header, request)
+        if header("Upgrade").lower() != "websocket":
+            return None  # the library refuses it; no attempt is spent
+        asked = requested(self.settings, address.query, header)
+        answer = self._provider.connect(self.now(), *asked)
+        if isinstance(answer, Connection):
+            self._let_in(socket, answer)
+        elif answer.close_code is None:
+            return socket.respond(answer.status, f"{answer.reason}\n")
+        else:
+            self._let_in(socket, Farewell(answer.close_code, answer.reason))
+        return None
+
+    def _let_in(self, socket: ServerConnection, answer: Connection | Farewell) -> None:
+        self._accepted[socket] = answer
+        # Not left to the handler, which never runs when the client goes away during the handshake.
+        release = asyncio.create_task(self._release(socket, answer))
+        self._releases.add(release)
+        release.add_done_callback(self._releases.discard)
+        self._kicked.set()  # so that a connection that was replaced ends now
+
+    async def _answer_rest(self, request: Request, body: bytes) -> Response:
+        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"), body)
+        await asyncio.sleep(answer.delay)
+        return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
+
+    def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
+        """Any answer carries the time of the provider's clock, not of this machine's."""
+        response.headers.pop("Date", None)
+        response.headers["Date"] = formatdate(self.clock(), usegmt=True)
+
+    async def _release(self, socket: ServerConnection, answer: Connection | Farewell) -> None:
+        await socket.wait_closed()
+        if isinstance(answer, Connection):
+            self._provider.disconnect(answer)
+        del self._accepted[socket]
+        self._kicked.set()
+
+    async def _serve_connection(self, socket: ServerConnection) -> None:
+        connection = self._accepted.get(socket)
+        if connection is None:  # the client was gone as soon as it was let in
+            return
+        if isinstance(connection, Farewell):
+            await socket.close(connection.code, connection.reason)
+            return
+        reader = asyncio.create_task(self._read(socket))
+        try:
+            with suppress(ConnectionClosed):
+                await self._send(socket, connection)
+        finally:
+            reader.cancel()
+
+    async def _read(self, socket: ServerConnection) -> None:
+        with suppress(ConnectionClosed):
+            async for reply in socket:
+                self.replies.append(reply)
+
+    async def _send(self, socket: ServerConnection, connection: Connection) -> None:
+        """Send what is due until the connection ends. A client that does not read holds this up."""
+        while connection.is_active:
+            for frame in connection.frames(self.now(), _BATCH, _BATCH_BYTES):
+                await socket.send(fragments(frame, self.settings.fragment_bytes), text=is_text(frame))
+            await self._sleep(connection.due)
+        if farewell := connection.farewell:
+            await socket.close(farewell.code, farewell.reason)
+
+    async def _sleep(self, until: float) -> None:
+        """Until a time of the provider's clock, or until something changed."""
+        if (delay := until - self.now()) <= 0:
+            await asyncio.sleep(0)
+            return
+        self._kicked.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(delay, _TICK)):
+                await self._kicked.wait()
+
+
+def _header(request: Request, name: str) -> str:
+    """All values of a header; empty where there is none."""
+    return ", ".join(request.headers.get_all(name))
+
+
+async def run(
+    settings: SimulatorSettings,
+    on_start: Callable[[Simulator], None] = lambda _: None,
+    on_attempt: Callable[[Attempt], None] = lambda _: None,
+) -> Simulator:
+    """Serve until SIGINT, SIGTERM or cancellation. Prints nothing: `on_start` and `on_attempt` may.
+
+    Returns the simulator, closed, whose logs can still be read. Raises OSError when it cannot listen.
+    """
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        async with Simulator(settings, on_attempt) as simulator:
+            on_start(simulator)
+            await stopped.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return simulator

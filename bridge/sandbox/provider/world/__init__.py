@@ -1,0 +1,1 @@
+"""What the simulated provider sells: sports, leagues, teams, events, and what they are called."""

@@ -1,0 +1,252 @@
+"""What the REST side knows about the world, by kind and id, and what was changed about it since.
+
+The ids are those that the feed sends. Texts are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from bridge.sandbox.provider.world import translations
+from bridge.sandbox.provider.world.entities import (
+    SELECTIONS_A_MARKET,
+    Competitor,
+    Event,
+    League,
+    Market,
+    Region,
+    Sport,
+    World,
+    market_types,
+)
+from bridge.sandbox.provider.world.vocabulary import Language
+
+Indexed = Literal["sport", "region", "league", "competitor", "event"]
+"""The kinds that are found by their id alone."""
+Kind = Literal[Indexed, "market", "selection", "selection-template", "market-type-template"]
+LISTED: frozenset[Kind] = frozenset({"sport", "region", "league", "competitor", "market", "selection"})
+"""The kinds that endpoints of one language give; the others have only the form with all languages."""
+
+Relations = Mapping[str, int | tuple[int, ...]]
+"""What a thing belongs to: `sportId`, `regionId`, `leagueId`, `eventId`, `marketId`, `marketTypeId`, and
+the `competitorIds` of an event."""
+
+
+class Unknown(LookupError):
+    """There is no thing of that kind with that id, or no such language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A thing with a name in every language."""
+
+    kind: Kind
+    id: int
+    """Of a market type template the id of the market type, which counts within its sport."""
+    name: Callable[[Language], str]
+    """Its name as the seed has it."""
+    relations: Relations = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The whole truth about one thing: what all endpoints together tell."""
+
+    kind: Kind
+    id: int
+    texts: dict[Language, str]
+    relations: Relations
+
+
+@dataclass(frozen=True, slots=True)
+class MarketEntries:
+    """A market with its selections."""
+
+    market: Entry
+    selections: list[Entry]
+
+
+class Catalogue:
+    """Every entry of a world. `rename` and `remove` change what is told from then on.
+
+    `languages` are those that there are; one of `only_in_lists` is missing where an endpoint gives all
+    languages, one of `only_in_all` where it gives one.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        languages: tuple[Language, ...],
+        *,
+        only_in_lists: frozenset[Language] = frozenset(),
+        only_in_all: frozenset[Language] = frozenset(),
+    ) -> None:
+        self.languages_of_lists = tuple(x for x in languages if x not in only_in_all)
+        self.languages_of_all = tuple(x for x in languages if x not in only_in_lists)
+        self._languages = languages
+        self._sports = {sport.id: sport for sport in world.sports}
+        self._events = {event.id: event for event in world.events}
+        self._markets = {market.id: market for event in world.events for market in event.markets}
+        self._entries: dict[Indexed, dict[int, Entry]] = {
+            "sport": {sport.id: _sport(sport) for sport in world.sports},
+            "region": {region.id: _region(region) for region in world.regions},
+            "league": {league.id: _league(league) for league in world.leagues},
+            "competitor": {competitor.id: _competitor(competitor) for competitor in world.competitors},
+            "event": {event.id: _event(event) for event in world.events},
+        }
+        self.changes = 0
+        """How often something was renamed or removed."""
+        self._renamed: dict[tuple[Kind, int], dict[Language, str]] = {}
+        self._removed: set[tuple[Kind, int]] = set()
+
+    def rename(self, kind: Kind, number: int, text: str, language: Language | None = None) -> None:
+        """Give the thing with this id another name, in one language or in all of them.
+
+        Nothing else changes, not even the names of events in which it takes part. A market type template
+        is renamed in every sport. Raises Unknown.
+        """
+        self._demand(kind, number)
+        if language not in (None, *self._languages):
+            raise Unknown(f"there is no language {language}, only {', '.join(self._languages)}")
+        self.changes += 1
+        changed = self._languages if language is None else (language,)
+        self._renamed.setdefault((kind, number), {}).update(dict.fromkeys(changed, text))
+
+    def remove(self, kind: Kind, number: int) -> None:
+        """Forget the thing with this id; what refers to it goes on doing so without a name for it.
+
+        Raises Unknown.
+        """
+        self._demand(kind, number)
+        self.changes += 1
+        self._removed.add((kind, number))
+
+    def text(self, entry: Entry, language: Language) -> str:
+        """The present name of a thing."""
+        renamed = self._renamed.get((entry.kind, entry.id), {})
+        return renamed[language] if language in renamed else entry.name(language)
+
+    def texts(self, entry: Entry) -> dict[Language, str]:
+        """The present names of a thing, as the endpoints give them that give all languages."""
+        return {language: self.text(entry, language) for language in self.languages_of_all}
+
+    def entries(self, kind: Indexed) -> list[Entry]:
+        """All there are of a kind, in the order of their ids."""
+        return self._present(self._entries[kind].values())
+
+    def entry(self, kind: Indexed, number: int) -> Entry | None:
+        """The thing with this id, or None."""
+        return None if (kind, number) in self._removed else self._entries[kind].get(number)
+
+    def markets(self, event_id: int) -> list[MarketEntries]:
+        """The markets of an event that is known, in the order of their ids."""
+        event = self._events[event_id]
+        return [
+            MarketEntries(entry, self._present(_selections(event, market)))
+            for market in event.markets
+            for entry in self._present([_market(event, market)])
+        ]
+
+    def selection_template(self, selection_id: int) -> Entry | None:
+        """The template of a selection, or None."""
+        market = self._markets.get(selection_id // SELECTIONS_A_MARKET)
+        found = _selection_templates(market) if market else ()
+        return next((entry for entry in self._present(found) if entry.id == selection_id), None)
+
+    def market_type_template(self, sport_id: int, market_type: int) -> Entry | None:
+        """The template of a market type in a sport, or None."""
+        sport = self._sports.get(sport_id)
+        found = _market_type_templates(sport) if sport else ()
+        return next((entry for entry in self._present(found) if entry.id == market_type), None)
+
+    def truth(self) -> Iterator[Known]:
+        """Everything there is to be known at present, kind by kind; made while it is read."""
+        for entry in self._all():
+            languages = self._languages if entry.kind in LISTED else self.languages_of_all
+            texts = {language: self.text(entry, language) for language in languages}
+            yield Known(entry.kind, entry.id, texts, entry.relations)
+
+    def _demand(self, kind: Kind, number: int) -> None:
+        match kind:
+            case "market":
+                found = number in self._markets
+            case "selection" | "selection-template":
+                market = self._markets.get(number // SELECTIONS_A_MARKET)
+                found = market is not None and number in market.selections
+            case "market-type-template":
+                found = any(number in market_types(sport) for sport in self._sports.values())
+            case _:
+                found = number in self._entries[kind]
+        if not found or (kind, number) in self._removed:
+            raise Unknown(f"there is no {kind} {number}")
+
+    def _all(self) -> Iterator[Entry]:
+        for kind in self._entries:
+            yield from self.entries(kind)
+        for event in self.entries("event"):
+            for known in self.markets(event.id):
+                yield known.market
+                yield from known.selections
+        for sport in self._sports.values():
+            yield from self._present(_market_type_templates(sport))
+        for market in self._markets.values():
+            yield from self._present(_selection_templates(market))
+
+    def _present(self, entries: Iterable[Entry]) -> list[Entry]:
+        return [entry for entry in entries if (entry.kind, entry.id) not in self._removed]
+
+
+def _sport(sport: Sport) -> Entry:
+    return Entry("sport", sport.id, partial(translations.sport, sport))
+
+
+def _region(region: Region) -> Entry:
+    return Entry("region", region.id, partial(translations.region, region))
+
+
+def _league(league: League) -> Entry:
+    relations: Relations = {"sportId": league.sport.id, "regionId": league.region.id}
+    return Entry("league", league.id, partial(translations.league, league), relations)
+
+
+def _competitor(competitor: Competitor) -> Entry:
+    league = competitor.league
+    relations: Relations = {"sportId": league.sport.id, "leagueId": league.id}
+    return Entry("competitor", competitor.id, partial(translations.competitor, competitor), relations)
+
+
+def _event(event: Event) -> Entry:
+    league = event.league
+    relations: Relations = {
+        "sportId": league.sport.id,
+        "regionId": league.region.id,
+        "leagueId": league.id,
+        "competitorIds": tuple(member.id for member in event.competitors),
+    }
+    return Entry("event", event.id, partial(translations.event, event), relations)
+
+
+def _market(event: Event, market: Market) -> Entry:
+    relations: Relations = {"eventId": event.id, "marketTypeId": market.type}
+    return Entry("market", market.id, partial(translations.market, event, market), relations)
+
+
+def _selections(event: Event, market: Market) -> Iterator[Entry]:
+    relations: Relations = {"eventId": event.id, "marketId": market.id, "marketTypeId": market.type}
+    for index, number in enumerate(market.selections):
+        yield Entry("selection", number, partial(translations.selection, event, market, index), relations)
+
+
+def _selection_templates(market: Market) -> Iterator[Entry]:
+    for index, number in enumerate(market.selections):
+        name = partial(translations.selection_template, market.type, index)
+        yield Entry("selection-template", number, name, {"marketTypeId": market.type})
+
+
+def _market_type_templates(sport: Sport) -> Iterator[Entry]:
+    for number in market_types(sport):
+        name = partial(translations.market_type_template, sport, number)
+        yield Entry("market-type-template", number, name, {"sportId": sport.id, "marketTypeId": number})

@@ -1,0 +1,1 @@
+"""`bridge run`: owns the feed and publishes what it sends."""

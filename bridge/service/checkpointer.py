@@ -1,0 +1,118 @@
+"""What is committed, and when: the batch in hand with the checkpoint that covers it."""
+
+from __future__ import annotations
+
+from bridge.config import Settings
+from bridge.feed.catch_up import Progress
+from bridge.feed.rate_limits import Limiter
+from bridge.kafka.batch import Record
+from bridge.service.committer import Committer
+from bridge.service.interfaces import Ports
+from bridge.service.pipeline import Pipeline
+from bridge.service.status import Status
+from bridge.service.timekeeper import Timekeeper
+from bridge.state.checkpoint import Checkpoint, State
+
+
+class Journal:
+    """Commits what the pipeline has in hand. Nothing is committed without a checkpoint."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        ports: Ports,
+        committer: Committer,
+        pipeline: Pipeline,
+        limiter: Limiter,
+        status: Status,
+        timekeeper: Timekeeper,
+        owner_id: str,
+        previous: Checkpoint | None,
+    ) -> None:
+        self._settings = settings
+        self._ports = ports
+        self._committer = committer
+        self._pipeline = pipeline
+        self._limiter = limiter
+        self._status = status
+        self._timekeeper = timekeeper
+        self._owner_id = owner_id
+        self._latest = previous
+        """The last checkpoint that was written, committed or about to be."""
+        self._told: State | None = None
+        """The state as the last checkpoint has it."""
+        self.committed = previous
+        """The last checkpoint that is committed."""
+        self.progress = Progress()
+
+    def due_at(self, backlog: int) -> float | None:
+        """When the next commit is due, steady seconds, while so many messages wait to be handled.
+
+        None while there is nothing to commit.
+        """
+        if self._committer.busy:
+            return None
+        if self._told is not self._status.state:
+            return 0.0
+        if self._pipeline.batch.records and self._ports.clock().steady < self._committer.rested_at:
+            return self._committer.rested_at  # first the broker is to have its records
+        return self._pipeline.batch.due_at(self._settings.batch, backlog)
+
+    def go_on(self, backlog: int) -> None:
+        """Let the broker have what is new, and begin a commit when it is time, if none is under way.
+
+        Raises what ended the last commit.
+        """
+        if self._collect():
+            if self._ports.clock().steady >= self._committer.rested_at:
+                self._committer.hand_over(self._pipeline.batch)
+            due = self.due_at(backlog)
+            if self._pipeline.full or (due is not None and self._ports.clock().steady >= due):
+                self._start()
+
+    async def commit(self) -> None:
+        """Commit at once, and wait for it; an empty batch too, the checkpoint is what matters."""
+        await self._committer.finish()
+        self._collect()
+        self._start()
+        await self._committer.finish()
+        self._collect()
+
+    def _collect(self) -> bool:
+        if not self._committer.collect():
+            return False
+        self.committed = self._latest
+        return True
+
+    def _start(self) -> None:
+        now, status, position = self._ports.clock(), self._status, self._pipeline.position
+        state = status.state or State.CONNECTING
+        self._limiter.observe(now)  # a clock that was set meanwhile must not make the attempts older
+        checkpoint = Checkpoint(
+            feed=self._settings.feed.name,
+            revision=position.revision,
+            state=state,
+            ledger=self._limiter.ledger,
+            counters=self._pipeline.counters.copy(),
+            updated_at=now.wall,
+            owner=self._owner_id,
+            reason=status.reason,
+            since=status.since,
+            until=status.until,
+            newest=self._pipeline.newest,
+            skew=self._timekeeper.skew and self._timekeeper.skew.seconds,
+            catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
+        )
+        record = Record(
+            self._ports.topics.checkpoints.name,
+            checkpoint.feed.encode(),
+            self._ports.codecs.checkpoints.encode(checkpoint.to_avro()),
+            int(now.wall * 1000),
+            partition=0,
+        )
+        assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
+        follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
+        assert follows, "the checkpoint would go back"
+        position.taken_back = False
+        self._latest, self._told = checkpoint, status.state
+        self._committer.start(self._pipeline.seal(), record)

@@ -1,0 +1,375 @@
+"""Asks the provider all that a run wants to know, in the order that needs the fewest questions.
+
+    lists        sports, regions, leagues, competitors, in each language
+    events       names, and what they belong to
+    markets      of events, with their selections: all languages at once, then those still missing
+    by id        what bets and events mention and all that lacks a language for; what the topic has and the
+                 lists do not, to learn whether it is gone
+    templates    of selections and of market types, a hundred ids at a time
+
+Interface, "Translations". A whole list that fails ends the run, before anything is published; of all else
+see `bridge.snapshots.asking`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from bridge.config import ApiSettings
+from bridge.errors import ApiError
+from bridge.rest.endpoints import (
+    Answered,
+    EntityTranslation,
+    EventTranslations,
+    Flaw,
+    Listed,
+    MarketTranslationItem,
+    MarketTranslations,
+    Questions,
+    Request,
+    TranslationItem,
+)
+from bridge.snapshots.asking import UNANSWERED_AFTER, Account, Asks, Progress, Refused, Thing
+from bridge.snapshots.merge import Collected
+from bridge.snapshots.model import (
+    Kind,
+    Template,
+)
+from bridge.snapshots.plan import Wants, chunks
+from bridge.snapshots.references import Place
+from bridge.snapshots.verdict import Verdict
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class _FlawedItem(NamedTuple):
+    """An item of a list that cannot be used."""
+
+    kind: Listed
+    language: str
+    endpoint: str
+    flaw: Flaw
+
+
+class Gatherer:
+    """One run's questions. `places` is where bets say that events are."""
+
+    def __init__(
+        self,
+        asks: Asks,
+        settings: ApiSettings,
+        wants: Wants,
+        places: Mapping[int, Place],
+        progress: Progress = lambda what, done, total: None,
+    ) -> None:
+        self.collected = Collected(wants.scope, settings.language_keys)
+        self.account = Account(asks, settings, wants.owed)
+        self.gone: dict[Listed, set[int]] = {}
+        """What the topic has, and the provider neither lists nor names any more."""
+        self.shrunk: dict[Listed, tuple[int, int]] = {}
+        """Lists that lack too much to be believed: how much of how many."""
+        self.missing: set[str] = {*wants.missing_before}
+        """What these lack, to be compared with what the next full run finds."""
+        self.unknown_events: set[int] = set()
+        self.verdicts = {
+            "region": Verdict("countryId", "region's id"),
+            "league": Verdict("competitionId", "league's id"),
+        }
+        self._settings = settings
+        self._questions = Questions(settings)
+        self._wants = wants
+        self._places = places
+        self._progress = progress
+        self._listed: dict[Listed, set[int]] = {}
+        """Of the kinds whose lists were read to the end."""
+        self._flawed: list[_FlawedItem] = []
+        self._competitors: set[int] = set()
+        """Those of the events: bets do not name them."""
+
+    @property
+    def untold(self) -> set[Kind]:
+        """Kinds of which not everything was told: what no answer has may be what was not told."""
+        lists = set(self._wants.lists)
+        if any(name.startswith("event:") for name in self.account.owed):
+            return {*lists}
+        return {*(lists - self._listed.keys()), *(item.kind for item in self._flawed)}
+
+    async def run(self) -> Collected:
+        """Ask it all. Raises ApiError, AuthError and ClockError."""
+        wants = self._wants
+        for kind in wants.lists:
+            await self._list(kind)
+        events = self._in_turn("event", wants.events)
+        await self._each("events", events, self._event, self._take_event)
+        markets = self._in_turn("markets", wants.markets)
+        await self._each("markets", markets, self._markets, self._take_markets)
+        for kind in wants.lists:
+            await self._by_id(kind)
+        await self._templates(
+            "selection-template",
+            [[Thing("selection-template", x) for x in ids] for ids in chunks(wants.selection_templates)],
+            lambda things: self._questions.selection_templates(_ids(things)),
+        )
+        await self._templates(
+            "market-type-template",
+            [
+                [Thing("market-type-template", x, sport) for x in ids]
+                for sport, found in wants.market_type_templates.items()
+                for ids in chunks(found)
+            ],
+            lambda things: self._questions.market_type_templates(things[0].sport or 0, _ids(things)),
+        )
+        self._tell_of_flawed_items()
+        return self.collected
+
+    def _in_turn(self, kind: str, numbers: Sequence[int]) -> list[Thing]:
+        """What is owed comes last, and each time another part of it first: it may be too much for one run."""
+        things = [Thing(kind, number) for number in numbers]
+        new = [thing for thing in things if str(thing) not in self._wants.owed]
+        owed = [thing for thing in things if str(thing) in self._wants.owed]
+        start = self._wants.turn * UNANSWERED_AFTER % len(owed) if owed else 0
+        return [*new, *owed[start:], *owed[:start]]
+
+    # Lists.
+
+    async def _list(self, kind: Listed) -> None:
+        languages = self._wants.scope.languages
+        sports: Sequence[int | None] = [None]
+        if self._questions.by_sport(kind):
+            sports = self._wants.sports_known(*self._listed.get("sport", ()))
+        whole, listed = bool(sports), set[int]()
+        parts = [(language, sport) for language in languages for sport in sports]
+        for done, (language, sport) in enumerate(parts, 1):
+            answered = await self._part(kind, language, sport)
+            whole = whole and answered is not None and all(flaw.id is not None for flaw in answered.flaws)
+            if answered is not None:
+                self._take_list(kind, answered.content or [], listed)
+                listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
+            self._progress(f"{kind}s", done, len(parts))
+        if whole:
+            self._listed[kind] = listed
+
+    async def _part(
+        self, kind: Listed, language: str, sport: int | None
+    ) -> Answered[list[TranslationItem]] | None:
+        """A list in one language; None where there is no right to it. Raises ApiError."""
+        request = self._questions.listed(kind, language, sport)
+        try:
+            answered = await self.account.ask(request)
+        except Refused as refused:
+            if not refused.forbidden:
+                raise refused.error from None
+            self.account.leave_out(refused.endpoint, language, str(refused))
+            return None
+        self.account.must_believe(request, answered)
+        self._flawed += (_FlawedItem(kind, language, request.endpoint, flaw) for flaw in answered.flaws)
+        return answered
+
+    def _take_list(self, kind: Listed, items: list[TranslationItem], listed: set[int]) -> None:
+        items.reverse()
+        while items:  # let go one by one: a list may be long
+            item = items.pop()
+            listed.add(item["id"])
+            self.collected.item(kind, item)
+
+    def _tell_of_flawed_items(self) -> None:
+        """But for those whose text another answer had."""
+        for kind, language, endpoint, flaw in self._flawed:
+            if flaw.id is None or self.collected.lacks(kind, flaw.id, (language,)):
+                self.account.leave_out(endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
+
+    # By id.
+
+    async def _by_id(self, kind: Listed) -> None:
+        """What is mentioned and not told in every language; and what the topic has and nobody has told of."""
+        doubted = self._doubted(kind)
+        mentioned = {*self._wants.mentioned.get(kind, ())}
+        if kind == "competitor":
+            mentioned |= self._competitors
+        languages = self._wants.scope.languages
+        lacking = {number for number in mentioned if self.collected.lacks(kind, number, languages)}
+        # What was owed may be in a list by now.
+        self.account.owed -= {str(Thing(kind, number)) for number in mentioned - lacking}
+
+        async def ask(thing: Thing) -> EntityTranslation | None:
+            request = self._questions.single(kind, int(thing.id))
+            try:
+                answer = await self.account.about(thing, request)
+            except Refused as refused:
+                if thing.doubted and refused.rejected == 404:  # what is gone may have no answer at all
+                    return {"id": int(thing.id), "translations": {}}
+                raise
+            return _about(thing, request, answer, lambda entity: entity)
+
+        def take(thing: Thing, entity: EntityTranslation) -> None:
+            self.collected.entity(kind, entity, whole=not thing.flawed)
+            if thing.id in doubted and not thing.flawed and not self.collected.named(entity["translations"]):
+                self.gone.setdefault(kind, set()).add(int(thing.id))
+
+        things = [Thing(kind, x, doubted=x not in lacking) for x in sorted(lacking | doubted)]
+        await self._each(f"{kind}s by id", things, ask, take)
+
+    def _doubted(self, kind: Listed) -> set[int]:
+        """What the topic has, no bet mentions, and neither the list nor anything else has told of."""
+        known = self._wants.known.get(kind)
+        if known is None or kind not in self._listed or self._wants.scope.narrowed:
+            return set()
+        missing = {number for number in known if number not in self._listed[kind]}
+        before = {name for name in self.missing if name.startswith(f"{kind}:")}
+        full = self._wants.used is not None
+        if len(missing) > self._settings.max_shrink_share * len(known):
+            self.shrunk[kind] = len(missing), len(known)
+            if full:
+                self.missing = (self.missing - before) | {f"{kind}:{number}" for number in missing}
+            missing = {number for number in missing if f"{kind}:{number}" in before}
+        else:
+            self.missing -= before
+        if self._wants.used is None:
+            return set()
+        used = self._wants.used[kind]
+        return {x for x in missing if x not in used and self.collected.lacks(kind, x, ())}
+
+    # Events.
+
+    async def _event(self, thing: Thing) -> EventTranslations | None:
+        request = self._questions.event(int(thing.id))
+        answer = await self.account.about(thing, request)
+        if answer is None:
+            self.unknown_events.add(int(thing.id))
+        return _about(thing, request, answer, lambda event: event["eventTranslation"])
+
+    def _take_event(self, thing: Thing, event: EventTranslations) -> None:
+        number = int(thing.id)
+        self.collected.event(event, whole=not thing.flawed)
+        self._competitors.update(competitor["id"] for competitor in event["competitors"])
+        if place := self._places.get(number):
+            self.verdicts["region"].see(number, place.country, event["region"]["id"])
+            self.verdicts["league"].see(number, place.competition, event["league"]["id"])
+
+    async def _markets(self, thing: Thing) -> tuple[list[MarketTranslations], list[MarketTranslationItem]]:
+        number, more = int(thing.id), list[MarketTranslationItem]()
+        if number in self.unknown_events:
+            return [], []
+        place = self._places.get(number)
+        sport = place.sport if place else 0
+        refusals: list[Refused] = []
+
+        async def told_by(request: Request[list[T]]) -> list[T]:
+            """Nothing where it is refused: the others may tell it."""
+            try:
+                return await self.account.about(thing, request) or []
+            except Refused as refused:
+                refusals.append(refused)
+                return []
+
+        found = await told_by(self._questions.all_markets(number, sport))
+        told = [
+            self.collected.named(entity["translations"])
+            for market in found
+            for entity in (market["marketTranslations"], *market["selections"])
+        ]
+        for language in self._wants.scope.languages:
+            if not told or any(language not in texts for texts in told):
+                more += await told_by(self._questions.markets(number, language, sport))
+        if refusals and not found and not more:
+            raise refusals[0]
+        if len(refusals) == 1 and refusals[0].forbidden and not found:
+            return found, more  # each language has told what the right to all of them at once would have
+        for refused in refusals:
+            thing.flawed = True
+            self.account.leave_out(refused.endpoint, str(number), str(refused))
+        return found, more
+
+    def _take_markets(
+        self, thing: Thing, answers: tuple[list[MarketTranslations], list[MarketTranslationItem]]
+    ) -> None:
+        found, more = answers
+        self.collected.all_markets(int(thing.id), found, whole=not thing.flawed)
+        self.collected.markets(int(thing.id), more)
+
+    # Templates.
+
+    async def _templates(
+        self,
+        kind: Template,
+        asked: Sequence[Sequence[Thing]],
+        request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
+    ) -> None:
+        def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
+            by_id = {thing.id: thing for thing in things}
+            for entity in found:
+                # A provider that does not understand the parameters may give anything.
+                if thing := by_id.get(entity["id"]):
+                    self.collected.entity(
+                        kind,
+                        entity,
+                        whole=not thing.flawed,
+                        sport_id=thing.sport,
+                        market_type_id=None if thing.sport is None else thing.id,
+                    )
+
+        self.account.begin(sum(map(len, asked)))
+        what = f"{kind.replace('-', ' ')}s"
+        await self._in_order(what, asked, lambda things: self.account.chunk(things, request_of), take)
+
+    # How it is asked.
+
+    async def _each(
+        self,
+        what: str,
+        things: Sequence[Thing],
+        ask: Callable[[Thing], Coroutine[Any, Any, A | None]],
+        take: Callable[[Thing, A], None],
+    ) -> None:
+        def take_told(thing: Thing, answer: A | None) -> None:
+            if answer is not None:
+                take(thing, answer)
+
+        self.account.begin(len(things))
+        await self._in_order(what, things, lambda thing: self.account.tell(thing, ask), take_told)
+
+    async def _in_order(
+        self,
+        what: str,
+        things: Sequence[T],
+        ask: Callable[[T], Coroutine[Any, Any, A]],
+        take: Callable[[T, A], None],
+    ) -> None:
+        """Ask about each, some at a time. What is raised ends them all.
+
+        Answers are taken in the order of the questions: what comes of a run depends on what the provider
+        says, not on what it says first.
+        """
+        todo = iter(things)
+        asked: deque[tuple[T, asyncio.Task[A]]] = deque()
+        try:
+            for done in range(1, len(things) + 1):
+                for thing in islice(todo, self._settings.concurrency - len(asked)):
+                    asked.append((thing, asyncio.create_task(ask(thing))))
+                thing, task = asked[0]
+                take(thing, await task)
+                asked.popleft()
+                self._progress(what, done, len(things))
+        finally:
+            tasks = [task for _, task in asked]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _ids(things: Sequence[Thing]) -> list[int]:
+    return [int(thing.id) for thing in things]
+
+
+def _about(
+    thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
+) -> T | None:
+    """The answer, which must be about what was asked. Raises Refused."""
+    if answer is not None and (other := entity(answer)["id"]) != thing.id:
+        raise Refused(request, ApiError(f"{request} answered about another id: {other}"))
+    return answer

@@ -1,0 +1,195 @@
+"""What the bridge remembers of a feed, and the rule that it never goes back.
+
+A checkpoint is written in the transaction of the records it covers, so it is true for exactly what a
+`read_committed` reader can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any
+
+from bridge.clock import MICROS
+from bridge.feed.catch_up import CatchUp
+from bridge.feed.rate_limits import Attempt
+
+
+class State(Enum):
+    """What the bridge is doing. Each reason for silence is a state of its own."""
+
+    CONNECTING = "Connecting"
+    CATCHING_UP = "CatchingUp"
+    LIVE = "Live"
+    QUIET = "Quiet"
+    HALF_OPEN = "HalfOpen"
+    WAITING_FOR_LIMIT = "WaitingForLimit"
+    WAITING_FOR_KAFKA = "WaitingForKafka"
+    STANDBY = "Standby"
+    STOPPED_ON_GAP = "StoppedOnGap"
+    STOPPED = "Stopped"
+
+
+@dataclass(slots=True)
+class Counters:
+    """What became of each message since the feed's first checkpoint.
+
+    received = published + duplicates + stale + dead_lettered + pings + empty; corrections are part of
+    what was published.
+    """
+
+    received: int = 0
+    published: int = 0
+    duplicates: int = 0
+    stale: int = 0
+    corrections: int = 0
+    dead_lettered: int = 0
+    pings: int = 0
+    empty: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every message received is accounted for, once."""
+        ends = self.published + self.duplicates + self.stale + self.dead_lettered + self.pings + self.empty
+        return self.received == ends
+
+    def copy(self) -> Counters:
+        """An independent copy."""
+        return replace(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The position of a feed. `revision` is in Unix seconds of the provider's clock.
+
+    Everything that the provider published before `revision` is committed in Kafka.
+    """
+
+    feed: str
+    revision: int
+    state: State
+    ledger: tuple[Attempt, ...]
+    counters: Counters
+    updated_at: float
+    owner: str
+    reason: str = ""
+    """Why it is in this state, in words."""
+    since: float | None = None
+    """When the state began, Unix seconds."""
+    until: float | None = None
+    """When a wait will be over, Unix seconds, where that is known."""
+    newest: float | None = None
+    """The newest settlementTime published, Unix seconds; none from the future."""
+    skew: float | None = None
+    """How far the provider's clock is ahead of ours at least, seconds."""
+    catch_up: CatchUp | None = None
+    """How far a replay has come, while there is one."""
+
+    def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
+        """Whether this one may be written after `other`: neither the position nor a count goes back.
+
+        Except where the position was `taken_back`, with a gap that says so.
+        """
+        pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
+        goes_on = self.revision >= other.revision or taken_back
+        return goes_on and all(before <= after for before, after in pairs)
+
+    def to_avro(self) -> dict[str, Any]:
+        """The datum of the Avro record `FeedCheckpoint`."""
+        return {
+            "feed": self.feed,
+            "revision": self.revision,
+            "state": self.state.value,
+            "connections": [
+                {
+                    "at": _micros(attempt.at),
+                    "class": "Initial" if attempt.initial else "Proper",
+                    "recoverySeconds": attempt.recovery_seconds,
+                    "answeredAt": _micros_or_none(attempt.answered_at),
+                    "refused": attempt.refused,
+                }
+                for attempt in self.ledger
+            ],
+            "counters": dict(zip(_AVRO_COUNTERS, _counts(self.counters), strict=True)),
+            "updatedAt": _micros(self.updated_at),
+            "owner": self.owner,
+            "reason": self.reason,
+            "since": _micros_or_none(self.since),
+            "until": _micros_or_none(self.until),
+            "newestSettlement": _micros_or_none(self.newest),
+            "skewSeconds": self.skew,
+            "catchUp": self.catch_up
+            and {
+                "position": _micros_or_none(self.catch_up.position),
+                "rate": self.catch_up.rate,
+                "remainingSeconds": self.catch_up.remaining,
+            },
+        }
+
+    @classmethod
+    def from_avro(cls, datum: Mapping[str, Any]) -> Checkpoint:
+        """The inverse of `to_avro`; date-times are integers of microseconds."""
+        return cls(
+            feed=datum["feed"],
+            revision=datum["revision"],
+            state=_state(datum["state"]),
+            ledger=tuple(
+                Attempt(
+                    at=c["at"] / MICROS,
+                    recovery_seconds=c["recoverySeconds"],
+                    initial=c["class"] != "Proper",
+                    answered_at=_seconds(c["answeredAt"]),
+                    refused=c["refused"],
+                    own=False,
+                )
+                for c in datum["connections"]
+            ),
+            counters=Counters(*(datum["counters"][name] for name in _AVRO_COUNTERS)),
+            updated_at=datum["updatedAt"] / MICROS,
+            owner=datum["owner"],
+            reason=datum["reason"],
+            since=_seconds(datum["since"]),
+            until=_seconds(datum["until"]),
+            newest=_seconds(datum["newestSettlement"]),
+            skew=datum["skewSeconds"],
+            catch_up=datum["catchUp"]
+            and CatchUp(
+                _seconds(datum["catchUp"]["position"]),
+                datum["catchUp"]["rate"],
+                datum["catchUp"]["remainingSeconds"],
+            ),
+        )
+
+
+_AVRO_COUNTERS = (
+    "received",
+    "published",
+    "duplicates",
+    "stale",
+    "corrections",
+    "deadLettered",
+    "pings",
+    "empty",
+)
+
+
+def _state(symbol: str) -> State:
+    """A reader gets `Unknown` for a state that is newer than its schema; it is about to enter one anyway."""
+    return State.CONNECTING if symbol == "Unknown" else State(symbol)
+
+
+def _counts(counters: Counters) -> tuple[int, ...]:
+    return tuple(getattr(counters, f.name) for f in fields(Counters))
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * MICROS)
+
+
+def _micros_or_none(seconds: float | None) -> int | None:
+    return None if seconds is None else _micros(seconds)
+
+
+def _seconds(micros: int | None) -> float | None:
+    return None if micros is None else micros / MICROS

@@ -1,1 +1,0 @@
-"""What the bridge shows over HTTP."""

@@ -1,0 +1,113 @@
+"""What the guard is told of the topics at a start."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from confluent_kafka import Producer
+from structlog.testing import capture_logs
+
+from bridge import clock
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.clock import MICROS, Instant
+from bridge.kafka import clients, topics
+from bridge.state import restore
+from bridge.state.deduplicator import Verdict, fingerprint
+from tests.bets import BARE_BET
+from tests.harness import Place
+from tests.integration.publishing import prepared, settings_of
+
+HOUR = 3600
+COUNT = 12_000
+"""Bets published in a row, one every ten seconds."""
+
+
+def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
+    """With all that was received since, whenever it was settled."""
+    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    declared = topics.declare(settings)
+    admin = clients.admin(settings.kafka)
+    topics.apply(admin, topics.plan(admin, declared), replication_factor=None)
+    codec = Codec(load("settled-bet"), 7)
+    now = time.time()
+    begin = now - COUNT * 10 - HOUR
+    values = [
+        codec.encode(
+            BARE_BET
+            | {
+                "betId": f"b{n}",
+                "settlementTime": int((begin + 10 * n) * MICROS),
+                "settlementVersion": n,
+            }
+        )
+        for n in range(COUNT)
+    ]
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "linger.ms": 5})
+    for n, value in enumerate(values):
+        producer.produce(declared.bets.name, value, b"b%d" % n, n % 2, timestamp=int(now * 1000))
+    producer.produce(declared.deadletters.name, b"{", b"letter", timestamp=int(now * 1000))
+    assert producer.flush(30) == 0
+
+    last = COUNT - 1
+    guard = restore.Store(settings, declared, lambda _: load("settled-bet")).guard(
+        begin + 10 * last - 60, lambda: False, lambda _: None
+    )
+    guard.connected()
+
+    def knows(n: int) -> bool:
+        content = fingerprint(values[n])
+        return guard.judge(b"b%d" % n, n, content, lambda _: None, replaying=True) is Verdict.DUPLICATE
+
+    assert [n for n in range(COUNT) if not knows(n)] == []
+    assert guard.buried_at(b"letter") == pytest.approx(now, abs=0.01)
+    assert len(guard) == COUNT + 1
+
+
+def hurried() -> Instant:
+    """A clock on which half a minute is a second."""
+    now = clock.now()
+    return Instant(now.wall, 30 * now.steady)
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"), [(2 * HOUR, {b"before", b"behind"}), (HOUR / 2, {b"behind"})], ids=["long", "short"]
+)
+def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, expected: set[bytes]) -> None:
+    """It is told of, with the place; also where nothing that can be seen is as young as what is asked for."""
+    settings = prepared(place)
+    declared = topics.declare(settings)
+    name = declared.deadletters.name
+    common = {"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0}
+    letters = Producer(common)
+    other = Producer(
+        {**common, "transactional.id": f"{place.prefix}.other", "transaction.timeout.ms": 30_000}
+    )
+    other.init_transactions(30)
+    other.begin_transaction()
+    now = time.time()
+    for producer, key, at in (
+        (letters, b"before", now - HOUR),
+        (other, b"aborted", now),
+        (letters, b"behind", now),
+    ):
+        producer.produce(name, b"{", key, 0, timestamp=int(at * 1000))
+        assert producer.flush(30) == 0
+    told = f"an open transaction hides what is in {name}: partition 0 from offset 1"
+    over = False
+
+    def end_it_when_told() -> bool:
+        nonlocal over
+        if not over and any(line.get("reason") == told for line in lines):
+            other.abort_transaction(30)
+            over = True
+        return False
+
+    with capture_logs() as lines:
+        guard = restore.Store(settings, declared, lambda _: load("settled-bet"), hurried).guard(
+            now - age, end_it_when_told, lambda _: None
+        )
+    assert over, "it ended without us"
+    known = {key for key in (b"before", b"aborted", b"behind") if guard.buried_at(key) is not None}
+    assert known == expected

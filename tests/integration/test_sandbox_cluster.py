@@ -1,0 +1,216 @@
+"""The embedded Kafka and registry, started for real."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from bridge.errors import DevError
+from bridge.sandbox.cluster import State, down, ports, start, status, up
+
+OWNER = """
+import sys
+from pathlib import Path
+from bridge.sandbox.cluster import start
+cluster = start(Path(sys.argv[1]), kafka_port=0, registry_port=0)
+print("started", flush=True)
+sys.stdin.readline()
+"""
+
+
+def create_topic(servers: str, name: str, replicas: int = 1) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, 1, replicas)])[name].result(20)
+
+
+def produce(servers: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": servers, "acks": "all"})
+    producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def consume(servers: str, topic: str, count: int) -> list[bytes | None]:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "test", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        return [message.value() for message in consumer.consume(count, timeout=30)]
+    finally:
+        consumer.close()
+
+
+def kafka_answers(servers: str, seconds: float) -> bool:
+    try:
+        return bool(AdminClient({"bootstrap.servers": servers, "log_level": 0}).list_topics(timeout=seconds))
+    except KafkaException:
+        return False
+
+
+def register(registry_url: str, subject: str) -> int:
+    """By the client that users have: it asks again where a starved server answers 500 once."""
+    schema = Schema('{"type": "record", "name": "R", "fields": []}', "AVRO")
+    with SchemaRegistryClient({"url": registry_url}) as client:
+        return int(client.register_schema(subject, schema))
+
+
+def pids(data: Path) -> list[int]:
+    return [member.pid for member in status(data).members]
+
+
+def eventually(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+@contextmanager
+def quick_rival() -> Iterator[int]:
+    """A port that looks free, and is taken by the time a server binds it."""
+    really_free = ports.is_free
+    with socket.create_server((ports.HOST, 0)) as rival, pytest.MonkeyPatch.context() as patch:
+        port = rival.getsockname()[1]
+        looks = iter([True])
+        patch.setattr(ports, "is_free", lambda p: next(looks, False) if p == port else really_free(p))
+        yield port
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[Path]:
+    """A directory with a space, a comma and an umlaut, in which nothing runs afterwards."""
+    directory = tmp_path / "dätä, of dev"
+    yield directory
+    down(directory)
+
+
+def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Path) -> None:
+    """Records and schemas outlive a killed broker and a killed registry; close leaves no process."""
+    lines = list[str]()
+    with (
+        quick_rival() as port,
+        start(data, kafka_port=port, registry_port=0, progress=lines.append) as cluster,
+    ):
+        assert any("someone took a port" in line for line in lines)
+        servers, url = cluster.bootstrap_servers, cluster.registry_url
+        create_topic(servers, "bets")
+        produce(servers, "bets", b"first")
+        schema_id = register(url, "bets-value")
+
+        cluster.stop_broker(1, kill=True)
+        cluster.stop_registry(kill=True)
+        assert status(data).state == "stopped"
+        cluster.start_broker(1)
+        cluster.start_registry()
+        assert (cluster.bootstrap_servers, cluster.registry_url) == (servers, url)
+
+        produce(servers, "bets", b"second")
+        assert consume(servers, "bets", 2) == [b"first", b"second"]
+        assert register(url, "bets-value") == schema_id
+
+        cluster.pause_broker(1)
+        assert not kafka_answers(servers, 1)
+        cluster.resume_broker(1)
+        assert kafka_answers(servers, 20)
+
+        with pytest.raises(DevError, match=r"runs in .* already"):
+            start(data)
+        started = pids(data)
+        assert cluster.is_alive()
+    assert not any(psutil.pid_exists(pid) for pid in started)
+    assert status(data).state == "stopped"
+
+
+def test_a_killed_owner_leaves_no_server(data: Path) -> None:
+    """SIGKILL gives the owner no chance to stop anything."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout
+        assert owner.stdout.readline() == "started\n"
+        started = pids(data)
+        assert len(started) == 2
+        assert all(psutil.pid_exists(pid) for pid in started)
+        owner.kill()
+    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in started), seconds=5)
+
+
+def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data: Path) -> None:
+    """Two starts at once make one cluster; the next up after down finds records and schema ids."""
+    lines = list[str]()
+    states = list[State]()
+
+    def put_up() -> None:
+        states.append(up(data, kafka_port=0, registry_port=port, progress=lines.append))
+
+    with quick_rival() as port:
+        threads = [threading.Thread(target=put_up) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    first, second = states
+    assert first == second
+    assert any("someone took a port" in line for line in lines)
+    assert any("waiting for another start" in line for line in lines)
+    assert any("already running" in line for line in lines)
+
+    create_topic(first.bootstrap_servers, "bets")
+    produce(first.bootstrap_servers, "bets", b"kept")
+    schema_id = register(first.registry_url, "bets-value")
+    seen = status(data)
+    assert seen.state == "running"
+    assert [member.name for member in seen.members] == ["kafka-1", "registry"]
+    assert all(member.memory > 50_000_000 for member in seen.members)
+
+    psutil.Process(seen.members[1].pid).kill()
+    assert eventually(lambda: status(data).state == "partial", seconds=5)
+    again = up(data, kafka_port=0, registry_port=0, progress=lines.append)
+    assert any("had died" in line for line in lines)
+    assert consume(again.bootstrap_servers, "bets", 1) == [b"kept"]
+    assert register(again.registry_url, "bets-value") == schema_id
+
+    running = pids(data)
+    assert down(data) is True
+    assert not any(psutil.pid_exists(pid) for pid in running)
+    assert down(data) is False
+
+
+def test_a_broken_start_shows_the_end_of_the_log_and_leaves_nothing(data: Path) -> None:
+    """Which server, what it said last and where to read more; the other half is stopped."""
+    (data / "kafka-1" / "data").mkdir(parents=True)
+    (data / "kafka-1" / "data" / "meta.properties").write_text("version=1\nnode.id=77\ncluster.id=x\n")
+    with pytest.raises(DevError) as raised:
+        start(data, kafka_port=0, registry_port=0)
+    text = str(raised.value)
+    assert text.startswith("kafka-1 ended while it was starting.")
+    assert str(data / "kafka-1.log") in text
+    assert "meta.properties" in text
+    assert len(text.splitlines()) <= 21
+    assert not [
+        process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(data / "registry")
+    ]
+
+
+def test_three_brokers_go_on_without_one(data: Path) -> None:
+    """Every partition has three copies, two of which suffice."""
+    with start(data, brokers=3, kafka_port=0, registry_port=0) as cluster:
+        servers = cluster.bootstrap_servers
+        assert len(set(servers.split(","))) == 3
+        create_topic(servers, "bets", replicas=3)
+        produce(servers, "bets", b"with three")
+        cluster.stop_broker(2, kill=True)
+        produce(servers, "bets", b"with two")
+        assert consume(servers, "bets", 2) == [b"with three", b"with two"]
+    with pytest.raises(DevError, match="is of a cluster of 3, not 1"):
+        start(data)

@@ -1,0 +1,61 @@
+"""Whatever a server sends and however it comes in, the reader changes no message."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from websockets.frames import Opcode
+
+from bridge.feed.framing import SLICE_BYTES, WHOLE_BYTES, Reader
+from tests.frames import DATA, Client, chunks, frame, message, read_all
+
+_SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 126, 65_535, 65_536, 65_537])
+
+
+@st.composite
+def payloads(draw: st.DrawFn) -> bytes:
+    """Up to 300,000 bytes that tell where they belong."""
+    size, seed = draw(_SIZES), draw(st.integers(0, 255))
+    return bytes((seed + n) % 251 for n in range(min(size, 251))) * (size // 251 + 1) if size else b""
+
+
+@st.composite
+def sent(draw: st.DrawFn) -> tuple[bytes, list[bytes], list[bytes]]:
+    """The bytes of a connection, the messages in them and the payloads of its control frames."""
+    data, bodies, controls = b"", [], []
+    for _ in range(draw(st.integers(0, 4))):
+        body = draw(payloads())
+        cuts = draw(st.lists(st.integers(0, len(body)), max_size=4))
+        pings = draw(st.lists(st.binary(max_size=125), max_size=2))
+        between = b"".join(frame(Opcode.PING, ping) for ping in pings)
+        data += message(body, cuts, between)
+        bodies.append(body)
+        controls += pings * len(cuts)
+    return data, bodies, controls
+
+
+@settings(deadline=None, max_examples=100)
+@given(sent=sent(), sizes=st.lists(st.integers(1, 70_000), min_size=1, max_size=5))
+def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]], sizes: list[int]) -> None:
+    """In chunks of any size the same messages and control frames come out, and fragments are small."""
+    data, bodies, controls = sent
+    reader, client = Reader(), Client()
+    for chunk in chunks(client.accepted + data, sizes):
+        client.take(read_all(reader, chunk))
+    assert client.messages() == bodies
+    assert client.controls() == controls
+    assert all(len(body) <= WHOLE_BYTES for body in client.whole)
+    fragments = [f.data for f in client.frames if f.opcode in DATA and f.data not in client.whole]
+    assert all(len(data) <= SLICE_BYTES for data in fragments)
+
+
+@settings(deadline=None, max_examples=25)
+@given(body=payloads(), cut=st.integers(0, 300_000))
+def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
+    """Single bytes change nothing either, and the header of a frame may be cut anywhere."""
+    body = body[:80_000]
+    data = message(body, [cut], frame(Opcode.PING, b"?")) + message(b"next")
+    reader, client = Reader(), Client()
+    for byte in chunks(client.accepted + data, [1]):
+        client.take(read_all(reader, byte))
+    assert client.messages() == [body, b"next"]

@@ -1,0 +1,112 @@
+"""Where a datum does not fit, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from fastavro import parse_schema
+
+from bridge.avro.mismatch import misfit
+
+COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
+LEG = {
+    "type": "record",
+    "name": "Leg",
+    "fields": [
+        {"name": "colour", "type": COLOUR},
+        {"name": "price", "type": ["double", "null"]},
+        {"name": "names", "type": {"type": "map", "values": "string"}, "default": {}},
+    ],
+}
+TICKET: Any = {
+    "type": "record",
+    "name": "Ticket",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "legs", "type": ["null", {"type": "array", "items": LEG}]},
+        {"name": "first", "type": ["null", "Leg"], "default": None},
+        {"name": "any", "type": ["null", "string", "Leg"], "default": None},
+        {"name": "paid", "type": "boolean", "default": False},
+        {"name": "code", "type": {"type": "fixed", "name": "Code", "size": 2}, "default": "\u0000\u0001"},
+    ],
+}
+GOOD: dict[str, Any] = {"id": 1, "legs": [{"colour": "RED"}], "code": b"ab"}
+LEG_3 = [{"colour": "RED"}, {"colour": "RED"}]
+
+
+def told(datum: object, schema: Any = TICKET) -> str | None:
+    named: dict[str, Any] = {}
+    return misfit(parse_schema(schema, named), named, datum)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": True}, "id: must be an integer of 64 bits, got True"),
+        ({"id": 2**63}, "id: must be an integer of 64 bits, got 9223372036854775808"),
+        ({"paid": "no"}, "paid: must be True or False, got 'no'"),
+        ({"code": b"abc"}, "code: must be 2 bytes, got b'abc'"),
+        ({"legs": "abc"}, "legs: must be a list, got 'abc'"),
+        ({"legs": [*LEG_3, {"colour": "BLUE"}]}, "legs[2].colour: must be one of RED, GREEN, got 'BLUE'"),
+        ({"legs": [*LEG_3, {"price": 1.0}]}, "legs[2].colour: is missing, and has no default"),
+        ({"legs": [None]}, "legs[0]: must be an object, got None"),
+        ({"first": {"colour": "RED", "price": "x"}}, "first.price: must be a number, got 'x'"),
+        ({"first": {"colour": "RED", "price": 10**400}}, "first.price: int too large to convert to float"),
+        (
+            {"first": {"colour": "RED", "names": {"a": "b", "c": 5}}},
+            "first.names['c']: must be a string, got 5",
+        ),
+        (
+            {"first": {"colour": "RED", "names": {5: "b"}}},
+            "first.names: the key 5: must be a string, got 5",
+        ),
+        ({"any": 5}, "any: must be any of null, string, shop.Leg, got 5"),
+    ],
+)
+def test_the_first_misfit_is_told_with_its_path(change: dict[str, Any], said: str) -> None:
+    """What would have to be there, and what is."""
+    assert told(GOOD | change) == said
+
+
+def test_a_datum_that_is_no_record_has_no_path() -> None:
+    """As little as a value of a schema that is only a type."""
+    assert told(None) == "must be an object, got None"
+    assert told("x", "int") == "must be an integer of 32 bits, got 'x'"
+
+
+def test_a_string_that_utf_8_cannot_hold_is_a_misfit() -> None:
+    """It is a string, so the reason is that of the codec."""
+    said = told(
+        {"a": "x\ud800"}, {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
+    )
+    assert said is not None
+    assert said.startswith("a: 'utf-8' codec can't encode")
+    assert "surrogates" in said
+
+
+def test_long_values_are_cut() -> None:
+    """An error is no place for a whole message."""
+    said = told(GOOD | {"id": "x" * 10_000})
+    assert said is not None
+    assert len(said) < 100
+
+
+@pytest.mark.parametrize(
+    "datum",
+    [
+        GOOD,
+        {"id": 1, "code": bytearray(b"ab")},
+        MappingProxyType(GOOD),
+        GOOD | {"legs": ({"colour": "RED", "price": Fraction(1, 2)},)},
+        GOOD | {"any": "x", "first": None, "new": object()},
+        GOOD | {"any": {"colour": "GREEN", "price": 5}},
+    ],
+)
+def test_unusual_types_and_missing_values_that_fastavro_takes_fit(datum: Mapping[str, Any]) -> None:
+    """Fields that have a default or may be null may be missing; others that are not known do not matter."""
+    assert told(datum) is None

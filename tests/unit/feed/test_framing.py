@@ -1,0 +1,236 @@
+"""Frames are made small enough for any limit, and messages are put together up to one."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from websockets.frames import Opcode
+
+from bridge.feed.framing import (
+    HEAD_BYTES,
+    SLICE_BYTES,
+    STEP_MESSAGES,
+    WHOLE_BYTES,
+    Assembler,
+    Reader,
+)
+from bridge.feed.received import Oversized
+from tests.frames import Client, frame, message, read_all
+
+LIMIT = 100_000
+
+
+def found(data: bytes) -> list[bytes | bytearray]:
+    """What a reader makes of the bytes that follow an accepted handshake."""
+    reader, accepted = Reader(), Client().accepted
+    assert read_all(reader, accepted) == [bytearray(accepted)]
+    return read_all(reader, data)
+
+
+def sliced(data: bytes) -> bytes:
+    """All of which is for the library."""
+    [piece] = found(data)
+    assert isinstance(piece, bytearray)
+    return bytes(piece)
+
+
+def read(data: bytes) -> Client:
+    """A client that has read these bytes."""
+    client = Client()
+    client.feed(client.accepted + data)
+    return client
+
+
+def body(size: int) -> bytes:
+    """A payload in which no two places look alike."""
+    return b"".join(n.to_bytes(4, "big") for n in range(size // 4 + 1))[:size]
+
+
+def oversized(payload: bytes) -> Oversized:
+    return Oversized(len(payload), hashlib.sha256(payload).hexdigest(), payload[:HEAD_BYTES])
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, WHOLE_BYTES])
+@pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
+def test_a_small_whole_message_is_taken_out(size: int, opcode: Opcode) -> None:
+    """Up to a slice, with each of the three ways of giving its length; the library sees nothing of it."""
+    assert found(frame(opcode, body(size)) + message(b"next")) == [body(size), b"next"]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 3, 4, 5, 200])
+def test_a_message_is_whole_however_it_is_cut(cut: int) -> None:
+    """What is not all there waits for the rest."""
+    reader, client = Reader(), Client()
+    sent = message(body(300))
+    read_all(reader, client.accepted)
+    assert read_all(reader, sent[:cut]) == []
+    assert read_all(reader, sent[cut:] + sent) == [body(300), body(300)]
+
+
+def test_what_is_not_a_plain_message_is_for_the_library() -> None:
+    """Control frames, fragments and what is compressed pass as they are, in their place."""
+    ping, fragments = frame(Opcode.PING, b"?"), message(b"in two parts", [3], frame(Opcode.PING, b"!"))
+    compressed = bytes([0xC1, 3]) + b"abc"
+    sent = [ping, message(b"first"), fragments, message(b"second"), compressed, message(b"third")]
+    assert found(b"".join(sent)) == [ping, b"first", fragments, b"second", compressed, b"third"]
+
+
+def test_a_message_amid_the_fragments_of_another_is_left_to_the_library() -> None:
+    """That breaks the protocol, and the library says so."""
+    begun, client = frame(Opcode.TEXT, b"begun", fin=False), Client()
+    client.take(read_all(Reader(), client.accepted + begun + message(b"amid")))
+    assert client.whole == []
+    assert client.error is not None
+    assert client.error.code == 1002
+
+
+def test_a_large_frame_becomes_fragments() -> None:
+    """One byte more than some slices makes one fragment more, and the last alone ends the message."""
+    client = read(sliced(message(body(WHOLE_BYTES + 1))))
+    assert [(f.opcode, len(f.data), f.fin) for f in client.frames] == [
+        (Opcode.TEXT, SLICE_BYTES, False),
+        *[(Opcode.CONT, SLICE_BYTES, False)] * 3,
+        (Opcode.CONT, 1, True),
+    ]
+
+
+def test_the_reserved_bit_of_compression_stays_on_the_first_fragment() -> None:
+    """RSV1 says of a whole message that it is compressed, so no other fragment may carry it."""
+    sent = bytearray(message(body(2 * SLICE_BYTES + 5)))
+    sent[0] |= 0x40
+    out = sliced(bytes(sent))
+    step = SLICE_BYTES + 4
+    assert [out[0], out[step], out[2 * step]] == [0x41, 0x00, 0x80]
+
+
+def test_what_comes_with_the_response_is_sliced_too() -> None:
+    """The first frames may share their packet with the end of the handshake."""
+    client = Client()
+    client.take(read_all(Reader(), client.accepted + message(body(5 * SLICE_BYTES)) + message(b"next")))
+    assert client.messages() == [body(5 * SLICE_BYTES), b"next"]
+    assert len(client.frames) == 6
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        message(body(40 * SLICE_BYTES)),
+        message(body(1000), list(range(1000))) * 100,
+        frame(Opcode.CONT, b"", fin=False) * 100_000,
+        frame(Opcode.PING, b"?") * 100_000,
+        (frame(Opcode.PING, b"?") + message(b"!")) * 50_000,
+        message(b"") * 100_000,
+        frame(Opcode.TEXT, b"wrong", masked=True) + bytes(300_000),
+    ],
+    ids=["one frame", "fragments", "empty fragments", "pings", "in turns", "messages", "what is wrong"],
+)
+def test_no_step_finds_much(sent: bytes) -> None:
+    """However much has come at once: so that others have their turn between two steps."""
+    reader, taken = Reader(), bytearray()
+    reader.feed(Client().accepted + sent)
+    while reader.more:
+        step = reader.read()
+        taken += b"".join(step)
+        assert sum(len(piece) for piece in step if isinstance(piece, bytearray)) <= SLICE_BYTES + 200
+        assert len(step) <= STEP_MESSAGES
+    assert len(taken) >= min(len(sent) // 3, 100)
+
+
+def test_an_answer_without_an_end_is_not_kept() -> None:
+    """The library gives up on it; until then each byte is looked at once."""
+    reader = Reader()
+    for _ in range(1000):
+        assert read_all(reader, b"X: y\r\n" * 100) == [b"X: y\r\n" * 100]
+    assert len(reader._tail) < 4
+
+
+@pytest.mark.parametrize("cut", range(1, 5))
+def test_the_end_of_the_answer_may_be_cut(cut: int) -> None:
+    """What follows is frames all the same."""
+    reader, accepted = Reader(), Client().accepted
+    assert read_all(reader, accepted[:-cut]) == [accepted[:-cut]]
+    assert read_all(reader, accepted[-cut:] + message(b"first")) == [accepted[-cut:], b"first"]
+
+
+def test_a_reader_knows_that_it_is_midway() -> None:
+    """In a message, or in the payload of another frame; a header alone says nothing."""
+    reader = Reader()
+    read_all(reader, Client().accepted)
+    for sent in (message(body(300)), frame(Opcode.TEXT, body(300), fin=False)):
+        seen = []
+        for n in range(len(sent)):
+            read_all(reader, sent[n : n + 1])
+            seen.append(reader.midway)
+        assert seen[200]
+        assert not seen[0]
+        assert not seen[-1]
+
+
+def test_a_refused_handshake_passes_untouched() -> None:
+    """The body of a refusal is no frames, whatever its bytes look like."""
+    refusal = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 9\r\n\r\n"
+    page = message(body(SLICE_BYTES + 1))
+    reader = Reader()
+    assert read_all(reader, refusal[:20]) == [refusal[:20]]
+    assert read_all(reader, refusal[20:] + page) == [refusal[20:] + page]
+    assert read_all(reader, page) == [page]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        frame(Opcode.TEXT, b"masked", masked=True),
+        frame(Opcode.BINARY, body(SLICE_BYTES + 1), masked=True),
+        bytes([0x80 | Opcode.PING, 126, 0, 200]) + bytes(200),
+    ],
+    ids=["masked", "masked and large", "long ping"],
+)
+def test_a_frame_that_no_server_may_send_is_left_to_the_library(wrong: bytes) -> None:
+    """It passes as it is, with all that follows, and the library reports the protocol error."""
+    before, after = message(b"before"), message(body(SLICE_BYTES + 1))
+    out = found(before + wrong + after)
+    assert out == [b"before", wrong + after]
+    client = read(bytes(out[1]))
+    assert client.error is not None
+    assert client.error.code == 1002
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT], [HEAD_BYTES], list(range(0, LIMIT, 999))])
+def test_a_message_of_exactly_the_limit_is_whole(cuts: list[int]) -> None:
+    """The limit itself is allowed, however the message is fragmented."""
+    client = read(message(body(LIMIT), cuts))
+    assert client.messages(LIMIT) == [body(LIMIT)]
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [0, 0, LIMIT + 1], [HEAD_BYTES], list(range(0, LIMIT, 999))])
+def test_a_message_above_the_limit_keeps_size_hash_and_head(cuts: list[int]) -> None:
+    """One byte above the limit is too much; what comes before and after it is not touched by that."""
+    large = body(LIMIT + 1)
+    client = read(message(b"before") + message(large, cuts) + message(b"after", [2]) + message(large, cuts))
+    assert client.messages(LIMIT) == [b"before", oversized(large), b"after", oversized(large)]
+
+
+@pytest.mark.parametrize("limit", [1, 10, HEAD_BYTES - 1])
+def test_the_head_is_full_even_where_the_limit_is_smaller(limit: int) -> None:
+    """64 KiB are kept of an oversized message, or all of it where it has less."""
+    for size in (limit + 1, HEAD_BYTES + 7):
+        client = read(message(body(size), [1, size // 2, size - 1]))
+        assert client.messages(limit) == [oversized(body(size))]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, LIMIT, 3 * LIMIT])
+def test_an_oversized_message_takes_no_more_memory_than_the_limit(size: int) -> None:
+    """Of a message without end only the head is held, and of empty fragments nothing."""
+    assembler = Assembler(LIMIT)
+    fragments = 10 if size else 100_000
+    for _ in range(fragments):
+        assert assembler.add(bytes(size), False) is None
+        assert len(assembler._data) <= LIMIT
+    last = assembler.add(bytes(LIMIT), True)
+    if size:
+        assert isinstance(last, Oversized)
+        assert last.size == fragments * size + LIMIT
+        assert len(last.head) == HEAD_BYTES
+    else:
+        assert last == bytes(LIMIT)

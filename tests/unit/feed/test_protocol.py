@@ -1,0 +1,102 @@
+"""What is asked for, how pings are answered, when silence is too long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import FeedSettings
+from bridge.errors import SettingsError
+from bridge.feed.protocol import Session, request
+
+SECRET = "s3cret/&?"
+
+
+def settings(**changes: Any) -> FeedSettings:
+    return FeedSettings(**{"base_url": "https://provider.example", **changes})
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [
+        ("http://provider.example", "ws://provider.example/feed/settlement/v4?revision=17"),
+        ("https://provider.example/", "wss://provider.example/feed/settlement/v4?revision=17"),
+        ("ws://[::1]:8900", "ws://[::1]:8900/feed/settlement/v4?revision=17"),
+        ("wss://provider.example/api//", "wss://provider.example/api/feed/settlement/v4?revision=17"),
+    ],
+)
+def test_the_address_is_that_of_the_interface(base: str, url: str) -> None:
+    """http becomes ws, and the path of the feed is added to whatever path there is."""
+    asked = request(settings(base_url=base), 17)
+    assert (asked.url, asked.headers) == (url, {})
+
+
+def test_without_a_revision_it_asks_with_0() -> None:
+    """As the interface says of the initial connection."""
+    assert request(settings(), None).url.endswith("?revision=0")
+
+
+@pytest.mark.parametrize(
+    ("auth", "name", "headers", "query"),
+    [
+        ("none", None, {}, ""),
+        ("bearer", None, {"Authorization": f"Bearer {SECRET}"}, ""),
+        ("header", "X-Key", {"X-Key": SECRET}, ""),
+        ("query", "api key", {}, "&api%20key=s3cret%2F%26%3F"),
+    ],
+)
+def test_the_credential_goes_where_the_settings_say(
+    auth: str, name: str | None, headers: dict[str, str], query: str
+) -> None:
+    """In one header, or escaped in the query, and nowhere else."""
+    asked = request(settings(auth=auth, auth_name=name, auth_value=SECRET), 17)
+    assert asked.headers == headers
+    assert asked.url.partition("?")[2] == f"revision=17{query}"
+
+
+def test_the_file_of_the_credential_is_read_for_each_request(tmp_path: Path) -> None:
+    """So that it can be rotated; that it was never there is said by the name of the setting."""
+    file = tmp_path / "token"
+    given = settings(auth="bearer", auth_value_file=file)
+    with pytest.raises(
+        SettingsError, match=r"BRIDGE_FEED__AUTH_VALUE_FILE: cannot read .*token: No such file"
+    ):
+        request(given, 17)
+    for secret in ("one", "two"):
+        file.write_text(f"{secret}\n")
+        assert request(given, 17).headers == {"Authorization": f"Bearer {secret}"}
+
+
+def test_a_request_does_not_show_its_secret() -> None:
+    """Not in its repr, and not in what somebody else makes of it, escaped or not."""
+    asked = request(settings(auth="query", auth_name="key", auth_value=SECRET), 17)
+    assert "s3cret" not in repr(asked)
+    echoed = f"cannot GET {asked.url}, what is {SECRET}?"
+    assert "s3cret" not in asked.without_secret(echoed)
+    assert request(settings(), 17).without_secret(echoed) == echoed
+
+
+@pytest.mark.parametrize(
+    ("setting", "reply"),
+    [
+        ("none", None),
+        ("echo", '{"pingId":"a\\"é"}'),
+        ('{"pong":"{pingId}"}', '{"pong":"a\\"é"}'),
+        ("{pingId} {pingId}", 'a\\"é a\\"é'),
+    ],
+)
+def test_a_ping_is_answered_as_the_settings_say(setting: str, reply: str | None) -> None:
+    """Not at all, with the same, or by a template that stays valid JSON."""
+    session = Session(settings(ping_reply=setting), now=0.0)
+    assert session.reply('a"é', '{"pingId":"a\\"é"}'.encode()) == reply
+
+
+def test_silence_is_counted_from_what_was_heard_last() -> None:
+    """From the beginning of the connection at first; an older moment changes nothing."""
+    session = Session(settings(silence_seconds=60), now=100.0)
+    assert session.silent_at == 160
+    session.heard(130.0)
+    session.heard(120.0)
+    assert session.silent_at == 190

@@ -1,0 +1,131 @@
+"""How far the provider's clock is from ours: what a `Date` can say, and how it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from bridge.clock import AnchoredClock
+from bridge.config import FeedSettings
+from bridge.errors import FeedLost, SettingsError
+from bridge.feed.provider_clock import ask
+
+DATE = "Mon, 21 Sep 2026 14:13:20 GMT"
+AT = 1_790_000_000.0
+
+
+@contextlib.asynccontextmanager
+async def provider(answer: Callable[[], bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that gives everyone the same answer; its base address, and what it was asked."""
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(answer())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+def dated(ahead: float = 0.0, status: str = "404 Not Found", more: str = "") -> Callable[[], bytes]:
+    def answer() -> bytes:
+        date = formatdate(time.time() + ahead, usegmt=True)
+        return f"HTTP/1.1 {status}\r\nDate: {date}\r\n{more}Content-Length: 0\r\n\r\n".encode()
+
+    return answer
+
+
+@pytest.mark.parametrize("ahead", [-40, 0, 40])
+async def test_any_status_tells_the_time(ahead: int) -> None:
+    """Measured to the second."""
+    async with provider(dated(ahead)) as (address, _):
+        skew = await ask(FeedSettings(base_url=f"ws://{address}"))
+    assert skew is not None
+    by_the_wall = skew.by(AnchoredClock().offset)
+    assert by_the_wall.low <= ahead <= by_the_wall.high
+    assert skew.high - skew.low < 5
+
+
+async def test_the_feed_is_not_asked_and_the_credential_not_sent() -> None:
+    """So that it costs no attempt, and no secret goes where it is not needed."""
+    async with provider(dated()) as (address, asked):
+        await ask(
+            FeedSettings(
+                base_url=f"http://user:s3cret@{address}/base/",
+                auth="header",
+                auth_name="X-Key",
+                auth_value="s3cret",
+            )
+        )
+    [request] = asked
+    assert request.startswith(b"GET /base/ HTTP/1.1\r\n")
+    assert b"s3cret" not in request
+    assert b"authorization" not in request.lower()
+
+
+async def test_a_redirect_is_an_answer() -> None:
+    """It is not followed."""
+    async with provider(dated(status="302 Found", more="Location: /feed/settlement/v4\r\n")) as (
+        address,
+        asked,
+    ):
+        assert await ask(FeedSettings(base_url=f"http://{address}")) is not None
+    assert len(asked) == 1
+
+
+async def test_a_date_that_a_cache_has_kept_says_nothing() -> None:
+    """It is of the moment at which the cache asked."""
+    async with provider(dated(-600, more="Age: 600\r\n")) as (address, _):
+        assert await ask(FeedSettings(base_url=f"http://{address}")) is None
+
+
+async def test_an_answer_without_a_date_says_nothing() -> None:
+    """It is an answer all the same."""
+    async with provider(lambda: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (address, _):
+        assert await ask(FeedSettings(base_url=f"http://{address}")) is None
+
+
+async def test_a_provider_that_does_not_answer_is_told() -> None:
+    """Whether nobody listens or nobody speaks."""
+    async with provider(lambda: b"") as (address, _):
+        pass
+    with pytest.raises(FeedLost, match="cannot be reached"):
+        await ask(FeedSettings(base_url=f"http://{address}"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        impatient = FeedSettings(base_url=f"http://{address}", connect_timeout_seconds=0.2)
+        with pytest.raises(FeedLost, match=r"did not answer in 0\.2 s"):
+            await ask(impatient)
+
+
+@pytest.mark.parametrize("proxy", ["http://user:s3cret@[::", "nonsense", "ftp://user:s3cret@proxy.example"])
+async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str) -> None:
+    """The setting is, and what to put there."""
+    with pytest.raises(SettingsError, match="BRIDGE_FEED__PROXY") as raised:
+        await ask(FeedSettings(base_url="http://127.0.0.1:1", proxy=proxy))
+    assert "s3cret" not in str(raised.value)
+
+
+async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    """By setting and file."""
+    file = tmp_path / "authority.pem"
+    file.write_text("none")
+    with pytest.raises(SettingsError, match=r"BRIDGE_FEED__CA_FILE.*authority\.pem"):
+        await ask(FeedSettings(base_url="https://127.0.0.1:1", ca_file=file))
+
+
+async def test_the_proxy_is_asked_where_one_is_set() -> None:
+    """By the address of the provider."""
+    async with provider(dated()) as (address, asked):
+        await ask(FeedSettings(base_url="http://provider.example", proxy=f"http://{address}"))
+    assert asked[0].startswith(b"GET http://provider.example/ HTTP/1.1\r\n")

@@ -1,0 +1,139 @@
+"""How old the ledger is, whatever is done to the clocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.clock import Instant
+from bridge.feed.rate_limits import Attempt, Limiter
+from tests.unit.feed.ledgers import NEVER_ANSWERED, NOW, at, attempt, limiter, wait
+
+STEPS = [-86_400.0, -3600.0, -5.0, 5.0, 3600.0, 86_400.0]
+
+
+def clocks(seconds: float, step: float) -> Instant:
+    """So many seconds after NOW, the wall clock set by `step` meanwhile."""
+    return Instant(NOW + seconds + step, NOW + seconds)
+
+
+def five() -> Limiter:
+    """Five attempts without a revision, of NOW, by a process that has seen that moment."""
+    made = limiter(*[attempt(0)] * 5)
+    made.rooms(at())
+    return made
+
+
+def waits(made: Limiter, now: Instant) -> float:
+    return made.decide(now, None).until - now.wall
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_wall_clock_that_is_set_shortens_and_lengthens_no_wait(step: float) -> None:
+    """Forward, back, or left behind by a suspended machine: only the steady clock says what has passed."""
+    made = five()
+    assert waits(made, clocks(100, step)) == 1802 - 100
+    assert waits(made, clocks(1801, step)) == 1
+    assert waits(made, clocks(1802, step)) == 0
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_clock_that_is_set_there_and_back_leaves_the_ledger_as_it_was(step: float) -> None:
+    """And so does one that only runs."""
+    made = five()
+    ledger = made.ledger
+    for moment in (at(10), clocks(20, step), clocks(30, step), at(40)):
+        made.rooms(moment)
+    assert made.ledger == ledger
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_everything_that_asks_the_limiter_keeps_the_ledger_true(step: float) -> None:
+    """A decision, an attempt, its answer, and a look at the room."""
+    decided, attempted, answered, looked = (limiter(attempt(0)) for _ in range(4))
+    for made in (decided, attempted, answered, looked):
+        made.rooms(at())
+    decided.decide(clocks(10, step), None)
+    attempted.attempt(clocks(10, step), None)
+    answered.answered(clocks(10, step), refused=False)
+    looked.rooms(clocks(10, step))
+    moved = Attempt(NOW + step, 0, True, NOW + step)
+    assert [made.ledger[0] for made in (decided, attempted, answered, looked)] == [moved] * 4
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_attempt_is_on_its_way_as_long_as_the_steady_clock_says(step: float) -> None:
+    """Where the wall clock is set before the answer, the length of the recovery stays right."""
+    made = limiter()
+    made.attempt(at(), int(NOW - 2000))
+    made.answered(clocks(7, step), refused=False)
+    assert made.ledger == (Attempt(NOW + step, 2000, False, NOW + step + 7),)
+    assert made.rooms(clocks(9, step))[-1].used == 2009
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_an_unanswered_attempt_moves_with_the_clock(step: float) -> None:
+    """It may have arrived as late as before."""
+    made = limiter(*[attempt(0, took=NEVER_ANSWERED)] * 5)
+    assert waits(made, at()) == 1822
+    assert waits(made, clocks(22, step)) == 1800
+
+
+def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
+    """The process before had a clock that ran ahead; what is not in the future stays where it was."""
+    ledger = (
+        attempt(30, took=5),
+        attempt(-500, took=5),
+        attempt(-500, took=NEVER_ANSWERED),
+        attempt(3, took=5),
+    )
+    made = limiter(*ledger)
+    made.rooms(at())
+    assert made.ledger == (
+        ledger[0],
+        Attempt(NOW - 5, 0, True, NOW),
+        Attempt(NOW, 0, True),
+        Attempt(NOW - 5, 0, True, NOW),
+    )
+
+
+def test_an_attempt_from_the_future_was_on_its_way_as_long_as_it_was() -> None:
+    """It may have arrived as a large one, and it fills the bucket by as much."""
+    made = limiter(attempt(-500, 3595, took=5), attempt(-500, 100, took=5))
+    rooms = {room.name: room.used for room in made.rooms(at(2))}
+    assert rooms == {"initial": 0, "proper": 2, "large": 1, "bucket": 3600 + 107}
+
+
+def test_the_steady_clock_of_another_process_says_nothing() -> None:
+    """What passed between two processes only the wall clock knows."""
+    made = limiter(*five().ledger)
+    assert waits(made, Instant(NOW + 100, 5.0)) == 1802 - 100
+    assert waits(made, Instant(NOW + 150, 55.0)) == 1802 - 150
+
+
+@pytest.mark.parametrize(("took", "seen"), [(0.0, 2), (7.0, 9), (NEVER_ANSWERED, 22)])
+def test_what_another_process_asked_counts_for_twice_the_skew_longer(took: float | None, seen: int) -> None:
+    """It may have run on another machine, whose clock was as far behind the provider's as ours is ahead."""
+    assert wait(limiter(*[attempt(100, took=took, own=False)] * 5, skew=5), None) == 1800 - 100 + seen + 10
+    assert wait(limiter(*[attempt(100, took=took)] * 5, skew=5), None) == 1800 - 100 + seen
+
+
+def test_what_another_process_asked_drains_from_the_bucket_later() -> None:
+    """And its revision may have been as much older."""
+    made = limiter(attempt(12, 2000, own=False), skew=5)
+    assert made.rooms(at())[-1].used == 2000 + 12 + 5
+    assert made.rooms(at(1))[-1].used == 2000 + 12 + 5 - 4
+
+
+@pytest.mark.parametrize("step", [0.0, *STEPS])
+def test_whose_an_attempt_was_stays_known_however_the_clock_is_set(step: float) -> None:
+    """What this process asks is its own, before and after the answer."""
+    made = limiter(attempt(0, own=False), skew=5)
+    made.attempt(at(), None)
+    assert waits(made, clocks(10, step)) == 0
+    made.answered(clocks(20, step), refused=False)
+    assert [each.own for each in made.ledger] == [False, True]
+    theirs, ours = made.ledger
+    made.ledger = (theirs,) * 5
+    assert waits(made, clocks(100, step)) == 1802 - 100 + 10
+    made.ledger = (ours,) * 5
+    assert waits(made, clocks(100, step)) == 1822 - 100

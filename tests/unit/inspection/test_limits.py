@@ -1,0 +1,130 @@
+"""What the limits leave as of a moment, by a committed ledger."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from bridge.config import FeedSettings, Settings
+from bridge.errors import SettingsError
+from bridge.feed.rate_limits import Attempt
+from bridge.inspection.limits import (
+    Outlook,
+    look_ahead,
+    outlook_as_json,
+    outlook_as_lines,
+    parse_moment,
+)
+from bridge.state.checkpoint import Checkpoint, Counters, State
+
+NOW = 1_790_000_000.0
+SETTINGS = Settings(feed=FeedSettings(connect_timeout_seconds=10, max_skew_seconds=0, overlap_seconds=0))
+LEDGER = (
+    Attempt(NOW - 400, 0, True, NOW - 399),
+    Attempt(NOW - 200, 1_200, False, NOW - 199, True),
+    Attempt(NOW - 100, 1_800, False),
+)
+
+
+def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> Outlook:
+    checkpoint = Checkpoint("f", int(NOW) - 30, State.LIVE, ledger, Counters(), NOW, "me")
+    return look_ahead(SETTINGS, checkpoint, at, int(at) - recovery)
+
+
+def test_what_fits_is_let_in() -> None:
+    """A short recovery does; each limit tells what is used of it."""
+    outlook = looked(NOW, 30)
+    assert (outlook.dial_at, outlook.reason) == (NOW, "")
+    rooms = {room.name: room for room in outlook.rooms}
+    assert list(rooms) == ["initial", "proper", "large", "bucket"]
+    assert [(rooms[name].used, rooms[name].allowed) for name in ("initial", "proper", "large")] == [
+        (1, 5),
+        (2, 5),
+        (1, 5),
+    ]
+    # 1203 s seen 197 s ago and 1822 s seen 78 s ago: asked, on their way, with 4 s a second drained.
+    assert rooms["bucket"].used == 1_203 - 4 * 119 + 1_822 - 4 * 78
+    assert outlook.ledger == LEDGER
+
+
+def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
+    """Until enough has drained, and not when it is asked later."""
+    outlook = looked(NOW, 3_000)
+    assert NOW < outlook.dial_at < NOW + 900
+    assert "bucket" in outlook.reason
+    assert looked(NOW + 1_000, 3_000).dial_at == NOW + 1_000
+
+
+def test_looking_changes_nothing() -> None:
+    """Asked again, the answer is the same, also after a look far ahead."""
+    first = looked(NOW, 3_000)
+    looked(NOW + 86_400, 30)
+    assert looked(NOW, 3_000) == first
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("+30m", NOW + 1_800),
+        ("+0s", NOW),
+        ("2026-09-21T14:13:20Z", NOW),
+        ("2026-09-21T16:13:20+02:00", NOW),
+    ],
+)
+def test_a_moment_is_a_time_or_an_offset(text: str, moment: float) -> None:
+    """From now, or with its zone."""
+    assert parse_moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize("text", ["30m", "-30m", "tomorrow", "2026-09-21T14:13:20", "", "+", "+1w"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    """With what to write instead."""
+    with pytest.raises(SettingsError, match="such as"):
+        parse_moment(text, NOW)
+
+
+def test_an_outlook_for_scripts() -> None:
+    """Its times in words, its lengths as numbers."""
+    shown = orjson.loads(orjson.dumps(outlook_as_json(looked(NOW, 3_000))))
+    assert (shown["at"], shown["revisionTime"]) == ("2026-09-21T14:13:20Z", "2026-09-21T13:23:20Z")
+    assert (shown["revision"], shown["recoverySeconds"]) == (1_789_997_000, 3_000)
+    assert (shown["letIn"], "bucket" in shown["reason"]) == (False, True)
+    assert shown["dialAt"] > shown["at"]
+    assert shown["limits"][0] == {"name": "initial", "used": 1, "allowed": 5, "freeAt": None}
+    assert shown["attempts"][1] == {
+        "at": "2026-09-21T14:10:00Z",
+        "recoverySeconds": 1_200,
+        "initial": False,
+        "answeredAt": "2026-09-21T14:10:01Z",
+        "refused": True,
+    }
+    assert outlook_as_json(looked(NOW, 30))["dialAt"] == "2026-09-21T14:13:20Z"
+
+
+def test_an_outlook_for_people() -> None:
+    """Whether a reconnect would be let in comes first, then why."""
+    lines = outlook_as_lines(looked(NOW, 30)).splitlines()
+    assert lines[:4] == [
+        "at          2026-09-21T14:13:20Z",
+        "recovery    30s, from 2026-09-21T14:12:50Z",
+        "reconnect   would be let in",
+        "limits",
+    ]
+    assert "  initial   1 of 5" in lines
+    assert lines[-3:] == [
+        "  2026-09-21T14:06:40Z  from the beginning, accepted",
+        "  2026-09-21T14:10:00Z  1200 s of recovery, refused",
+        "  2026-09-21T14:11:40Z  1800 s of recovery, no answer",
+    ]
+    held = outlook_as_lines(looked(NOW, 3_000)).splitlines()[2]
+    assert held.startswith("reconnect   not before 2026-09-21T14:")
+    assert held.endswith("in the leaking bucket")
+
+
+def test_a_limit_that_is_spent_says_until_when() -> None:
+    """For people and for scripts."""
+    ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))
+    outlook = looked(NOW, 30, ledger)
+    # Two seconds are for the provider's counting it later than it answered.
+    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in outlook_as_lines(outlook)
+    assert outlook_as_json(outlook)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"

@@ -1,0 +1,229 @@
+"""What people are shown of the checkpoint and of bets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from bridge.config import KafkaSettings, RegistrySettings, Settings
+from bridge.feed.catch_up import CatchUp
+from bridge.feed.rate_limits import Attempt
+from bridge.inspection import readers
+from bridge.inspection.readers import (
+    LATELY_SECONDS,
+    Bet,
+    bet_as_json,
+    bet_as_line,
+    checkpoint_as_json,
+    checkpoint_as_lines,
+    leadership_as_json,
+    leadership_as_lines,
+    read_checkpoint,
+)
+from bridge.kafka import clients
+from bridge.kafka.batch import Record
+from bridge.kafka.group import Group, Member
+from bridge.state.checkpoint import Checkpoint, Counters, State
+from tests.unit.state.log import NEVER, Log
+
+CHECKPOINT = Checkpoint(
+    feed="settlement-v4",
+    revision=1_790_000_000,
+    state=State.CATCHING_UP,
+    ledger=(
+        Attempt(1_790_000_000.0, 0, True),
+        Attempt(1_790_000_100.5, 100, False, 1_790_000_101.0, True),
+        Attempt(1_790_000_200.0, 200, False, 1_790_000_201.0),
+    ),
+    counters=Counters(received=1234, published=1200, corrections=3, duplicates=30, pings=4),
+    updated_at=1_790_000_300.25,
+    owner="host:1:abc",
+)
+DATUM: dict[str, Any] = {
+    "betId": "b",
+    "settlementTime": 1_790_000_000_000_000,
+    "settlementVersion": 2,
+    "betSettlement": "Win",
+    "payout": 12.5,
+    "amount": {"value": 1050, "precision": 2, "currency": "EUR"},
+    "selections": [{}, {}],
+}
+RECORD = Record("settlement.bets", b"b", b"value", 1_790_000_001_000, partition=3)
+NOWHERE = Settings(
+    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
+)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    monkeypatch.setattr(readers, "ANSWER_SECONDS", 0.05)
+    return Log().installed(monkeypatch)
+
+
+def test_a_checkpoint_that_cannot_be_reached_is_an_error(log: Log) -> None:
+    """Whoever asked for it does not wait for ever, and is told what stands in the way."""
+    log.waits = [(NEVER,)]
+    log.written, log.stable = [5], [5]
+    with pytest.raises(clients.KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
+        read_checkpoint(NOWHERE)
+
+
+def test_a_checkpoint_as_json_has_its_times_in_words() -> None:
+    """And the revision both ways."""
+    shown = checkpoint_as_json(CHECKPOINT)
+    assert (shown["revision"], shown["revisionTime"]) == (1_790_000_000, "2026-09-21T14:13:20Z")
+    assert shown["updatedAt"] == "2026-09-21T14:18:20.250000Z"
+    first, second, _ = shown["connections"]
+    assert (first["at"], first["answeredAt"]) == ("2026-09-21T14:13:20Z", None)
+    assert (second["at"], second["answeredAt"]) == ("2026-09-21T14:15:00.500000Z", "2026-09-21T14:15:01Z")
+    assert orjson.loads(orjson.dumps(shown))["counters"]["received"] == 1234
+
+
+def test_a_checkpoint_for_people() -> None:
+    """Every counter, and what came of each connection."""
+    lines = checkpoint_as_lines(CHECKPOINT, 1_790_000_302.25).splitlines()
+    assert "state       CatchingUp" in lines
+    assert "committed   2026-09-21T14:18:20.250000Z (2s ago)" in lines
+    assert "revision    1790000000 (2026-09-21T14:13:20Z)" in lines
+    assert "  published     1,200 (3 of them corrections)" in lines
+    assert lines[-3:] == [
+        "  2026-09-21T14:13:20Z  from the beginning, no answer",
+        "  2026-09-21T14:15:00.500000Z  100 s of recovery, refused",
+        "  2026-09-21T14:16:40Z  200 s of recovery, accepted",
+    ]
+    bare = replace(CHECKPOINT, ledger=())
+    assert checkpoint_as_lines(bare, 1_790_000_302.25).splitlines()[-1] == "connections"
+
+
+def test_a_checkpoint_says_why_and_how_long() -> None:
+    """The state with its reason and the end of a wait; how far a replay has come; the clocks."""
+    waiting = replace(
+        CHECKPOINT,
+        state=State.WAITING_FOR_LIMIT,
+        reason="5 large connections in 1800 s",
+        since=1_790_000_290.0,
+        until=1_790_001_000.0,
+        skew=-1.5,
+        catch_up=CatchUp(1_789_996_400.0, 1234.5, 90.0),
+    )
+    lines = checkpoint_as_lines(waiting, 1_790_000_300.0).splitlines()
+    assert lines[1:6] == [
+        "state       WaitingForLimit since 2026-09-21T14:18:10Z",
+        "reason      5 large connections in 1800 s",
+        "until       2026-09-21T14:30:00Z",
+        "catching up at 2026-09-21T13:13:20Z, 1h 5m behind, 1,234 messages/s, 1m 30s left",
+        "clock       the provider's is -1.5 s from ours, or nearer",
+    ]
+    shown = checkpoint_as_json(waiting)
+    assert (shown["since"], shown["until"]) == ("2026-09-21T14:18:10Z", "2026-09-21T14:30:00Z")
+    assert shown["catchUp"]["position"] == "2026-09-21T13:13:20Z"
+    nothing = replace(waiting, catch_up=CatchUp(None, 0.0, None))
+    assert "nothing with a plausible" in checkpoint_as_lines(nothing, 1_790_000_300.0)
+
+
+def test_a_bet_as_json_is_the_whole_record() -> None:
+    """Its place in the topic and its value; no value is a tombstone."""
+    assert bet_as_json(Bet(RECORD, 9, DATUM)) == {
+        "topic": "settlement.bets",
+        "partition": 3,
+        "offset": 9,
+        "timestamp": 1_790_000_001_000,
+        "key": "b",
+        "value": DATUM,
+    }
+    assert bet_as_json(Bet(RECORD._replace(key=None), 9, None))["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 10.50 EUR  2 selections"),
+        (
+            {"payout": 149262000.17},
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 149,262,000.17  stake 10.50 EUR  2 selections",
+        ),
+        (
+            {"amount": None, "selections": None},
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake —  0 selections",
+        ),
+        (
+            {"amount": {"value": 7, "precision": 2**31 - 1, "currency": None}, "selections": [{}]},
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 7e-2147483647  1 selection",
+        ),
+        (
+            {"amount": {"value": 7, "precision": 0, "currency": None}},
+            "2026-09-21T14:13:20Z  b  v2  Win        payout 12.5  stake 7  2 selections",
+        ),
+    ],
+)
+def test_a_bet_for_people(changes: dict[str, Any], line: str) -> None:
+    """On one line, with or without its nullable parts."""
+    assert bet_as_line(Bet(RECORD, 9, DATUM | changes)) == line
+
+
+def test_a_tombstone_for_people() -> None:
+    """It says that the bet was removed."""
+    assert bet_as_line(Bet(RECORD, 9, None)) == "b  removed"
+
+
+LAST = CHECKPOINT.updated_at
+SEEN = "2026-09-21T14:18:31Z"
+"""Ten seconds after the checkpoint, in whole seconds."""
+DEAD = f"            if it is dead, its place is free by {SEEN}"
+
+
+def member(name: str, holds: bool = False) -> Member:
+    return Member(f"{name}-1", name, "10.0.0.1", holds)
+
+
+@pytest.mark.parametrize(
+    ("group", "lines"),
+    [
+        (None, "not told: the right to describe the group is missing"),
+        (Group(), "nobody owns the feed, 0 standing by"),
+        (
+            Group((member("host:1:abc", True), member("b"))),
+            "owned by host:1:abc from 10.0.0.1, 1 standing by",
+        ),
+        (
+            Group((member("host:1:abc"), member("b")), True),
+            f"a rebalance waits for host:1:abc from 10.0.0.1, 1 standing by\n{DEAD}",
+        ),
+        (
+            Group((member("a"), member("b"))),
+            "a rebalance waits for a from 10.0.0.1, b from 10.0.0.1, 0 standing by\n"
+            f"            the places of those that are dead are free by {SEEN}",
+        ),
+    ],
+)
+def test_a_person_is_told_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
+    """And, where one is waited for, by when a dead one's place is free: a session from now."""
+    assert leadership_as_lines(group, CHECKPOINT, 10.0, LAST) == f"leadership  {lines}"
+
+
+def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
+    """Then by when its place is free is told, too."""
+    group, later = Group((member("a", True),)), CHECKPOINT.updated_at + LATELY_SECONDS
+    assert leadership_as_lines(group, CHECKPOINT, 10.0, later) == (
+        "leadership  owned by a from 10.0.0.1, 0 standing by\n"
+        "            if it is dead, its place is free by 2026-09-21T14:18:41Z"
+    )
+
+
+def test_a_script_is_told_the_same() -> None:
+    """Null is what is not told."""
+    group = Group((member("a"), member("b")), True)
+    assert leadership_as_json(group, CHECKPOINT, 10.0, LAST + 0.5) == {
+        "owners": [],
+        "standbys": 2,
+        "awaited": ["a", "b"],
+        "freeBy": "2026-09-21T14:18:41Z",
+        "lastCommitAgeSeconds": 0.5,
+    }
+    nobody = {"owners": [], "standbys": 0, "awaited": [], "freeBy": None, "lastCommitAgeSeconds": 0.0}
+    assert leadership_as_json(Group(), CHECKPOINT, 10.0, LAST) == nobody
+    untold = {"owners": None, "standbys": None, "awaited": None, "freeBy": None, "lastCommitAgeSeconds": 0.0}
+    assert leadership_as_json(None, CHECKPOINT, 10.0, LAST) == untold

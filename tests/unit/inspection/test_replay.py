@@ -1,0 +1,52 @@
+"""Which time is meant by two words on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.errors import SettingsError
+from bridge.inspection.replay import Window, parse_window
+
+NOW = 1_790_000_000.0
+NOW_MS = 1_790_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "window"),
+    [
+        (None, None, Window(0, None)),
+        ("2h", None, Window(NOW_MS - 7_200_000, None)),
+        ("1d", "90s", Window(NOW_MS - 86_400_000, NOW_MS - 90_000)),
+        (
+            "2026-09-21T14:00:00Z",
+            "2026-09-21T16:00:00.123+02:00",
+            Window(1_789_999_200_000, 1_789_999_200_123),
+        ),
+        (None, "2026-09-21T14:00:00Z", Window(0, 1_789_999_200_000)),
+        ("1066-10-14T09:00:00Z", None, Window(0, None)),
+        ("30m", "2030-01-01T00:00:00Z", Window(NOW_MS - 1_800_000, 1_893_456_000_000)),
+    ],
+)
+def test_a_window_is_between_times_or_ages(begin: str | None, end: str | None, window: Window) -> None:
+    """In milliseconds, open where a word is left out, never before the first that Kafka knows."""
+    assert parse_window(begin, end, NOW) == window
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-09-21T14:00:00", "+30m", "2w", "1790000000"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    """At either side, with what would be one."""
+    for begin, end in ((text, None), (None, text)):
+        with pytest.raises(
+            SettingsError, match=r"is no moment: .* 2026-01-31T12:00:00Z, or an age such as 2h"
+        ):
+            parse_window(begin, end, NOW)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("1h", "2h"), ("1h", "1h"), ("2026-09-21T14:13:20Z", None), (None, "1066-10-14T09:00:00Z")],
+)
+def test_a_window_without_length_is_refused(begin: str | None, end: str | None) -> None:
+    """An age counts back from now, so the longer one comes first."""
+    with pytest.raises(SettingsError, match=r"--from .* is not before --to "):
+        parse_window(begin, end, NOW)

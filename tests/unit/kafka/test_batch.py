@@ -1,0 +1,86 @@
+"""When a batch is full, and when it is old enough."""
+
+from __future__ import annotations
+
+from bridge.config import BatchSettings
+from bridge.kafka.batch import (
+    MOST_PATIENT_SECONDS,
+    OVERHEAD_BYTES,
+    PATIENT_BACKLOG,
+    Batch,
+    Record,
+    patience,
+)
+
+LIMITS = BatchSettings(max_records=3, max_bytes=1000, max_age_ms=20)
+
+
+def record(size: int) -> Record:
+    return Record("topic", b"key", bytes(size), 0)
+
+
+def test_a_batch_is_full_by_count() -> None:
+    """The last record that it takes is the one that fills it."""
+    batch = Batch()
+    for _ in range(3):
+        assert not batch.full(LIMITS)
+        batch.add(record(0))
+    assert batch.full(LIMITS)
+
+
+def test_a_batch_is_full_by_bytes() -> None:
+    """What a record weighs beyond its value counts too."""
+    batch = Batch()
+    batch.add(record(1000 - OVERHEAD_BYTES - 1))
+    assert not batch.full(LIMITS)
+    batch = Batch()
+    batch.add(record(1000 - OVERHEAD_BYTES))
+    assert batch.full(LIMITS)
+
+
+def test_a_batch_is_due_by_the_age_of_its_first_message() -> None:
+    """Later ones do not put it off, and an empty one is never due."""
+    batch = Batch()
+    assert batch.due_at(LIMITS, 0) is None
+    batch.touch(now=100.0)
+    batch.touch(now=100.015)
+    assert batch.due_at(LIMITS, 0) == 100.02
+
+
+def test_a_message_without_a_record_counts() -> None:
+    """Duplicates and pings move the checkpoint, so they too make a batch due."""
+    batch = Batch()
+    batch.touch(now=1.0)
+    assert (batch.messages, batch.records, batch.bytes) == (1, [], 0)
+    assert batch.due_at(LIMITS, 0) is not None
+
+
+def test_records_keep_their_order() -> None:
+    """As they are added, so they are written."""
+    batch = Batch()
+    for size in (3, 1, 2):
+        batch.add(record(size))
+    assert [len(r.value or b"") for r in batch.records] == [3, 1, 2]
+
+
+def test_patience_grows_with_what_waits() -> None:
+    """From the setting, while nothing does, to a bound, in proportion."""
+    assert patience(LIMITS, 0) == 0.02
+    assert patience(LIMITS, PATIENT_BACKLOG) == 0.04
+    assert patience(LIMITS, 10_000_000) == MOST_PATIENT_SECONDS
+    grows = [patience(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
+    assert grows == sorted(grows)
+
+
+def test_a_batch_that_waited_for_others_is_due_when_there_are_none_left() -> None:
+    """Its age counts from its first message, whatever was waiting meanwhile."""
+    batch = Batch()
+    batch.touch(now=100.0)
+    assert batch.due_at(LIMITS, 1_000) == 100.0 + patience(LIMITS, 1_000)
+    assert batch.due_at(LIMITS, 0) == 100.02
+
+
+def test_a_setting_above_the_bound_is_as_it_is_set() -> None:
+    """What waits makes it no longer."""
+    slow = BatchSettings(max_age_ms=3_000)
+    assert [patience(slow, backlog) for backlog in (0, 10_000)] == [3.0, 3.0]

@@ -1,0 +1,209 @@
+"""What administrative calls answer, and which properties the clients of librdkafka get."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import Future
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from bridge.config import KafkaSettings
+from bridge.errors import SettingsError, TopologyError
+from bridge.kafka import clients
+from bridge.kafka.clients import KafkaUnavailable, explained
+from tests.tls import Authority
+
+NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1")
+
+
+def error(code: int) -> KafkaError:
+    """An error as librdkafka raises it."""
+    return KafkaError(code, "what went wrong")
+
+
+# Errors of administrative calls.
+
+
+@pytest.mark.parametrize("name", ["_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_NOENT"])
+def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
+    """It says what was attempted."""
+    with (
+        pytest.raises(KafkaUnavailable, match=r"^listing the topics: no broker answered"),
+        explained("listing the topics"),
+    ):
+        raise KafkaException(error(getattr(KafkaError, name)))
+
+
+def test_a_missing_right_says_so() -> None:
+    """With what to do about it."""
+    with (
+        pytest.raises(
+            TopologyError, match=r"^creating t: what went wrong\. The principal lacks a right; grant"
+        ),
+        explained("creating t"),
+    ):
+        raise KafkaException(error(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        KafkaException(error(KafkaError.INVALID_CONFIG)),
+        ValueError("what went wrong"),
+        TypeError("what went wrong"),
+    ],
+)
+def test_any_other_error_of_a_call_is_a_wrong_topology(raised: Exception) -> None:
+    """Whether the broker or the client refuses it."""
+    with pytest.raises(TopologyError, match=r"^altering t: what went wrong$"), explained("altering t"):
+        raise raised
+
+
+class Broker:
+    """Answers each question for end offsets with these, one for each partition."""
+
+    def __init__(self, *ends: int) -> None:
+        self._ends = ends
+
+    def list_offsets(self, asked: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
+        answers = {place: Future[Any]() for place in reversed(asked)}
+        for place, future in answers.items():
+            future.set_result(SimpleNamespace(offset=self._ends[place.partition]))
+        return answers
+
+
+def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
+    """Whatever order the client has them in."""
+    assert clients.end_offsets(Broker(0, 7, 5), "t", 3) == [0, 7, 5]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])
+def test_an_end_that_nobody_told_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
+    """A broker that falls silent is no error to the client: it makes up an offset."""
+    with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker answered$"):
+        clients.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
+
+
+def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it look like a broker's refusal: the call can be tried again."""
+    monkeypatch.setattr(clients, "ANSWER_SECONDS", 0.01)
+    with (
+        pytest.raises(KafkaUnavailable, match=r"^reading: the client does not answer$"),
+        clients.explained("reading"),
+    ):
+        clients.answer(Future())
+
+
+# Properties.
+
+
+def test_a_property_that_librdkafka_does_not_know_is_a_wrong_setting() -> None:
+    """It is named."""
+    wrong = KafkaSettings.model_validate({"bootstrap_servers": "127.0.0.1:1", "lingers_ms": "1"})
+    with pytest.raises(SettingsError, match=r"lingers\.ms"):
+        clients.producer(wrong, transactional_id="t", max_record_bytes=1_000_000)
+
+
+def test_a_client_that_was_made_before_can_be_made_again_later(tmp_path: Path) -> None:
+    """What librdkafka refuses from the start is a wrong setting; afterwards it is a file that is away."""
+    authority = Authority(tmp_path).certificate
+    settings = KafkaSettings.model_validate(
+        {"bootstrap_servers": "127.0.0.1:1", "security_protocol": "SSL", "ssl_ca_location": str(authority)}
+    )
+    away = authority.rename(tmp_path / "away")
+    with pytest.raises(SettingsError, match=r"ssl\.ca\.location"):
+        clients.admin(settings)
+    away.rename(authority)
+    clients.admin(settings)
+    authority.rename(away)
+    with pytest.raises(KafkaUnavailable, match=r"ssl\.ca\.location"):
+        clients.admin(settings)
+    with pytest.raises(SettingsError, match=r"ssl\.ca\.location"):  # its own properties were never tried
+        clients.producer(settings, transactional_id="t", max_record_bytes=1_000_000)
+    away.rename(authority)
+    clients.admin(settings)
+
+
+SHARED = {
+    "bootstrap_servers": "127.0.0.1:1",
+    "client_id": "mine",
+    "security_protocol": "PLAINTEXT",
+    "session_timeout_ms": 2000,
+    "heartbeat_interval_ms": 500,
+    "fetch_wait_max_ms": 50,
+    "linger_ms": 7,
+    "compression_type": "lz4",
+    "transaction_timeout_ms": 20_000,
+    "message_timeout_ms": 15_000,
+}
+
+
+def properties(settings: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+    return clients._properties(KafkaSettings.model_validate(settings), **arguments)
+
+
+def test_each_kind_of_client_gets_what_is_meant_for_it() -> None:
+    """Settings are shared by all, and a client warns about each that is meant for another kind."""
+    common = {"bootstrap.servers", "client.id", "security.protocol", "reconnect.backoff.max.ms"}
+    consumer = {"session.timeout.ms", "heartbeat.interval.ms", "fetch.wait.max.ms"}
+    producer = {"linger.ms", "compression.type", "transaction.timeout.ms", "message.timeout.ms"}
+    assert set(properties(SHARED, drop=clients._CONSUMER_ONLY)) == common | producer
+    assert set(properties(SHARED, drop=clients._PRODUCER_ONLY)) == common | consumer
+
+
+def test_the_users_settings_win_over_defaults_and_ours_over_the_users() -> None:
+    """A default may be changed, what exactly-once stands on may not."""
+    found = properties(
+        SHARED,
+        drop=re.compile("nothing"),
+        defaults={"linger.ms": 2, "message.max.bytes": 5},
+        ours={"client.id": "fixed"},
+    )
+    assert (found["linger.ms"], found["message.max.bytes"], found["client.id"]) == (7, 5, "fixed")
+
+
+def test_only_who_needs_the_end_of_a_partition_at_once_asks_for_it_so_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever waits for what is to come leaves the broker in peace."""
+    monkeypatch.setattr(clients, "_create", lambda _kind, _settings, properties: properties)
+    found: list[Any] = [clients.reader(NOWHERE, name="r"), clients.reader(NOWHERE, name="r", prompt=True)]
+    assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
+
+
+def test_a_member_may_have_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By which others find it in the group; without one it has that of all clients."""
+    monkeypatch.setattr(clients, "_create", lambda _kind, _settings, properties: properties)
+    shared = KafkaSettings.model_validate(SHARED)
+    found: list[Any] = [
+        clients.member(shared, group="g", committed=lambda *_: None, name=name) for name in ("vm:1:a", None)
+    ]
+    assert [properties["client.id"] for properties in found] == ["vm:1:a", "mine"]
+
+
+@pytest.mark.parametrize(("given", "seconds"), [({}, 10.0), ({"session_timeout_ms": "6000"}, 6.0)])
+def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float) -> None:
+    """As the member is told, whose default is not the client's."""
+    assert clients.session_seconds(KafkaSettings.model_validate(given)) == seconds
+
+
+def test_librdkafka_takes_what_its_clients_are_given() -> None:
+    """The names of all properties are right, and nothing that it would need is missing."""
+    clients.producer(NOWHERE, transactional_id="t", max_record_bytes=65 * 1024 * 1024)
+    clients.reader(NOWHERE, name="r").close()
+    clients.member(NOWHERE, group="g", committed=lambda *_: None).close()
+    clients.admin(NOWHERE)
+
+
+def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:
+    """A member has a session of 10 s, a reader 45: a wrong setting shows at the second one alone."""
+    settings = KafkaSettings.model_validate(
+        {"bootstrap_servers": "127.0.0.1:1", "max_poll_interval_ms": "30000"}
+    )
+    clients.member(settings, group="g", committed=lambda *_: None).close()
+    with pytest.raises(SettingsError, match=r"max\.poll\.interval\.ms"):
+        clients.reader(settings, name="r")

@@ -1,0 +1,251 @@
+"""Each record once, from where to where: whatever interrupts it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from operator import itemgetter
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from bridge.config import Settings
+from bridge.errors import TopologyError
+from bridge.kafka import clients
+from bridge.kafka.reader import Passage, persist, read_topic
+from tests.unit.state.log import NEVER, Log, Message
+
+SETTINGS = Settings()
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    return Log().installed(monkeypatch)
+
+
+def places(*partitions: range) -> list[tuple[int, int]]:
+    return [(partition, offset) for partition, offsets in enumerate(partitions) for offset in offsets]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "position"),
+    [
+        ({}, places(range(5), range(5)), {0: 5, 1: 5}),
+        ({"start": {0: 3, 1: 5}}, places(range(3, 5), range(0)), {0: 5, 1: 5}),
+        ({"start": {0: 3}}, places(range(3, 5), range(5)), {0: 5, 1: 5}),
+        ({"start": {0: 6, 1: 4}}, places(range(5), range(4, 5)), {0: 5, 1: 5}),
+        ({"start": 2.5}, places(range(3, 5), range(3, 5)), {0: 5, 1: 5}),
+        ({"start": 9.0}, [], {0: 5, 1: 5}),
+        ({"start": 4.0, "visible": True}, [], {0: 3, 1: 3}),
+        ({"ends": {0: 2, 1: 3}}, places(range(2), range(3)), {0: 2, 1: 3}),
+        ({"ends": {0: 2}}, places(range(2), range(0)), {0: 2, 1: 0}),
+        ({"visible": True}, places(range(3), range(3)), {0: 3, 1: 3}),
+    ],
+)
+def test_what_is_read_and_how_far(
+    log: Log, asked: dict[str, Any], expected: list[tuple[int, int]], position: dict[int, int]
+) -> None:
+    """By offsets, by time, to given ends; a position beyond the end is one in another topic of that name."""
+    if "visible" in asked:
+        log.stable = [3, 3]
+    taken: list[tuple[int, int]] = []
+    assert read_topic(SETTINGS, "t", lambda m: taken.append(m.at), **asked) == position  # type: ignore[attr-defined]
+    assert sorted(taken, key=itemgetter(0)) == expected
+
+
+def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
+    """Another try goes on where the last one was interrupted."""
+    log.breaks = 3
+    taken: list[tuple[int, int]] = []
+    read_topic(SETTINGS, "t", lambda m: taken.append(m.at))  # type: ignore[attr-defined]
+    assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
+    assert len(log.prompt) == 4
+
+
+def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
+    """As one that breaks down is."""
+
+    def connected(number: int) -> None:
+        if number < 3:
+            raise clients.KafkaUnavailable("a file is away")
+
+    log.connected = connected
+    told: list[str] = []
+    assert persist(SETTINGS, lambda *_: None, lambda: False, told.append) == ""
+    assert (told, len(log.prompt)) == (["a file is away"] * 2, 3)
+
+
+def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
+    """A broker that has just come back may not know it yet."""
+
+    def connected(number: int) -> None:
+        log.there = number == 1
+
+    log.connected, log.breaks = connected, 1
+    taken: list[Any] = []
+    read_topic(SETTINGS, "t", taken.append)
+    assert len(taken) == 10
+
+
+def test_the_end_of_a_topic_is_told_at_once(log: Log) -> None:
+    """A reader that waits for more would lose half a second on each."""
+    read_topic(SETTINGS, "t", lambda _: None)
+    assert log.prompt == [True]
+
+
+def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:
+    """Which is no error."""
+    log.there = False
+    assert read_topic(SETTINGS, "t", lambda _: pytest.fail("there is none")) == {}
+
+
+@pytest.mark.parametrize(
+    ("waits", "stable", "breaks", "reason"),
+    [
+        ([(NEVER,)], [5, 5], 0, "the broker has more of t than its client gets"),
+        ([], [5, 3], 0, "an open transaction hides what is in t: partition 1 from offset 3"),
+        ([], [5, 5], 10**9, ".*on purpose"),
+    ],
+)
+def test_an_end_that_is_not_reached_is_told(
+    log: Log, waits: list[tuple[float]], stable: list[int], breaks: int, reason: str
+) -> None:
+    """With the cause."""
+    log.waits, log.stable, log.breaks = [*waits], stable, breaks
+    with pytest.raises(clients.KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
+        read_topic(SETTINGS, "t", lambda _: None, patience=0.05)
+
+
+def test_progress_is_told_in_offsets(log: Log) -> None:
+    """Of what was to be read, and at the end all of it."""
+    told: list[tuple[int, int]] = []
+    read_topic(SETTINGS, "t", lambda _: None, start={0: 1}, progress=lambda done, of: told.append((done, of)))
+    assert told == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
+    told.clear()
+    log.stable = [3, 3]
+    read_topic(
+        SETTINGS,
+        "t",
+        lambda _: None,
+        start=4.0,
+        visible=True,
+        progress=lambda done, of: told.append((done, of)),
+    )
+    assert told == [(0, 0)]
+
+
+# Clients that bring nothing, in virtual time.
+
+
+def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
+    """Read everything, whatever it takes, each record once; returns why new clients were called for."""
+    taken = [] if taken is None else taken
+
+    def take(message: Message) -> None:
+        taken.append(message.at)
+
+    passage = Passage("t", take, clock=log.clock)  # type: ignore[arg-type]
+    with capture_logs() as lines:
+        persist(
+            SETTINGS, lambda admin, consumer: passage.go_on(admin, consumer, lambda: False), lambda: False
+        )
+    assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
+    return [line["reason"] for line in lines if line["log_level"] == "warning"]
+
+
+@pytest.mark.parametrize("waits", [(NEVER,), (0, 0, NEVER)])
+def test_a_client_that_brings_nothing_is_replaced(log: Log, waits: tuple[float, ...]) -> None:
+    """After half a minute, whether or not something has come before."""
+    log.waits = [waits]
+    assert read_on(log) == ["the broker has more of t than its client gets"]
+    assert log.now == pytest.approx(30, abs=1)
+
+
+def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
+    """Of which there is nothing to tell."""
+    log.breaks = 3
+    assert read_on(log) == []
+    assert log.now < 1
+
+
+def test_clients_that_failed_are_not_kept(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even until the next collection of garbage, which would destroy them on whatever thread it runs."""
+
+    class Admin:
+        pass
+
+    made = weakref.WeakSet[Admin]()
+
+    def admin(_: object) -> Admin:
+        new = Admin()
+        made.add(new)
+        assert len(made) == 1, "a former one is still there"
+        return new
+
+    monkeypatch.setattr(clients, "admin", admin)
+    log.breaks = 3
+    gc.disable()
+    try:
+        assert read_on(log) == []
+        assert not made
+    finally:
+        gc.enable()
+
+
+def test_a_client_that_is_slow_is_kept(log: Log) -> None:
+    """As long as something comes, it may take its time."""
+    log.waits = [(29,) * 6]
+    assert read_on(log) == []
+    assert log.now > 5 * 29
+
+
+def test_what_is_skipped_for_long_is_passed_in_the_end(log: Log) -> None:
+    """Aborted records do not show, and come again with each client, which gets more time for them."""
+    log.waits = [(100,), (100,), (100,), (100, NEVER)]
+    assert len(read_on(log)) == 4
+    assert log.now == pytest.approx(30 + 60 + 90 + 100 + 30, abs=3)
+
+
+def test_a_client_that_is_deaf_is_replaced_in_the_end_however_many_were(log: Log) -> None:
+    """What does not show is given five minutes, no more: nobody knows whether anything is skipped at all."""
+    log.waits = [(NEVER,)] * 30
+    read_on(log)
+    assert log.now == pytest.approx(sum(30 * n for n in range(1, 10)) + 21 * 300, abs=20)
+
+
+def test_an_open_transaction_is_waited_for(log: Log) -> None:
+    """With new clients now and then, and what hides the rest is told."""
+    log.written, log.stable, log.unseen = [8, 5], [7, 5], range(5, 8)
+
+    def connected(number: int) -> None:
+        if number == 4:
+            log.stable = log.written  # it was aborted
+
+    log.connected = connected
+    assert read_on(log) == ["an open transaction hides what is in t: partition 0 from offset 7"] * 3
+    assert log.now == pytest.approx(90, abs=2)
+
+
+def test_a_topic_that_has_lost_its_end_is_told(log: Log) -> None:
+    """Cut, or made anew: what comes again from the beginning was taken already, and the rest never comes."""
+    log.written, log.stable = [5], [5]
+    log.waits = [(0, 0, 0, NEVER)]
+
+    def connected(number: int) -> None:
+        if number == 2:
+            log.written, log.stable = [2], [2]
+
+    log.connected = connected
+    taken: list[tuple[int, int]] = []
+    with pytest.raises(TopologyError, match="partition 0 ends at offset 2, and was to be read to 5"):
+        read_on(log, taken)
+    assert log.given == places(range(3)) + places(range(2))
+    assert taken == places(range(3))
+
+
+def test_a_broker_that_does_not_answer_is_waited_for(log: Log) -> None:
+    """Which is told where nothing comes."""
+    log.waits, log.away = [(0, NEVER), (NEVER,)], range(1, 90)
+    assert read_on(log) == ["no broker answered"] * 2
+    assert log.now == pytest.approx(60, abs=2)

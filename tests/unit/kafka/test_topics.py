@@ -1,0 +1,223 @@
+"""The topics as they are declared, and what is done about those that differ."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from bridge.config import FeedSettings, Settings, TopicsSettings
+from bridge.errors import TopologyError
+from bridge.kafka.topics import DAY_MS, Action, Change, Topics, apply, declare, ensure, plan
+
+TOPICS = declare(Settings())
+
+
+@dataclass
+class Cluster:
+    """As much of a cluster as planning looks at: what is there, and how it is set."""
+
+    partitions: dict[str, int]
+    configs: dict[str, dict[str, str]]
+    created: list[str] = field(default_factory=list)
+
+    def list_topics(self, timeout: float) -> Any:
+        topics = {
+            name: SimpleNamespace(partitions=dict.fromkeys(range(n))) for name, n in self.partitions.items()
+        }
+        return SimpleNamespace(topics=topics, brokers={1: None})
+
+    def describe_configs(self, resources: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
+        return {
+            r: done({k: SimpleNamespace(value=v) for k, v in self.configs[r.name].items()}) for r in resources
+        }
+
+    def create_topics(self, topics: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
+        self.created += [topic.topic for topic in topics]
+        return {topic.topic: done(None) for topic in topics}
+
+
+def done(result: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
+
+
+def cluster(**changes: dict[str, str] | int | None) -> Cluster:
+    """A cluster as declared, but for a topic's other settings, its number of partitions, or its absence."""
+    made = Cluster(
+        {t.name: t.partitions for t in TOPICS.all()}, {t.name: dict(t.config) for t in TOPICS.all()}
+    )
+    for topic, change in changes.items():
+        name = f"settlement.{topic}"
+        if change is None:
+            del made.partitions[name], made.configs[name]
+        elif isinstance(change, int):
+            made.partitions[name] = change
+        else:
+            made.configs[name] |= change
+    return made
+
+
+def planned(made: Cluster) -> list[Change]:
+    return plan(cast(AdminClient, made), TOPICS)
+
+
+def test_bets_are_compacted_and_every_version_stays_for_a_week() -> None:
+    """And they take the largest message of the feed."""
+    config = TOPICS.bets.config
+    assert config["cleanup.policy"] == "compact"
+    assert config["min.compaction.lag.ms"] == str(7 * DAY_MS)
+    assert int(config["max.message.bytes"]) > FeedSettings().max_message_bytes
+    assert (TOPICS.bets.name, TOPICS.bets.partitions) == ("settlement.bets", 6)
+
+
+def test_checkpoints_are_in_one_partition() -> None:
+    """However many the others have, so that their order is never in doubt."""
+    topics = declare(Settings(topics=TopicsSettings(prefix="p", partitions=12)))
+    assert {t.name: t.partitions for t in topics.all()} == {
+        "p.checkpoints": 1,
+        "p.bets": 12,
+        "p.deadletters": 12,
+        "p.gaps": 1,
+        "p.snapshots": 1,
+        "p.snapshot-state": 1,
+        "p.translations": 12,
+        "p.currencies": 1,
+    }
+    assert topics.checkpoints.config["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize("topic", [TOPICS.deadletters, TOPICS.gaps])
+def test_dead_letters_and_gaps_are_kept_for_ever(topic: Any) -> None:
+    """By no limit of time or size."""
+    kept = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    assert kept.items() <= topic.config.items()
+
+
+def test_the_settings_shape_the_topics() -> None:
+    """Largest message and compaction lag are the operator's."""
+    settings = Settings(
+        feed=FeedSettings(max_message_bytes=1000), topics=TopicsSettings(min_compaction_lag_days=4.5)
+    )
+    config = declare(settings).bets.config
+    assert config["max.message.bytes"] == str(1000 + 1024 * 1024)
+    assert config["min.compaction.lag.ms"] == "388800000"
+
+
+def test_nothing_is_done_about_topics_that_are_as_declared() -> None:
+    """Nor about those that keep and take more than they must."""
+    assert planned(cluster()) == []
+    assert (
+        planned(cluster(bets={"min.compaction.lag.ms": str(30 * DAY_MS), "max.message.bytes": "2000000000"}))
+        == []
+    )
+
+
+def test_missing_topics_are_created() -> None:
+    """Which harms nobody."""
+    changes = planned(cluster(bets=None, gaps=None))
+    assert [(c.topic.name, c.action, c.harmful) for c in changes] == [
+        ("settlement.bets", Action.CREATE, False),
+        ("settlement.gaps", Action.CREATE, False),
+    ]
+    assert changes[0].config == TOPICS.bets.config
+
+
+@pytest.mark.parametrize(
+    ("topic", "config", "harmful"),
+    [
+        ("bets", {"cleanup.policy": "delete"}, True),
+        ("bets", {"min.compaction.lag.ms": "0"}, True),
+        ("bets", {"max.message.bytes": "1048588"}, True),
+        ("checkpoints", {"cleanup.policy": "delete"}, True),
+        ("checkpoints", {"segment.ms": "604800000"}, False),
+        ("deadletters", {"cleanup.policy": "compact"}, True),
+        ("deadletters", {"retention.ms": "604800000"}, False),
+        ("gaps", {"cleanup.policy": "compact"}, True),
+        ("bets", {"message.timestamp.type": "LogAppendTime"}, True),
+        ("deadletters", {"message.timestamp.type": "LogAppendTime"}, True),
+    ],
+)
+def test_a_setting_that_differs_is_altered(topic: str, config: dict[str, str], harmful: bool) -> None:
+    """That one alone; it is harmful where data would be lost by it."""
+    [change] = planned(cluster(**{topic: config}))
+    [name] = config
+    assert (change.topic.name, change.action, change.harmful) == (
+        f"settlement.{topic}",
+        Action.ALTER,
+        harmful,
+    )
+    assert change.config == {name: change.topic.config[name]}
+    assert change.detail == f"{name} is {config[name]}, must be {change.topic.config[name]}"
+
+
+@pytest.mark.parametrize(
+    ("topic", "name", "least", "harmful"),
+    [
+        ("bets", "segment.bytes", 9 * 1024 * 1024, True),
+        ("deadletters", "segment.bytes", 9 * 1024 * 1024, True),
+        ("bets", "message.timestamp.before.max.ms", 4 * DAY_MS, False),
+        ("checkpoints", "message.timestamp.before.max.ms", 4 * DAY_MS, False),
+        ("gaps", "message.timestamp.after.max.ms", 3_600_000, False),
+    ],
+)
+def test_what_a_broker_would_refuse_a_record_for_is_altered(
+    topic: str, name: str, least: int, harmful: bool
+) -> None:
+    """Where it is below what may come; a new topic has Kafka's default, which is above."""
+    [change] = planned(cluster(**{topic: {name: str(least - 1)}}))
+    assert (change.action, change.config, change.harmful) == (Action.ALTER, {name: str(least)}, harmful)
+    assert planned(cluster(**{topic: {name: str(least)}})) == []
+    assert name not in getattr(TOPICS, topic).config
+
+
+def test_partitions_are_never_added() -> None:
+    """Keys would move away from what is published: fewer than declared are left, more are no difference."""
+    [change] = planned(cluster(bets=3))
+    assert (change.action, change.detail) == (Action.LEAVE, "it has 3 partitions, declared are 6")
+    assert not change.harmful
+    assert planned(cluster(bets=50)) == []
+
+
+def test_several_partitions_of_checkpoints_are_refused() -> None:
+    """Nothing can mend them."""
+    [change] = planned(cluster(checkpoints=2))
+    assert (change.action, change.harmful) == (Action.REFUSE, True)
+    with pytest.raises(
+        TopologyError, match=r"^settlement\.checkpoints: it has 2 partitions and must have one"
+    ):
+        apply(cast(AdminClient, cluster()), [change], replication_factor=None)
+
+
+def test_run_refuses_what_would_lose_data() -> None:
+    """It says what is wrong and how to mend it, and touches nothing."""
+    made = cluster(bets={"cleanup.policy": "delete"}, gaps=None)
+    with pytest.raises(TopologyError) as caught:
+        ensure(cast(AdminClient, made), Settings(), Topics.all)
+    assert str(caught.value).splitlines() == [
+        "settlement.bets: cleanup.policy is delete, must be compact",
+        "Run `bridge topics apply` to mend it, or set BRIDGE_TOPICS__PREFIX to use other topics.",
+    ]
+    assert made.created == []
+
+
+def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
+    """What differs without harm is only told."""
+    made = cluster(deadletters=None, checkpoints={"segment.ms": "1"})
+    topics, changes = ensure(cast(AdminClient, made), Settings(), Topics.all)
+    assert topics == TOPICS
+    assert made.created == ["settlement.deadletters"]
+    assert [c.action for c in changes] == [Action.CREATE, Action.ALTER]
+
+
+def test_a_program_asks_nothing_of_the_topics_of_another() -> None:
+    """Neither missing nor wrong ones hold it up, and it creates none of them."""
+    made = cluster(translations={"cleanup.policy": "delete"}, currencies=None, deadletters=None)
+    _, changes = ensure(cast(AdminClient, made), Settings(), Topics.of_feed)
+    assert made.created == ["settlement.deadletters"]
+    assert [c.action for c in changes] == [Action.CREATE]

@@ -1,0 +1,200 @@
+"""Messages of the feed, from bytes to datum or reason."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.errors import ConversionError, SettingsError
+from bridge.messages.parser import Converter, Message
+from tests.malformed import MALFORMED
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture
+def message() -> dict[str, Any]:
+    """The example's message, to be spoilt at will."""
+    loaded: dict[str, Any] = json.loads((EXAMPLES / "settled-bet.message.json").read_text())
+    return loaded
+
+
+def encode(message: object) -> bytes:
+    return json.dumps(message).encode()
+
+
+def reason_of(data: bytes, converter: Converter | None = None) -> str:
+    with pytest.raises(ConversionError) as caught:
+        (converter or Converter()).decode(data)
+    return caught.value.reason
+
+
+def test_the_example_becomes_its_record() -> None:
+    """The sample message in examples/ gives exactly the record beside it."""
+    decoded = Converter().decode((EXAMPLES / "settled-bet.message.json").read_bytes())
+    assert decoded == Message(None, json.loads((EXAMPLES / "settled-bet.record.json").read_text()), ())
+
+
+@pytest.mark.parametrize(
+    "data", [b"{}", b'{"pingId":null}', b'{"data":null}', b' {"data":null,"pingId":null}\n']
+)
+def test_neither_ping_nor_data(data: bytes) -> None:
+    """An envelope with nothing in it is an empty message, not an error."""
+    assert Converter().decode(data) == Message(None, None, ())
+
+
+def test_a_ping() -> None:
+    """A message with a ping id is a ping; the id may be any string."""
+    assert Converter().decode(b'{"pingId":"a-1","data":null}') == Message("a-1", None, ())
+    assert Converter().decode(b'{"pingId":""}') == Message("", None, ())
+
+
+def test_ping_and_data_together(message: dict[str, Any]) -> None:
+    """A message may be both a ping and a bet."""
+    decoded = Converter().decode(encode(message | {"pingId": "p"}))
+    assert decoded.ping_id == "p"
+    assert decoded.bet
+    assert decoded.bet["betId"] == message["data"]["betId"]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_malformed_messages(kind: str, n: int, message: dict[str, Any]) -> None:
+    """Every kind of malformed message is refused with the place of the mistake."""
+    message["data"]["selections"].append(copy.deepcopy(message["data"]["selections"][0]))
+    data, place = MALFORMED[kind](message, n)
+    assert place in reason_of(data)
+
+
+def test_the_reason_says_what_is_wrong_and_what_came() -> None:
+    """A reason is the path, the rule and a short excerpt of the value."""
+    data = b'{"pingId": "p", "data": {"betId": 5}}'
+    assert reason_of(data).startswith(
+        "data.betId: Input should be a valid string, got 5; data.betSettlement: Field"
+    )
+
+
+def test_a_reason_is_short_whatever_came(message: dict[str, Any]) -> None:
+    """Neither many mistakes nor long values and names make a reason long."""
+    item = message["data"]["selections"][0] | {
+        "price": "x" * 100_000,
+        "parameters": {"k" * 100_000: 1, "l": 2},
+    }
+    message["data"]["selections"] = [item] * 50
+    message["data"] |= dict.fromkeys(["payout", "partialRefund", "isRejected", "amount"], "wrong")
+    reason = reason_of(encode(message))
+    assert len(reason) <= 500
+    assert "data.selections[0].price: Input should be a valid number, got" in reason
+    assert "; and 1 more" in reason
+
+
+@pytest.mark.parametrize(
+    ("data", "ping_id"),
+    [
+        (b'{"pingId":"p","data":{}}', "p"),
+        (b'{"pingId":5,"data":{}}', None),
+        (b"[]", None),
+        (b'{"pingId":"p"', None),
+    ],
+)
+def test_the_ping_of_a_bad_message_is_still_known(data: bytes, ping_id: str | None) -> None:
+    """The error carries the ping id where it could be read, so that the ping is answered."""
+    with pytest.raises(ConversionError) as caught:
+        Converter().decode(data)
+    assert caught.value.ping_id == ping_id
+
+
+def test_unknown_fields_are_accepted_and_named_once(message: dict[str, Any]) -> None:
+    """Fields that the interface does not know are told by path and leave the bet as it is."""
+    plain = Converter().decode(encode(message))
+    message["data"]["selections"] *= 3
+    three = Converter().decode(encode(message))
+    for item in message["data"]["selections"]:
+        item |= {"new": {"betId": [1, None]}}
+    message["other"] = float("nan")
+    message["data"] |= {"": 1, "other": "x"}
+    decoded = Converter().decode(encode(message))
+    assert decoded.bet == three.bet != plain.bet
+    assert decoded.extras == ("data.selections[].new", "data.", "data.other", "other")
+
+
+def test_an_unknown_field_does_not_hide_a_mistake(message: dict[str, Any]) -> None:
+    """What is wrong is still wrong beside something unknown, and only that is the reason."""
+    message["data"] |= {"new": 1, "payout": "1"}
+    assert reason_of(encode(message)) == 'data.payout: Input should be a valid number, got "1"'
+
+
+def test_numbers_are_exact_beside_an_unknown_field(message: dict[str, Any]) -> None:
+    """The way of tolerance reads every number like the straight one."""
+    data = encode(message).replace(b'"value": 1000', b'"value": 9223372036854775807')
+    data = data.replace(b'"payout": 23.5', b'"payout": 36893488147419107329')
+    straight = Converter().decode(data).bet
+    assert Converter().decode(data.replace(b'"pingId"', b'"new": 1e999, "pingId"')).bet == straight
+    assert straight
+    assert straight["payout"] == 36893488147419111424.0
+    assert straight["amount"]
+    assert straight["amount"]["value"] == 2**63 - 1
+
+
+def test_a_key_sent_twice_counts_the_last_time(message: dict[str, Any]) -> None:
+    """Both ways take the last value of a repeated key."""
+    data = encode(message).replace(b'"payout": 23.5', b'"payout": "?", "payout": 7')
+    for text in (data, data.replace(b'"pingId"', b'"new": 1, "new": 2, "pingId"')):
+        bet = Converter().decode(text).bet
+        assert bet
+        assert bet["payout"] == 7
+
+
+def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> None:
+    """A field that may be missing is read as its type's zero, and no other is."""
+    del message["data"]["selections"][0]["limitsFactor"]
+    del message["data"]["isRejected"]
+    del message["data"]["settlementTime"]
+    message["data"]["selections"][0]["settlement"].pop("settlementResult")
+    allowed = {
+        "data.selections[].limitsFactor",
+        "data.isRejected",
+        "data.settlementTime",
+        "data.selections[].settlement.settlementResult",
+    }
+    bet = Converter(frozenset(allowed)).decode(encode(message)).bet
+    assert bet
+    assert bet["selections"]
+    assert bet["selections"][0]["limitsFactor"] == 0.0
+    assert bet["selections"][0]["settlement"]
+    assert bet["selections"][0]["settlement"]["settlementResult"] == "None"
+    assert bet["isRejected"] is False
+    assert bet["settlementTime"] == -62_135_596_800_000_000
+    for path in allowed:
+        reason = reason_of(encode(message), Converter(frozenset(allowed - {path})))
+        assert reason == f"{path.replace('[]', '[0]')}: Field required"
+
+
+def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
+    """A null where none may be is an error even for a field that may be missing."""
+    message["data"]["payout"] = None
+    assert "data.payout" in reason_of(encode(message), Converter(frozenset({"data.payout"})))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "data.betId",
+        "data.selections[].type",
+        "data.selections[].price",
+        "data.selections",
+        "data.selections.limitsFactor",
+        "data.selections[0].limitsFactor",
+        "limitsFactor",
+        "data",
+        "",
+    ],
+)
+def test_a_path_that_cannot_be_missing_is_a_wrong_setting(path: str) -> None:
+    """A misspelt path, or one of a field without a zero, is refused with the setting's name."""
+    with pytest.raises(SettingsError, match=r"feed\.may_be_missing: .*such as data\.partialRefund"):
+        Converter(frozenset({path, "data.payout"}))

@@ -1,0 +1,93 @@
+"""Each type of document by itself: the bytes that it becomes, and what is refused."""
+
+from __future__ import annotations
+
+import struct
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from bridge.messages import transcoder as to
+
+RESULT = to.Enum({1: 0, 2: 70})
+PAIR = to.Record(
+    [to.Field("a", to.Boolean(), None), to.Field("b", to.Nullable(to.String(0, 9)), b"\x00")],
+)
+
+
+def strings(value: Any) -> int:
+    """How many strings there are in a document, keys included."""
+    if isinstance(value, dict):
+        return sum(1 + strings(item) for item in value.values())
+    return sum(map(strings, value)) if isinstance(value, list) else isinstance(value, str)
+
+
+def transcoded(type_: to.Type, value: object) -> bytes:
+    return to.Transcoder(type_, b"\xff").transcode(value, strings(value)).removeprefix(b"\xff")
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "expected"),
+    [
+        (to.Boolean(), True, b"\x01"),
+        (to.Boolean(), False, b"\x00"),
+        (to.Integer(-64, 64), -64, b"\x7f"),
+        (to.Integer(-64, 64), 64, b"\x80\x01"),
+        (to.Integer(-(2**63), 2**63 - 1), -(2**63), b"\xff" * 9 + b"\x01"),
+        (to.Integer(-(2**63), 2**63 - 1), 2**63 - 1, b"\xfe" + b"\xff" * 8 + b"\x01"),
+        (to.Double(), -0.0, struct.pack("<d", -0.0)),
+        (to.Double(), 2**63 + 1, struct.pack("<d", 2.0**63)),
+        (to.String(1, 2), "😀é", b"\x0c" + "😀é".encode()),
+        (to.DateTime(), "1970-01-01T01:00:00.0000649+01:00", b"\x80\x01"),
+        (RESULT, 1, b"\x00"),
+        (RESULT, 2, b"\x8c\x01"),
+        (to.StringMap(), {}, b"\x00"),
+        (to.StringMap(), {"b": "x", "B": "", "a": "y"}, b"\x06\x02B\x00\x02a\x02y\x02b\x02x\x00"),
+        (to.Nullable(RESULT), None, b"\x00"),
+        (to.Nullable(RESULT), 1, b"\x02\x00"),
+        (to.Array(RESULT), [], b"\x00"),
+        (to.Array(RESULT), [1, 1], b"\x04\x00\x00\x00"),
+        (PAIR, {"b": "x", "a": True}, b"\x01\x02\x02x"),
+        (PAIR, {"a": False}, b"\x00\x00"),
+    ],
+)
+def test_what_fits_is_written(type_: to.Type, value: object, expected: bytes) -> None:
+    """As Avro has it."""
+    assert transcoded(type_, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        (to.Boolean(), [0, 1, None, "true"]),
+        (to.Integer(-64, 64), [-65, 65, 2**63, 2**64, -(2**63) - 1, True, 1.0, "1", None]),
+        (to.Integer(-(2**63), 2**63 - 1), [2**63, -(2**63) - 1]),
+        (to.Double(), [nan, inf, -inf, 10**400, True, "1", None]),
+        (to.String(1, 2), ["", "abc", "\ud800", 1, None]),
+        (to.DateTime(), ["", "1970-01-01", "1970-01-01T24:00:00", 0, None]),
+        (RESULT, [0, 3, 2**70, True, 1.0, "1", None]),
+        (to.StringMap(), [{"a": 1}, {"a": None}, {"a": "x", "b": 1}, [], None]),
+        (to.Nullable(RESULT), [0, True]),
+        (to.Array(RESULT), [{}, "", [1, 0], [None], None]),
+        (PAIR, [{}, {"b": "x"}, {"a": True, "c": 1}, {"a": True, "b": None, "c": 1}, {"a": None}, [], None]),
+    ],
+)
+def test_what_does_not_fit_is_refused(type_: to.Type, values: list[object]) -> None:
+    """Without a word: pydantic has them."""
+    for value in values:
+        with pytest.raises((ValueError, OverflowError)):
+            transcoded(type_, value)
+
+
+@pytest.mark.parametrize(
+    "value", [{}, {"a": "x"}, {"a": "x", "b": "y"}], ids=["no entry", "an entry", "two entries"]
+)
+def test_the_strings_have_to_be_those_of_the_document(value: dict[str, str]) -> None:
+    """Neither more, as where a key came twice, nor fewer."""
+    transcoder = to.Transcoder(to.Record([to.Field("m", to.Array(to.StringMap()), None)]), b"")
+    document = {"m": [value]}
+    transcoder.transcode(document, strings(document))
+    for other in (-1, 1, 2):
+        with pytest.raises(ValueError, match=r"^$"):
+            transcoder.transcode(document, strings(document) + other)

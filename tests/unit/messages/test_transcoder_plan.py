@@ -1,0 +1,95 @@
+"""The model and the schema in pairs: only where they agree in everything is there a transcoder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, NotRequired
+
+import pytest
+from annotated_types import Gt
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
+
+from bridge.avro.codec import Codec
+from bridge.avro.encoder import UnknownSchema
+from bridge.avro.schemas import load
+from bridge.messages import model
+from bridge.messages.transcoder_plan import transcoder
+
+Fields = dict[str, dict[str, Any]]
+
+
+def fields(record: Any) -> Fields:
+    """The fields of a record by their names."""
+    return {field["name"]: field for field in record["fields"]}
+
+
+def retyped(name: str, type_: Any) -> Callable[[Any], None]:
+    """Another type for a field of a bet."""
+    return lambda schema: fields(schema)[name].update(type=type_)
+
+
+SPOILS: dict[str, Callable[[Any], None]] = {
+    "a field less": lambda schema: schema["fields"].pop(),
+    "a field more": lambda schema: schema["fields"].append({"name": "new", "type": "long", "default": 0}),
+    "another name": lambda schema: schema["fields"][0].update(name="BetId"),
+    "nullable": retyped("payout", ["null", "double"]),
+    "not nullable": lambda schema: schema["fields"].append(
+        {"name": "amount", "type": schema["fields"].pop()["type"][1]}
+    ),
+    "null behind": lambda schema: fields(schema)["amount"]["type"].reverse(),
+    "a union without null": lambda schema: fields(schema)["selections"].update(
+        type=["string", fields(schema)["selections"]["type"][1]], default=""
+    ),
+    "a union of three": lambda schema: fields(schema)["selections"]["type"].append("string"),
+    "a symbol less": lambda schema: fields(schema)["betSettlement"]["type"]["symbols"].remove("Win"),
+    "float": retyped("payout", "float"),
+    "int": retyped("settlementVersion", "int"),
+    "a number for a string": retyped("betId", "long"),
+    "a number for a boolean": retyped("isCancelled", "int"),
+    "a string for a time": retyped("settlementTime", "string"),
+    "an enum for a boolean": retyped("isCancelled", {"type": "enum", "name": "E", "symbols": ["no", "yes"]}),
+    "a map of numbers": lambda schema: fields(fields(schema)["selections"]["type"][1]["items"])[
+        "parameters"
+    ].update(type=["null", {"type": "map", "values": "long"}]),
+    "a map for a record": retyped("amount", ["null", {"type": "map", "values": "long"}]),
+    "a map for an array": retyped("selections", ["null", {"type": "map", "values": "string"}]),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+def test_a_schema_that_differs_from_the_model_is_unknown(spoil: Callable[[Any], None]) -> None:
+    """Whatever it differs in."""
+    schema = json.loads(json.dumps(load("settled-bet")))
+    transcoder(Codec(schema, 1), {})
+    spoil(schema)
+    with pytest.raises(UnknownSchema, match=" for data"):
+        transcoder(Codec(schema, 1), {})
+
+
+@pytest.mark.parametrize(
+    ("hint", "type_"),
+    [
+        (int, "long"),
+        (Annotated[int, Field(ge=0)], "long"),
+        (Annotated[int, Field(ge=0, le=9, multiple_of=3)], "long"),
+        (Annotated[int, Field(ge=0, le=9), Gt(3)], "long"),
+        (Annotated[str, Field(pattern="^x")], "string"),
+        (Annotated[str, Field(min_length=1), AfterValidator(str.strip)], "string"),
+        (Annotated[float, Field(ge=0)], "double"),
+        (Annotated[bool, AfterValidator(bool)], "boolean"),
+        (dict[str, str], {"type": "map", "values": "string"}),
+        (Annotated[str | None, Field(default="")], ["null", "string"]),
+        (NotRequired[model.Double], "double"),
+        (bytes, "bytes"),
+    ],
+)
+def test_a_rule_that_is_not_known_is_never_passed_over(
+    hint: Any, type_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should the model have one some day, messages are left to pydantic."""
+    schema = {"type": "record", "name": "Bet", "fields": [{"name": "new", "type": type_}]}
+    monkeypatch.setattr(model, "SettledBet", TypedDict("Bet", {"new": hint}))  # type: ignore[operator]
+    with pytest.raises(UnknownSchema, match=r"for data\.new"):
+        transcoder(Codec(schema, 1), {})

@@ -1,0 +1,253 @@
+"""A client that wants the server's memory, descriptors or time for itself, and what the others get."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
+from urllib.parse import urlsplit
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import pytest
+
+from bridge.observability.http_server import WsgiServer
+from tests.unit.observability.test_http_server import echo, get
+
+_SERVER = """
+import os, resource, sys, time
+from contextlib import suppress
+from tests.unit.observability.test_http_server import echo
+from bridge.observability.http_server import WsgiServer
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+server = WsgiServer(echo, "127.0.0.1", 0)
+held = []
+print(server.url, flush=True)
+for line in sys.stdin:
+    match line.strip():
+        case "peak":  # memory at its highest, in kB
+            status = open("/proc/self/status").read()
+            print(int(status.partition("VmHWM:")[2].split()[0]), flush=True)
+        case "burn":  # processor time in two seconds
+            before = time.process_time()
+            time.sleep(2)
+            print(time.process_time() - before, flush=True)
+        case "exhaust":
+            with suppress(OSError):
+                while True:
+                    held.append(os.dup(0))
+            print(len(held), flush=True)
+        case "release":
+            for number in held:
+                os.close(number)
+            print(len(held), flush=True)
+"""
+
+
+class Server:
+    """A process of its own with 256 descriptors, that tells what it takes."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.url = self._line()
+
+    def ask(self, what: str) -> float:
+        """One of `peak`, `burn`, `exhaust` and `release`."""
+        assert self._process.stdin is not None
+        print(what, file=self._process.stdin, flush=True)
+        return float(self._line())
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    if sys.platform != "linux":
+        pytest.skip("reads /proc")
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", _SERVER], **piped) as process:  # type: ignore[call-overload]
+        try:
+            yield Server(process)
+        finally:
+            process.kill()
+
+
+def connected(url: str) -> socket.socket:
+    address = urlsplit(url)
+    return socket.create_connection((address.hostname, address.port), timeout=30)
+
+
+def rest(client: socket.socket) -> bytes:
+    """What comes until the end, however that comes."""
+    found = b""
+    with suppress(ConnectionError):
+        while piece := client.recv(65536):
+            found += piece
+    return found
+
+
+def flood(url: str) -> None:
+    """As many headers as there may be, each as long as one may be."""
+    with closing(connected(url)) as client, suppress(OSError):
+        client.sendall(b"GET / HTTP/1.0\r\n")
+        for number in range(98):
+            client.sendall(b"X-%d: %s\r\n" % (number, b"x" * 65_000))
+        rest(client)  # it is not ended: what was sent would be held
+
+
+def test_headers_do_not_take_the_memory(server: Server) -> None:
+    """Sixty clients with 6 MB of them each: a head has 16 KiB."""
+    before = server.ask("peak")
+    clients = [threading.Thread(target=flood, args=(server.url,), daemon=True) for _ in range(60)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(10)
+    assert server.ask("peak") - before < 20_000
+    assert get(f"{server.url}/after") == b"GET /after"
+
+
+def test_a_head_that_is_too_long_is_told() -> None:
+    """As HTTP has it."""
+    with closing(WsgiServer(echo, "127.0.0.1", 0)) as server, closing(connected(server.url)) as client:
+        client.sendall(b"GET / HTTP/1.0\r\nX: " + b"x" * (16 * 1024 - 19))
+        assert rest(client).startswith(b"HTTP/1.0 431 ")
+
+
+def test_idle_connections_lock_nobody_out(server: Server) -> None:
+    """A thousand are held open; a probe is answered, and the process neither spins nor runs out of files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        with ExitStack() as held:
+            for _ in range(1000):
+                held.enter_context(closing(connected(server.url)))
+            for _ in range(5):
+                assert get(f"{server.url}/healthz") == b"GET /healthz"
+            assert server.ask("burn") < 0.5
+            assert server.ask("exhaust") > 150  # descriptors that were left for others
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_without_descriptors_it_rests_and_recovers(server: Server) -> None:
+    """Others may take them all: a connection that cannot be accepted waits, and costs nothing."""
+    server.ask("exhaust")
+    with closing(connected(server.url)) as client:
+        client.sendall(b"GET /late HTTP/1.0\r\n\r\n")
+        assert server.ask("burn") < 0.5
+        server.ask("release")
+        assert rest(client).endswith(b"GET /late")
+
+
+def test_the_one_that_waits_longest_makes_room() -> None:
+    """The new one may be a probe."""
+    with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server, ExitStack() as held:
+        first, second, third = (held.enter_context(closing(connected(server.url))) for _ in range(3))
+        assert rest(first) == b""
+        for client, name in ((third, b"/third"), (second, b"/second")):
+            client.sendall(b"GET %s HTTP/1.0\r\n\r\n" % name)
+            assert rest(client).endswith(name)
+
+
+def test_what_is_being_answered_is_not_let_go() -> None:
+    """Where all are, the surplus is closed as soon as it comes."""
+    entered, release = threading.Semaphore(0), threading.Event()
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        entered.release()
+        release.wait(30)
+        return echo(environ, start_response)
+
+    with closing(WsgiServer(app, "127.0.0.1", 0, connections=2)) as server, ExitStack() as held:
+        asking = [held.enter_context(closing(connected(server.url))) for _ in range(2)]
+        for client in asking:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert entered.acquire(timeout=30)
+        with closing(connected(server.url)) as surplus:
+            assert rest(surplus) == b""
+        release.set()
+        for client in asking:
+            assert rest(client).endswith(b"GET /")
+
+
+@pytest.mark.parametrize("head", [b"", b"POST / HTTP/1.0\r\nContent-Length: 1000\r\n\r\n"])
+def test_a_request_that_drips_is_cut_at_the_deadline(head: bytes) -> None:
+    """In its head as in its body: each byte is in time, the whole is not."""
+    server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=1000, request_seconds=0.5)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(head)
+        client.settimeout(0.1)
+        assert any(cut(client) for _ in range(100))
+
+
+def cut(client: socket.socket) -> bool:
+    """Whether the server has closed the connection, after one byte more."""
+    try:
+        client.sendall(b"X")
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def bodies(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("200 OK", [])
+    return [environ["wsgi.input"].read()]
+
+
+def answered(request: bytes, body_bytes: int) -> bytes:
+    server = WsgiServer(bodies, "127.0.0.1", 0, body_bytes=body_bytes)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(request)
+        return rest(client)
+
+
+def test_a_body_comes_whole_or_not_at_all() -> None:
+    """Up to what the application takes; none, where it says nothing."""
+    body = b"x" * 100_000
+    request = b"POST / HTTP/1.0\r\nContent-Length: 100000\r\n\r\n"
+    assert answered(request + body, len(body)).endswith(b"\r\n\r\n" + body)
+    for most in (0, 99_999):
+        assert answered(request, most).startswith(b"HTTP/1.0 413 ")
+
+
+def test_few_descriptors_make_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eighth of them at most; the rest is for Kafka and the feed."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (17, 17))
+    with closing(WsgiServer(echo, "127.0.0.1", 0)) as server, ExitStack() as held:
+        first, *_ = (held.enter_context(closing(connected(server.url))) for _ in range(3))
+        assert rest(first) == b""
+
+
+def test_who_went_away_makes_no_room() -> None:
+    """A connection that has ended without a request is not taken for the one that waits longest."""
+    with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server:
+        for _ in range(4):
+            with closing(connected(server.url)) as client:
+                client.shutdown(socket.SHUT_WR)
+                assert rest(client) == b""
+        with ExitStack() as held:
+            first, _, third = (held.enter_context(closing(connected(server.url))) for _ in range(3))
+            assert rest(first) == b""
+            third.sendall(b"GET /third HTTP/1.0\r\n\r\n")
+            assert rest(third).endswith(b"/third")
+
+
+@pytest.mark.parametrize(
+    "half", [b"GET /half HTTP/1.0\r\n", b"POST /half HTTP/1.0\r\nContent-Length: 2\r\n\r\nx"]
+)
+def test_half_a_request_is_none(half: bytes) -> None:
+    """The application is not called for it."""
+    server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=2)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(half)
+        client.shutdown(socket.SHUT_WR)
+        assert rest(client) == b""

@@ -1,0 +1,310 @@
+"""The client and the simulated provider on a loopback socket, and what only a socket can do."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import tracemalloc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pydantic import SecretStr
+
+from bridge.config import ApiSettings
+from bridge.errors import (
+    ApiError,
+    AuthError,
+    BridgeError,
+    ClockError,
+    Forbidden,
+    Rejected,
+    Unanswered,
+)
+from bridge.rest.client import Client
+from bridge.rest.endpoints import LISTED, Questions, Request
+from bridge.sandbox.provider.faults import ClockJump
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import ENDPOINTS
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
+from tests.unit.snapshots.provider import api
+
+SIZES = Sizes(sports=3, regions=3, leagues=5, competitors=20, events=3)
+
+
+def simulator(**policy: Any) -> Simulator:
+    settings = {"rate": 100_000, "burst": 100_000, **policy}
+    return Simulator(SimulatorSettings(port=0, sizes=SIZES, api=RestPolicy(**settings)))
+
+
+def toward(provider: Simulator, **changes: Any) -> ApiSettings:
+    token = provider.rest.tokens.mint(provider.clock())
+    if "token_file" not in changes:
+        changes = {"token": SecretStr(token), **changes}
+    return api(**{"base_url": provider.url, "requests_per_second": 10_000.0, "attempts": 1, **changes})
+
+
+def everything(provider: Simulator, settings: ApiSettings) -> list[Request[Any]]:
+    """A question for each of the 15 endpoints."""
+    questions = Questions(settings)
+    known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
+    event, template = known["event"].id, known["market-type-template"]
+    return [
+        *(questions.listed(kind, "sv") for kind in LISTED),
+        *(questions.single(kind, known[kind].id) for kind in LISTED),
+        questions.event(event),
+        questions.markets(event, "sv"),
+        questions.all_markets(event),
+        questions.selection_templates([known["selection-template"].id]),
+        questions.market_type_templates(cast(int, template.relations["sportId"]), [template.id]),
+        questions.active_currencies(1),
+        questions.currency_precision("EUR"),
+    ]
+
+
+async def test_each_endpoint_answers() -> None:
+    """All 15 of them, each with something in it."""
+    async with simulator() as provider, Client(settings := toward(provider)) as client:
+        answers = await asyncio.gather(*(client.ask(request) for request in everything(provider, settings)))
+        assert all(answer.content and not answer.flaws for answer in answers)
+        assert {exchange.endpoint for exchange in provider.rest.requests} == set(ENDPOINTS)
+        assert {exchange.status for exchange in provider.rest.requests} == {200}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (400, Rejected, "answered HTTP 400: "),
+        (401, AuthError, "HTTP 401: "),
+        (403, Forbidden, "the token gives no right to /api/"),
+        (404, Rejected, "answered HTTP 404: "),
+        (429, Unanswered, "failed, tried once; at last: HTTP 429: "),
+        (500, Unanswered, "failed, tried once; at last: HTTP 500: "),
+    ],
+)
+async def test_each_status_at_each_endpoint(status: int, error: type[BridgeError], said: str) -> None:
+    """Has its error, which names the request; only a 404 that the interface has is an answer."""
+    async with simulator() as provider:
+        settings = toward(provider)
+        provider.rest.inject(RestFault(status=status, times=None))
+        for request in everything(provider, settings):
+            async with Client(settings, sleep=at_once) as client:
+                if status == 404 and request.may_be_missing:
+                    assert (await client.ask(request)).content is None
+                    continue
+                with pytest.raises(error) as caught:
+                    await client.ask(request)
+            assert type(caught.value) is error
+            assert said in str(caught.value)
+            assert request.target in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["query", "path", "body"])
+async def test_templates_are_asked_for_where_the_provider_wants_it(place: str) -> None:
+    """One that wants it elsewhere has none for us."""
+    async with simulator(template_ids=place) as provider:
+        known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
+        selection, type_ = known["selection-template"].id, known["market-type-template"]
+        sport = cast(int, type_.relations["sportId"])
+        for ours in ("query", "path", "body"):
+            settings = toward(provider, template_ids=ours)
+            questions = Questions(settings)
+            of_selections = questions.selection_templates([selection])
+            of_types = questions.market_type_templates(sport, [type_.id])
+            async with Client(settings) as client:
+                for request, number in ((of_selections, selection), (of_types, type_.id)):
+                    if ours == place:
+                        found = (await client.ask(request)).content
+                        assert [entity["id"] for entity in found or ()] == [number]
+                    else:
+                        with pytest.raises(ApiError, match=r"answered HTTP 40[04]: "):
+                            await client.ask(request)
+
+
+async def test_parameters_that_depend_on_what_is_asked_arrive() -> None:
+    """A list for each sport, together, is the whole list; and markets can be narrowed to what they are."""
+    query = {"leagues": {"sportId": "{sportId}"}, "markets": {"ids": ["{eventId}", "0"]}}
+    async with simulator() as provider, Client(settings := toward(provider, query=query)) as client:
+        questions, whole_list = Questions(settings), Questions(toward(provider)).listed("league", "sv")
+        event = next(thing.id for thing in provider.rest.catalogue.truth() if thing.kind == "event")
+        leagues = [
+            league["id"]
+            for sport in (1, 2, 3)
+            for league in (await client.ask(questions.listed("league", "sv", sport))).content or ()
+        ]
+        assert leagues
+        assert sorted(leagues) == sorted(x["id"] for x in (await client.ask(whole_list)).content or ())
+        assert (await client.ask(questions.markets(event, "sv"))).content == []
+        assert provider.rest.requests[-1].target.endswith(f"/markets?ids={event}&ids=0")
+
+
+async def test_a_clock_that_is_set_is_noticed() -> None:
+    """Each answer of the provider has its time."""
+    async with simulator() as provider, Client(settings := toward(provider)) as client:
+        request = Questions(settings).listed("sport", "sv")
+        await client.ask(request)
+        provider.inflict(ClockJump(by=-400))
+        with pytest.raises(ClockError, match=r"the provider's clock is (399|4\d\d) s behind ours"):
+            await client.ask(request)
+
+
+async def test_the_configured_rate_provokes_no_refusal() -> None:
+    """Measured by the provider, whose bucket holds little more than one."""
+    async with simulator(rate=500, burst=5) as provider:
+        settings = toward(provider, requests_per_second=500.0, concurrency=8)
+        request = Questions(settings).single("sport", 1)
+        async with Client(settings) as client:
+            await asyncio.gather(*(client.ask(request) for _ in range(100)))
+        assert [exchange.status for exchange in provider.rest.requests] == [200] * 100
+
+
+async def test_an_expired_token_is_replaced_in_its_file(tmp_path: Path) -> None:
+    """The next request takes the new one; before that it says by what setting to give it."""
+    file = tmp_path / "token"
+    async with simulator() as provider:
+        settings = toward(provider, token_file=file, max_skew_seconds=100_000)
+        request = Questions(settings).listed("sport", "en")
+        _put(file, provider.rest.tokens.mint(provider.clock()))
+        async with Client(settings, sleep=at_once) as client:
+            before = await client.ask(request)
+            provider.inflict(ClockJump(by=90_000))
+            with pytest.raises(
+                AuthError, match="BRIDGE_API__TOKEN_FILE; this one says that it is valid until"
+            ):
+                await client.ask(request)
+            _put(file, provider.rest.tokens.mint(provider.clock()))
+            assert await client.ask(request) == before
+        assert [exchange.status for exchange in provider.rest.requests] == [200, 401, 401, 200]
+
+
+def _put(file: Path, token: str) -> None:
+    file.write_text(token)
+
+
+def whole(body: bytes, *headers: str) -> bytes:
+    """A response that may be followed by another on its connection."""
+    lines = ["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+class Server:
+    """Answers each request with the next of its raw responses; closes behind one that is not whole."""
+
+    def __init__(self, responses: Sequence[bytes]) -> None:
+        self._responses = list(responses)
+        self.connections: list[asyncio.Task[None] | None] = []
+        self.answered, self.gone = asyncio.Event(), asyncio.Event()
+        """A response was sent; a client has closed its connection."""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append(asyncio.current_task())
+        with suppress(ConnectionResetError):  # by a client that has heard enough
+            await self._serve(reader, writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            response = self._responses.pop(0)
+            writer.write(response)
+            self.answered.set()
+            if response in HALVES.values():
+                break
+        else:
+            self.gone.set()
+        writer.close()
+
+
+@asynccontextmanager
+async def serving(*responses: bytes) -> AsyncIterator[tuple[Server, ApiSettings]]:
+    """A server of these responses, and settings that lead there."""
+    server = Server(responses)
+    async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listening:
+        host, port = listening.sockets[0].getsockname()
+        yield server, api(base_url=f"http://{host}:{port}", requests_per_second=10_000.0)
+        await asyncio.gather(*filter(None, server.connections))
+
+
+async def at_once(seconds: float) -> None:
+    """For waits that nobody needs to live through."""
+    await asyncio.sleep(min(seconds, 0.001))
+
+
+SPORT = b'{"id": 1, "translations": {"en": "Football"}}'
+
+
+async def test_a_connection_is_kept() -> None:
+    """Ten questions, one connection; a body may be packed."""
+    packed = whole(gzip.compress(SPORT), "Content-Encoding: gzip")
+    async with serving(*[whole(SPORT)] * 9, packed) as (server, settings), Client(settings) as client:
+        request = Questions(settings).single("sport", 1)
+        answers = [await client.ask(request) for _ in range(10)]
+    assert [answer.content for answer in answers] == [{"id": 1, "translations": {"en": "Football"}}] * 10
+    assert len(server.connections) == 1
+
+
+PACKED = gzip.compress(SPORT)
+HALVES = {
+    "less than announced": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + SPORT,
+    "packed, less than announced": whole(PACKED, "Content-Encoding: gzip")[:-9],
+    "no last chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + SPORT[:5] + b"\r\n",
+    "half a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n99\r\n" + SPORT,
+    "until the end of the connection": b"HTTP/1.1 200 OK\r\n\r\n" + SPORT[:-9],
+    "packed, until the end": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + PACKED[:-20],
+    "packed, announced": whole(PACKED[:-20], "Content-Encoding: gzip"),
+    "nothing": b"HTTP/1.1 200 OK\r\n\r\n",
+    "half a head": b"HTTP/1.1 200 OK\r\nConte",
+    "no head": b"",
+}
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+async def test_half_an_answer_is_asked_for_again(half: bytes) -> None:
+    """However it was cut."""
+    async with serving(half, whole(SPORT)) as (_, settings), Client(settings, sleep=at_once) as client:
+        answer = await client.ask(Questions(settings).single("sport", 1))
+    assert answer.content == {"id": 1, "translations": {"en": "Football"}}
+    assert client.requests == 2
+
+
+@pytest.mark.parametrize("within", [b"[%s]", b'[{"id":1},%s', b"%s"])
+async def test_a_bomb_does_not_go_off(within: bytes) -> None:
+    """What counts is the size of what comes out of it; no more than that is unpacked, nor is it held."""
+    bomb = whole(gzip.compress(within % (b" " * (512 << 20))), "Content-Encoding: gzip")
+    assert len(bomb) < 1 << 20
+    async with serving(bomb) as (_, settings):
+        settings = settings.model_copy(update={"max_answer_bytes": 4 << 20})
+        async with Client(settings) as client:
+            tracemalloc.start()
+            try:
+                with pytest.raises(ApiError, match="sport/1 answered more than 4,194,304 bytes, unpacked"):
+                    await client.ask(Questions(settings).single("sport", 1))
+                assert tracemalloc.get_traced_memory()[1] < 32 << 20
+            finally:
+                tracemalloc.stop()
+
+
+async def test_nobody_listens() -> None:
+    """The error names the request and what the system said."""
+    async with serving() as (_, settings):
+        pass
+    async with Client(settings, sleep=at_once) as client:
+        with pytest.raises(ApiError, match=r"sport/1 failed, tried 6 times; at last: .*connect"):
+            await client.ask(Questions(settings).single("sport", 1))
+
+
+async def test_a_cancelled_question_closes_its_connection() -> None:
+    """The provider sees that nobody waits any more."""
+    beginning = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + SPORT
+    async with asyncio.timeout(5), serving(beginning) as (server, settings), Client(settings) as client:
+        asking = asyncio.create_task(client.ask(Questions(settings).single("sport", 1)))
+        await server.answered.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await server.gone.wait()

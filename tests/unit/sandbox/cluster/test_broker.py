@@ -1,0 +1,77 @@
+"""The settings of the embedded brokers and registry."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from bridge.sandbox.cluster import broker, registry
+from bridge.sandbox.cluster.broker import Listener
+
+LISTENERS = [Listener(9092, 20001), Listener(9093, 20002), Listener(9094, 20003)]
+
+
+def properties(node: int, brokers: int) -> dict[str, str]:
+    lines = broker.server_properties(node, LISTENERS[:brokers]).splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.mark.parametrize(("brokers", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2")])
+def test_internal_topics_are_as_safe_as_the_cluster_allows(brokers: int, replicas: str, in_sync: str) -> None:
+    """One broker can keep one copy; three can lose one and go on."""
+    found = properties(1, brokers)
+    assert found["offsets.topic.replication.factor"] == replicas
+    assert found["transaction.state.log.replication.factor"] == replicas
+    assert found["transaction.state.log.min.isr"] == in_sync
+
+
+def test_every_broker_names_every_controller() -> None:
+    """The voters are the same list on all brokers."""
+    voters = "1@127.0.0.1:20001,2@127.0.0.1:20002,3@127.0.0.1:20003"
+    assert [properties(node, 3)["controller.quorum.voters"] for node in (1, 2, 3)] == [voters] * 3
+
+
+def test_a_broker_listens_on_its_own_ports_on_loopback_only() -> None:
+    """Nothing of an embedded broker is reachable from another machine."""
+    found = properties(2, 3)
+    assert found["node.id"] == "2"
+    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9093,CONTROLLER://127.0.0.1:20002"
+
+
+def test_no_topic_is_created_by_accident() -> None:
+    """A misspelt topic is an error, as in production."""
+    assert properties(1, 1)["auto.create.topics.enable"] == "false"
+
+
+def test_what_has_timed_out_is_ended_soon() -> None:
+    """A dead transaction within a second of its time-out, and the place of a killed broker within ten."""
+    found = properties(1, 1)
+    assert int(found["transaction.abort.timed.out.transaction.cleanup.interval.ms"]) <= 1_000
+    assert 10 * int(found["broker.heartbeat.interval.ms"]) < int(found["broker.session.timeout.ms"]) < 10_000
+
+
+def test_paths_in_the_properties_are_relative() -> None:
+    """Kafka reads the file as Latin 1 and splits log.dirs at commas."""
+    assert properties(1, 1)["log.dirs"] == "data"
+
+
+def test_a_cluster_id_is_sixteen_bytes() -> None:
+    """Kafka refuses any other length."""
+    assert len(base64.urlsafe_b64decode(broker.new_cluster_id() + "==")) == 16
+
+
+def test_the_registry_listens_on_loopback_only_and_keeps_its_schemas() -> None:
+    """Its management port included, and with every schema on disk before its id is handed out."""
+    found = registry.environment(8080)
+    assert found["QUARKUS_HTTP_HOST"] == found["QUARKUS_MANAGEMENT_HOST"] == "127.0.0.1"
+    assert found["QUARKUS_MANAGEMENT_PORT"] == "0"
+    assert found["APICURIO_DATASOURCE_URL"].startswith("jdbc:h2:file:./")
+    assert "WRITE_DELAY=0" in found["APICURIO_DATASOURCE_URL"]
+
+
+def test_a_cluster_id_never_looks_like_an_option() -> None:
+    """Kafka's tools would refuse one in sixty-four."""
+    made = [broker.new_cluster_id() for _ in range(2_000)]
+    assert {len(cluster_id) for cluster_id in made} == {22}
+    assert not [cluster_id for cluster_id in made if cluster_id.startswith("-")]

@@ -1,0 +1,116 @@
+"""Downloads that fail, and half a download left by a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jgo.maven import MavenContext
+
+from bridge.errors import DevError
+from bridge.sandbox.cluster import maven
+
+
+class _Repository(http.server.BaseHTTPRequestHandler):
+    """Answers with a file of 20 MB whose transfer breaks off `broken` times before it succeeds."""
+
+    broken = 0
+    checksum: str | None = None
+    body = b"x" * 20_000_000
+
+    def do_GET(self) -> None:
+        server = type(self)
+        if self.path.endswith(".sha1") and server.checksum:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(server.checksum.encode())
+            return
+        if not self.path.endswith("/thing-1.0.tar.gz"):
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body[:1000] if server.broken else self.body)
+        server.broken -= bool(server.broken)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[_Repository]]:
+    """A Maven repository on this machine in the place of the usual one, and an empty local one."""
+
+    class Handler(_Repository):
+        pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        remote = {"here": f"http://127.0.0.1:{server.server_port}"}
+        monkeypatch.setattr("jgo.maven._core.DEFAULT_REMOTE_REPOS", remote)
+        monkeypatch.setenv("M2_REPO", str(tmp_path / "m2"))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setattr("bridge.sandbox.cluster.maven.time.sleep", lambda seconds: None)
+        yield Handler
+        server.shutdown()
+        thread.join()
+
+
+def fetch(lines: list[str], name: str = "thing") -> Path:
+    with maven.Repository(lines.append) as local:
+        return local.file("org.example", name, "1.0", "", "tar.gz")
+
+
+def test_a_download_that_breaks_off_is_tried_again(repository: type[_Repository]) -> None:
+    """And the file that arrives is whole."""
+    repository.broken = 2
+    assert fetch([]).read_bytes() == repository.body
+
+
+def test_a_large_download_shows_that_it_is_alive(repository: type[_Repository]) -> None:
+    """In megabytes of how many, to the end."""
+    lines = list[str]()
+    fetch(lines)
+    assert lines[0] == "resolving org.example:thing:1.0"
+    assert lines[-1] == "thing-1.0.tar.gz: 20 of 20 MB"
+
+
+def test_a_download_that_keeps_breaking_leaves_no_half_file(
+    repository: type[_Repository], tmp_path: Path
+) -> None:
+    """The next start must not take half an archive for a whole one."""
+    repository.broken = 99
+    with pytest.raises(DevError, match=r"cannot download org\.example:thing"):
+        fetch([])
+    assert not list((tmp_path / "m2" / "org").rglob("*.tar.gz"))
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_file_must_have_the_checksum_that_the_repository_names(
+    repository: type[_Repository], right: bool
+) -> None:
+    """A file that was tampered with, or damaged on its way, is not used."""
+    repository.checksum = hashlib.sha1(repository.body if right else b"other").hexdigest()
+    if right:
+        assert fetch([]).is_file()
+    else:
+        with pytest.raises(DevError, match=r"thing.*Checksum mismatch"):
+            fetch([])
+
+
+def test_an_artifact_that_cannot_be_had_is_named_with_what_to_check(repository: type[_Repository]) -> None:
+    """Its coordinates, and the usual cause."""
+    with pytest.raises(DevError, match=r"(?s)org\.example:nothing.*HTTPS_PROXY"):
+        fetch([], "nothing")
+
+
+def test_the_lock_is_in_the_local_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All who share the repository share the lock."""
+    monkeypatch.setenv("M2_REPO", str(tmp_path))
+    assert maven.lock_file().parent == Path(MavenContext().repo_cache) == tmp_path

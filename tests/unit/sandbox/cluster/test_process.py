@@ -1,0 +1,237 @@
+"""Processes under a supervisor: identity, end, pause, log."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bridge.sandbox.cluster.process import Identity, Server, stop_all, tail
+
+SLEEPER = [sys.executable, "-S", "-c", "import time; print('here', flush=True); time.sleep(60)"]
+STUBBORN = [
+    sys.executable,
+    "-S",
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('here', flush=True)\n"
+    "while True: time.sleep(60)",
+]
+POLITE = [
+    sys.executable,
+    "-S",
+    "-c",
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit('bye'))\n"
+    "print('here', flush=True); time.sleep(60)",
+]
+OWNER = """
+import sys
+from pathlib import Path
+from bridge.sandbox.cluster.process import Server
+server = Server("sleeper", sys.argv[2:], Path(sys.argv[1]), Path(sys.argv[1]) / "log")
+server.start()
+print(server.identity.pid, flush=True)
+sys.stdin.readline()
+server.detach()
+print("detached", flush=True)
+sys.stdin.readline()
+"""
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 5) -> bool:
+    """Poll: processes come and go in their own time."""
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    found = Server("sleeper", SLEEPER, tmp_path, tmp_path / "log")
+    yield found
+    found.stop(kill=True)
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], psutil.Process]]:
+    """Another process that owns a sleeper, and the sleeper."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path), *SLEEPER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        child = psutil.Process(int(process.stdout.readline()))
+        yield process, child
+        process.kill()
+        if child.is_running():
+            child.kill()
+
+
+def test_a_started_program_runs_until_it_is_stopped(server: Server) -> None:
+    """Alive after start, gone after stop, and it can be started again."""
+    for _ in range(2):
+        server.start()
+        assert server.is_alive()
+        server.stop()
+        assert not server.is_alive()
+
+
+def test_a_program_dies_with_its_owner(owner: tuple[subprocess.Popen[str], psutil.Process]) -> None:
+    """Even when the owner has no chance to do anything about it."""
+    process, child = owner
+    process.kill()
+    assert eventually(lambda: not child.is_running())
+
+
+def test_a_program_dies_with_its_owner_while_a_fork_of_the_owner_lives(tmp_path: Path) -> None:
+    """A fork holds the owner's end of the pipe open, which must not matter."""
+    forking = OWNER.replace(
+        "print(server", "import os\nif os.fork() == 0:\n  import time; time.sleep(8)\nprint(server", 1
+    )
+    command = [sys.executable, "-c", forking, str(tmp_path), *SLEEPER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        child = psutil.Process(int(process.stdout.readline()))
+        forks = [p for p in psutil.Process(process.pid).children() if "supervisor.py" not in str(p.cmdline())]
+        process.kill()
+        assert eventually(lambda: not child.is_running())
+        assert len(forks) == 1
+        assert forks[0].is_running()
+        forks[0].kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+def test_a_program_dies_with_its_guardian(server: Server) -> None:
+    """A killed supervisor must not leave what it guards."""
+    server.start()
+    assert server.identity
+    psutil.Process(server.identity.pid).parent().kill()
+    assert eventually(lambda: not server.is_alive())
+
+
+def test_a_detached_program_outlives_its_owner(
+    owner: tuple[subprocess.Popen[str], psutil.Process],
+) -> None:
+    """That is what detaching is for."""
+    process, child = owner
+    assert process.stdin
+    assert process.stdout
+    print("go", file=process.stdin, flush=True)
+    assert process.stdout.readline() == "detached\n"
+    process.kill()
+    process.wait()
+    assert not eventually(lambda: not child.is_running(), seconds=1.5)
+
+
+def test_a_terminal_interrupt_does_not_reach_the_program(server: Server) -> None:
+    """It runs in a session of its own."""
+    server.start()
+    assert server.identity
+    assert os.getsid(server.identity.pid) != os.getsid(0)
+
+
+def test_a_paused_program_is_alive_and_still_stops_in_order(tmp_path: Path) -> None:
+    """SIGTERM waits until SIGCONT, so stop sends both."""
+    server = Server("polite", POLITE, tmp_path, tmp_path / "log")
+    server.start()
+    assert eventually(lambda: server.has_logged("here"))
+    server.pause()
+    assert server.identity
+    process = psutil.Process(server.identity.pid)
+    assert eventually(lambda: process.status() == psutil.STATUS_STOPPED)
+    assert server.is_alive()
+    server.stop()
+    assert server.log_tail().splitlines() == ["here", "bye"]
+
+
+def test_a_resumed_program_runs_on(server: Server) -> None:
+    """SIGCONT after SIGSTOP."""
+    server.start()
+    server.pause()
+    assert server.identity
+    process = psutil.Process(server.identity.pid)
+    assert eventually(lambda: process.status() == psutil.STATUS_STOPPED)
+    server.resume()
+    assert eventually(lambda: process.status() != psutil.STATUS_STOPPED)
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    """After the grace that it was given."""
+    server = Server("stubborn", STUBBORN, tmp_path, tmp_path / "log")
+    server.start()
+    assert server.identity
+    assert eventually(lambda: server.has_logged("here"))
+    stop_all([server.identity], grace=0.1)
+    assert not server.is_alive()
+    server.reap()
+
+
+def test_a_recycled_pid_is_never_stopped(server: Server) -> None:
+    """The same pid with another start time is someone else."""
+    server.start()
+    assert server.identity
+    earlier = dataclasses.replace(server.identity, started=server.identity.started - 60)
+    assert earlier.find() is None
+    stop_all([earlier])
+    assert server.is_alive()
+
+
+def test_a_process_that_ended_is_not_found(server: Server) -> None:
+    """Nor does stopping it again fail."""
+    server.start()
+    server.stop()
+    assert server.identity
+    assert server.identity.find() is None
+    stop_all([server.identity])
+
+
+def test_a_program_that_does_not_exist_says_so_in_its_log(tmp_path: Path) -> None:
+    """The start itself goes through; what is not alive is looked up in the log."""
+    server = Server("nothing", ["/does/not/exist"], tmp_path, tmp_path / "log")
+    server.start()
+    assert eventually(lambda: not server.is_alive())
+    server.reap()
+    assert server.log_tail() == "/does/not/exist: No such file or directory"
+
+
+def test_only_harmless_variables_reach_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither secrets of the bridge nor options that change what Java does."""
+    monkeypatch.setenv("BRIDGE_FEED__AUTH_VALUE", "secret")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx8g")
+    code = (
+        "import os; print(sorted({'BRIDGE_FEED__AUTH_VALUE', 'JAVA_TOOL_OPTIONS', 'OWN'} & set(os.environ)))"
+    )
+    server = Server("env", [sys.executable, "-c", code], tmp_path, tmp_path / "log", {"OWN": "1"})
+    server.start()
+    assert server.wait(10)
+    assert server.log_tail() == "['OWN']"
+
+
+def test_the_tail_is_the_last_lines_since_the_start(tmp_path: Path) -> None:
+    """What an earlier start logged would mislead."""
+    log = tmp_path / "log"
+    log.write_text("old\n" * 5)
+    since = log.stat().st_size
+    with log.open("a") as file:
+        file.writelines(f"line {number}\n" for number in range(100))
+    assert tail(log).splitlines() == [f"line {number}" for number in range(80, 100)]
+    assert tail(log, since, lines=200).splitlines() == [f"line {number}" for number in range(100)]
+    assert tail(tmp_path / "none") == ""
+
+
+def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:
+    """They would push the message out of it."""
+    log = tmp_path / "log"
+    frames = "\tat kafka.Kafka.main(Kafka.scala:75)\n" * 50
+    log.write_text(f"fatal: no\n{frames}Caused by: this\n\t... 18 more\n")
+    assert tail(log) == "fatal: no\nCaused by: this"
+
+
+def test_an_identity_is_the_same_when_asked_again() -> None:
+    """Start times are stable within a run of the operating system."""
+    assert Identity.of(os.getpid()).find() == psutil.Process()

@@ -1,0 +1,141 @@
+"""What was sent, what arrived, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bridge.sandbox.demo.tally import Tally
+from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.provider.stream import Published
+
+SCHEMA = WriterSchema(
+    json.dumps(
+        {
+            "type": "record",
+            "name": "Bet",
+            "fields": [
+                {"name": "betId", "type": "string"},
+                {"name": "settlementVersion", "type": "long"},
+                {"name": "payout", "type": "double"},
+            ],
+        }
+    )
+)
+
+
+def bet(bet_id: str, version: int, payout: float = 1.5) -> dict[str, Any]:
+    return {"betId": bet_id, "settlementVersion": version, "payout": payout}
+
+
+class Feed:
+    """A provider of which a tally learns, and the topic that it reads."""
+
+    def __init__(self) -> None:
+        self._fresh: list[Published] = []
+        self.tally = Tally(self._take)
+
+    def _take(self) -> list[Published]:
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def send(self, *bets: dict[str, Any], at: float = 100.0) -> None:
+        self._fresh += [Published(at, 0, b["betId"], json.dumps({"data": b}).encode()) for b in bets]
+
+    def send_bodies(self, *bodies: bytes) -> None:
+        self._fresh += [Published(100.0, 0, None, body) for body in bodies]
+
+    def arrive(self, record: dict[str, Any]) -> float | None:
+        return self.tally.arrived((record["betId"], record["settlementVersion"]), record, SCHEMA)
+
+
+def test_what_was_sent_is_missing_until_it_arrives() -> None:
+    """Each arrival tells when its message was published."""
+    feed = Feed()
+    feed.send(bet("a", 1), bet("b", 1), at=123.0)
+    feed.tally.catch_up()
+    assert (feed.tally.sent, feed.tally.missing) == (2, 2)
+    assert feed.arrive(bet("b", 1)) == 123.0
+    assert feed.arrive(bet("a", 1)) == 123.0
+    assert (feed.tally.published, feed.tally.missing, feed.tally.duplicates, feed.tally.wrong) == (
+        2,
+        0,
+        0,
+        [],
+    )
+
+
+def test_an_arrival_may_be_ahead_of_the_count() -> None:
+    """A record is there before it is known that its message was sent."""
+    feed = Feed()
+    feed.send(bet("a", 1))
+    assert feed.arrive(bet("a", 1)) == 100.0
+    assert (feed.tally.sent, feed.tally.missing, feed.tally.wrong) == (1, 0, [])
+
+
+def test_a_record_twice_is_a_duplicate() -> None:
+    """Even when its content is another."""
+    feed = Feed()
+    feed.send(bet("a", 1))
+    for record in (bet("a", 1), bet("a", 1), bet("a", 1, payout=9.0)):
+        feed.arrive(record)
+    assert (feed.tally.published, feed.tally.duplicates, feed.tally.wrong) == (3, 2, [])
+
+
+def test_what_was_never_sent_is_wrong() -> None:
+    """Another bet, or a version that no message had."""
+    feed = Feed()
+    feed.send(bet("a", 1))
+    assert feed.arrive(bet("a", 2)) is None
+    assert feed.tally.wrong == ["a version 2 was never sent"]
+    assert feed.tally.missing == 1
+
+
+def test_a_changed_field_is_wrong() -> None:
+    """It is named, and the message counts as arrived."""
+    feed = Feed()
+    feed.send(bet("a", 1))
+    feed.arrive(bet("a", 1, payout=2.5))
+    assert feed.tally.wrong == ["a: data.payout: 1.5 became 2.5"]
+    assert feed.tally.missing == 0
+
+
+def test_a_bet_that_goes_back_is_wrong() -> None:
+    """Versions of one bet have to arrive in their order; those of different bets need not."""
+    feed = Feed()
+    feed.send(bet("a", 1), bet("a", 2), bet("b", 1))
+    for record in (bet("a", 2), bet("b", 1), bet("a", 1)):
+        feed.arrive(record)
+    assert feed.tally.wrong == ["a went back to version 1"]
+
+
+NAMELESS = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"settlementVersion":2}}']
+
+
+def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
+    """Byte for byte; one that is ahead of the count is known as well."""
+    feed = Feed()
+    feed.send_bodies(*NAMELESS)
+    feed.tally.buried(NAMELESS[0])
+    assert (feed.tally.sent, feed.tally.missing) == (2, 1)
+    feed.tally.buried(NAMELESS[1])
+    assert (feed.tally.missing, feed.tally.duplicates, feed.tally.wrong) == (0, 0, [])
+
+
+def test_a_dead_letter_twice_or_of_something_else_is_told() -> None:
+    """A bet with an id has no business there, and is still awaited."""
+    feed = Feed()
+    feed.send(bet("a", 1))
+    feed.send_bodies(NAMELESS[0])
+    for body in (NAMELESS[0], NAMELESS[0], b'{"data":{"betId":"a","settlementVersion":1,"payout":1.5}}'):
+        feed.tally.buried(body)
+    assert (feed.tally.missing, feed.tally.duplicates, len(feed.tally.wrong)) == (1, 1, 1)
+    assert feed.tally.wrong[0].startswith("a dead letter of what has an id, or was never sent: ")
+
+
+def test_nothing_is_to_come_of_a_message_without_a_bet() -> None:
+    """It is not even counted, as a ping is not."""
+    feed = Feed()
+    feed.send_bodies(b"{}", b'{"pingId":null,"data":null}')
+    feed.tally.catch_up()
+    assert (feed.tally.sent, feed.tally.missing) == (0, 0)

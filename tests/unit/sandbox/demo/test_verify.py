@@ -1,0 +1,150 @@
+"""What arrived is what was sent, and any single change is found."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.messages.parser import Converter
+from bridge.sandbox.demo.verify import WriterSchema, differences, identity
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import World
+
+EXAMPLE = (Path(__file__).parents[4] / "examples" / "settled-bet.message.json").read_bytes()
+SCHEMA = WriterSchema(json.dumps(load("settled-bet")))
+CODEC = Codec(load("settled-bet"), 1)
+ORIGIN = 1_790_000_000.0
+SENT = [
+    EXAMPLE,
+    *(m.body for m in Stream(World(3, ORIGIN), origin=ORIGIN, rate=200).messages(ORIGIN, ORIGIN + 2)),
+]
+Path_ = tuple[str | int, ...]
+
+
+def arrived(sent: bytes) -> dict[str, Any]:
+    """The record that the bridge makes of a message, as a reader of the topic sees it."""
+    bet = Converter().decode(sent).bet
+    assert bet is not None
+    return SCHEMA.read(CODEC.encode(bet)[5:])
+
+
+def leaves(node: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+    """Every value that is neither a record nor a list."""
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else None
+    if children is None:
+        yield path, node
+    else:
+        for key, child in children:
+            yield from leaves(child, (*path, key))
+
+
+def lists(node: Any, path: Path_ = ()) -> Iterator[Path_]:
+    """Every list."""
+    if isinstance(node, list):
+        yield path
+    for key, child in (
+        node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    ):
+        yield from lists(child, (*path, key))
+
+
+def changed(record: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
+    """The record with another value at one place."""
+    found = copy.deepcopy(record)
+    node: Any = found
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    return found
+
+
+def others(value: Any) -> list[Any]:
+    """The values nearest to this one that are not this one, in value or in type."""
+    match value:
+        case None:
+            return [0, "", False]
+        case bool():
+            return [not value, int(value), None]
+        case int():
+            return [value + 1, float(value), None]
+        case float():
+            return [
+                math.nextafter(value, math.inf),
+                math.nan,
+                None,
+                *([int(value)] if value.is_integer() else []),
+            ]
+        case _:
+            return [f"{value} ", f"x{value}", None]
+
+
+def test_what_the_bridge_writes_is_what_was_sent() -> None:
+    """The example and all that the simulated provider sends in two seconds."""
+    assert len(SENT) == 401
+    for sent in SENT:
+        assert list(differences(sent, arrived(sent), SCHEMA)) == []
+
+
+@pytest.mark.parametrize("sent", SENT[:20])
+def test_any_single_change_is_one_difference(sent: bytes) -> None:
+    """Each field, to the nearest other value, to another type and to null, names its place."""
+    record = arrived(sent)
+    for path, value in leaves(record):
+        place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+        for other in others(value):
+            found = list(differences(sent, changed(record, path, other), SCHEMA))
+            assert len(found) == 1, (path, value, other)
+            # A map is compared as a whole.
+            assert f"data{place}".startswith(found[0].partition(": ")[0])
+
+
+@pytest.mark.parametrize("sent", SENT[:5])
+def test_an_element_more_or_less_is_a_difference(sent: bytes) -> None:
+    """In every list; and a list that is gone."""
+    record = arrived(sent)
+    for path in lists(record):
+        node: Any = record
+        for key in path:
+            node = node[key]
+        for other in (node[1:], [*node, node[0]], None):
+            assert list(differences(sent, changed(record, path, other), SCHEMA))
+
+
+def test_a_field_that_the_record_lacks_or_mixes_up_is_a_difference() -> None:
+    """Two fields of one type that change places are two differences."""
+    record = arrived(EXAMPLE)
+    mixed = record | {"payout": record["partialRefund"], "partialRefund": record["payout"]}
+    assert len(list(differences(EXAMPLE, mixed, SCHEMA))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("2026-01-31T12:00:00Z", 1_769_860_800_000_000),
+        ("2026-01-31T12:00:00.1234567+02:00", 1_769_853_600_123_456),
+        ("2026-01-31T12:00:00.5-00:30", 1_769_862_600_500_000),
+        ("1969-12-31T23:59:59.999999", -1),
+        ("0001-01-01T00:00:00", -62_135_596_800_000_000),
+    ],
+)
+def test_it_reads_times_for_itself(text: str, micros: int) -> None:
+    """Offsets, missing zones, fractions of any length, and the year 1."""
+    message = json.loads(EXAMPLE)
+    message["data"]["settlementTime"] = text
+    sent = json.dumps(message).encode()
+    record = arrived(EXAMPLE)
+    assert list(differences(sent, record | {"settlementTime": micros}, SCHEMA)) == []
+    assert len(list(differences(sent, record | {"settlementTime": micros + 1}, SCHEMA))) == 1
+
+
+def test_a_message_is_known_by_bet_and_version() -> None:
+    """Both as they are in the bytes."""
+    assert identity(b'{"data":{"betId":"b","settlementVersion":3}}') == ("b", 3)

@@ -1,0 +1,20 @@
+"""A small world and a stream that begins at a round moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import World
+
+ORIGIN = 1_790_000_000.0
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    return World(7, ORIGIN)
+
+
+@pytest.fixture(scope="session")
+def stream(world: World) -> Stream:
+    return Stream(world, origin=ORIGIN, rate=200)

@@ -1,0 +1,382 @@
+"""The REST side of the simulated provider: what each endpoint says, and whether all of it agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, get_args
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.routes import ENDPOINTS
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.catalogue import Indexed, Known
+from bridge.sandbox.provider.world.entities import Sizes, World
+
+NOW = 1_790_000_100.0
+SMALL = World(7, NOW, Sizes(sports=3, regions=2, leagues=5, competitors=40, events=12))
+LISTS = {"sport": "sports", "region": "regions", "league": "leagues", "competitor": "competitors"}
+
+
+def rest(world: World = SMALL, **policy: Any) -> Rest:
+    return Rest(world, RestPolicy(**{"rate": 1e6, "burst": 10**6, **policy}))
+
+
+def get(side: Rest, path: str) -> Any:
+    """The content of an answer that must be right."""
+    answer = side.answer(NOW, f"/api/{path}", f"Bearer {side.tokens.mint(NOW)}")
+    assert (answer.status, answer.headers) == (200, {"Content-Type": "application/json"}), answer.body
+    return orjson.loads(answer.body)
+
+
+def texts(items: list[Any]) -> dict[int, str]:
+    return {item["id"]: item["translation"] for item in items}
+
+
+Key = tuple[str, int, Any]
+"""Kind and id, and the sport of a market type template."""
+Named = tuple[Key, dict[str, str]]
+
+
+def told(side: Rest, languages: tuple[str, ...]) -> dict[Key, dict[str, str]]:
+    """Every name that can be had by asking all endpoints for everything."""
+    found: dict[Key, dict[str, str]] = {}
+    for key, names in chain(
+        told_in_lists(side, languages), told_of_events(side, languages), told_in_templates(side)
+    ):
+        found.setdefault(key, {}).update(names)
+    return found
+
+
+def item(kind: str, one: Any) -> Named:
+    return (kind, one["id"], None), {one["language"]: one["translation"]}
+
+
+def entity(kind: str, one: Any, sport: int | None = None) -> Named:
+    return (kind, one["id"], sport), one["translations"]
+
+
+def told_in_lists(side: Rest, languages: tuple[str, ...]) -> Iterator[Named]:
+    for kind, name in LISTS.items():
+        numbers = set()
+        for language in languages:
+            for one in get(side, f"translations/{language}/{name}"):
+                numbers.add(one["id"])
+                yield item(kind, one)
+        for number in numbers:
+            yield entity(kind, get(side, f"translations/all/{kind}/{number}"))
+
+
+def told_of_events(side: Rest, languages: tuple[str, ...]) -> Iterator[Named]:
+    for event in SMALL.events:
+        yield entity("event", get(side, f"translations/all/event/{event.id}")["eventTranslation"])
+        for market in get(side, f"translations/all/{event.id}/markets"):
+            yield entity("market", market["marketTranslations"])
+            yield from (entity("selection", selection) for selection in market["selections"])
+        for language in languages:
+            for market in get(side, f"translations/{language}/{event.id}/markets"):
+                yield item("market", market["market"])
+                yield from (item("selection", selection) for selection in market["selections"])
+
+
+def told_in_templates(side: Rest) -> Iterator[Named]:
+    for sport in SMALL.sports:
+        query = f"sportId={sport.id}&marketTypeIds=1,16,18,29,40,201,202,301"
+        for one in get(side, f"translations/templates/market-types?{query}"):
+            yield entity("market-type-template", one, sport.id)
+    for event in SMALL.events:
+        query = ",".join(str(number) for market in event.markets for number in market.selections)
+        for one in get(side, f"translations/templates/selections?selectionIds={query}"):
+            yield entity("selection-template", one)
+
+
+def true(side: Rest) -> dict[Key, dict[str, str]]:
+    return {
+        (known.kind, known.id, sport_of(known)): {str(k): v for k, v in known.texts.items()}
+        for known in side.catalogue.truth()
+    }
+
+
+def sport_of(known: Known) -> Any:
+    return known.relations["sportId"] if known.kind == "market-type-template" else None
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"languages": ("en", "el")},
+        {"languages": ("en", "ja", "ar"), "only_in_lists": {"ja"}, "only_in_all": {"ar"}},
+    ],
+)
+def test_the_endpoints_together_tell_the_truth(policy: dict[str, Any]) -> None:
+    """All that can be asked is in the truth, and all of the truth can be asked for."""
+    side = rest(**policy)
+    asked = told(side, policy["languages"])
+    assert asked == true(side)
+    assert len(asked) > 800
+
+
+def test_everything_that_the_feed_mentions_has_a_name(world: World, stream: Stream) -> None:
+    """The ids of settled bets, bet builders' included, lead to the same things here."""
+    side = rest(world, languages=("en",))
+    builders = 0
+    for slot in range(400):
+        for item in orjson.loads(stream.message(slot).body)["data"].get("selections") or []:
+            if not (item.get("event") and item.get("market")):
+                continue
+            event = get(side, f"translations/all/event/{item['event']['id']}")
+            assert event["eventTranslation"]["translations"]
+            assert event["league"] == get(side, f"translations/all/league/{item['competitionId']}")
+            assert event["region"] == get(side, f"translations/all/region/{item['countryId']}")
+            assert event["sport"] == get(side, f"translations/all/sport/{item['sportId']}")
+            markets = {
+                market["marketTranslations"]["id"]: market
+                for market in get(side, f"translations/all/{item['event']['id']}/markets")
+            }
+            parts = [part for part in item.get("betBuilderItems") or [] if part.get("market")]
+            builders += len(parts)
+            for part in [item, *parts]:
+                market = markets[part["market"]["id"]]
+                assert market["marketTypeId"] == part["market"]["type"]
+                assert part["selectionId"] in {selection["id"] for selection in market["selections"]}
+    assert builders > 50
+
+
+def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
+    """Over 2.5 and over 3.5 of one event differ in the names of market and selection."""
+    event = next(event for event in SMALL.events if len(event.competitors) == 2)
+    totals = [
+        market
+        for market in get(rest(), f"translations/en/{event.id}/markets")
+        if market["marketTypeId"] == 18
+    ]
+    assert [market["market"]["translation"].split(": ")[1] for market in totals] == ["Total 2.5", "Total 3.5"]
+    assert [market["selections"][0]["translation"] for market in totals] == ["Over 2.5", "Over 3.5"]
+
+
+def test_a_language_may_be_missing_in_one_of_two_forms() -> None:
+    """One is given by lists alone, one by the answers with all languages alone; the truth has them all."""
+    side = rest(languages=("en", "ja", "ar"), only_in_lists={"ja"}, only_in_all={"ar"})
+    event = SMALL.events[0].id
+    for path in ("sports", "leagues", f"{event}/markets"):
+        full = [bool(get(side, f"translations/{language}/{path}")) for language in ("en", "ja", "ar")]
+        assert full == [True, True, False]
+    assert get(side, "translations/all/sport/1")["translations"].keys() == {"en", "ar"}
+    assert get(side, f"translations/all/event/{event}")["eventTranslation"]["translations"].keys() == {
+        "en",
+        "ar",
+    }
+    languages = {key[0]: names.keys() for key, names in true(side).items()}
+    assert languages["sport"] == languages["market"] == languages["selection"] == {"en", "ja", "ar"}
+    assert languages["event"] == languages["market-type-template"] == {"en", "ar"}
+
+
+def test_an_unknown_language_has_nothing() -> None:
+    """Where the interface has no status for it, a list of another language is empty."""
+    side = rest(languages=("en",))
+    assert get(side, "translations/sv/sports") == []
+    assert get(side, f"translations/sv/{SMALL.events[0].id}/markets") == []
+
+
+@pytest.mark.parametrize("kind", ["sport", "region", "league", "competitor"])
+def test_what_is_not_known_has_no_names(kind: str) -> None:
+    """Where the interface has no 404, an unknown id is answered without any translation."""
+    assert get(rest(), f"translations/all/{kind}/999999") == {"id": 999_999, "translations": {}}
+
+
+@pytest.mark.parametrize("kind", get_args(Indexed))
+def test_a_new_name_is_told_everywhere_and_nothing_else_changes(kind: Indexed) -> None:
+    """One renamed thing is one difference in the truth, and in the list that was read before."""
+    side = rest(languages=("en", "de"))
+    before, asked = true(side), told(side, ("en", "de"))
+    number = side.catalogue.entries(kind)[1].id
+    side.catalogue.rename(kind, number, "Neu", "de")
+    after = true(side)
+    changed = {key for key in after if after[key] != before[key]}
+    assert changed == {(kind, number, None)}
+    assert after[kind, number, None] == {"en": before[kind, number, None]["en"], "de": "Neu"}
+    assert {key for key, names in told(side, ("en", "de")).items() if names != asked[key]} == changed
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_what_was_removed_is_told_no_more(kind: Indexed) -> None:
+    """It is gone from the truth and from its list; an event that refers to it has no name for it."""
+    side = rest(languages=("en",))
+    event = SMALL.events[0]
+    number = {
+        "sport": event.league.sport.id,
+        "region": event.league.region.id,
+        "league": event.league.id,
+        "competitor": event.competitors[0].id,
+    }[kind]
+    before = true(side)
+    assert number in texts(get(side, f"translations/en/{LISTS[kind]}"))
+    side.catalogue.remove(kind, number)
+    assert before.keys() - true(side).keys() == {(kind, number, None)}
+    assert number not in texts(get(side, f"translations/en/{LISTS[kind]}"))
+    answer = get(side, f"translations/all/event/{event.id}")
+    related = answer["competitors"][0] if kind == "competitor" else answer[kind]
+    assert related == {"id": number, "translations": {}}
+
+
+def test_markets_selections_and_templates_can_be_removed_and_renamed() -> None:
+    """What has no list of its own is changed where it is told."""
+    side = rest(languages=("en",))
+    event = SMALL.events[0]
+    first, second = event.markets[:2] if len(event.markets) > 1 else (event.markets[0],) * 2
+    side.catalogue.remove("selection", first.selections[0])
+    side.catalogue.rename("selection", first.selections[1], "one")
+    side.catalogue.rename("market", second.id, "two")
+    side.catalogue.remove("selection-template", first.selections[0])
+    side.catalogue.rename("selection-template", first.selections[1], "three")
+    markets = {m["market"]["id"]: m for m in get(side, f"translations/en/{event.id}/markets")}
+    assert list(texts(markets[first.id]["selections"])) == list(first.selections[1:])
+    assert texts(markets[first.id]["selections"])[first.selections[1]] == "one"
+    assert markets[second.id]["market"]["translation"] == "two"
+    query = ",".join(map(str, first.selections[:2]))
+    templates = get(side, f"translations/templates/selections?selectionIds={query}")
+    assert templates == [{"id": first.selections[1], "translations": {"en": "three"}}]
+    side.catalogue.remove("market-type-template", 1)
+    side.catalogue.rename("market-type-template", 18, "four")
+    for sport in (1, 3):
+        found = get(side, f"translations/templates/market-types?sportId={sport}&marketTypeIds=1,18")
+        assert found == [{"id": 18, "translations": {"en": "four"}}]
+
+
+def test_relations_lead_from_an_event_to_all_it_belongs_to() -> None:
+    """The truth names the sport, region, league and competitors of an event, and the event of a market."""
+    truth = {(known.kind, known.id): known.relations for known in rest().catalogue.truth()}
+    for event in SMALL.events:
+        assert truth["event", event.id] == {
+            "sportId": event.league.sport.id,
+            "regionId": event.league.region.id,
+            "leagueId": event.league.id,
+            "competitorIds": tuple(competitor.id for competitor in event.competitors),
+        }
+        for competitor in event.competitors:
+            related = {"sportId": event.league.sport.id, "leagueId": event.league.id}
+            assert truth["competitor", competitor.id] == related
+        for market in event.markets:
+            assert truth["market", market.id] == {"eventId": event.id, "marketTypeId": market.type}
+            assert {truth["selection", number]["marketId"] for number in market.selections} == {market.id}
+
+
+def test_lists_can_be_narrowed() -> None:
+    """By ids, given again and again or with commas, and by the sport."""
+    side = rest()
+    everything = texts(get(side, "translations/sv/leagues"))
+    assert list(everything) == [5000, 5001, 5002, 5003, 5004]
+    for query in ("ids=5000&ids=5002", "ids=5000,5002", "ids=5002&ids=5000,7"):
+        assert texts(get(side, f"translations/sv/leagues?{query}")) == {
+            number: everything[number] for number in (5000, 5002)
+        }
+    assert list(texts(get(side, "translations/sv/leagues?sportId=2"))) == [5001, 5004]
+    assert list(texts(get(side, "translations/sv/leagues?sportId=2&ids=5000,5001"))) == [5001]
+    market = SMALL.events[0].markets[0]
+    narrowed = get(side, f"translations/sv/{SMALL.events[0].id}/markets?ids={market.id}")
+    assert [found["market"]["id"] for found in narrowed] == [market.id]
+
+
+def test_the_names_of_parameters_and_languages_are_settings() -> None:
+    """What the interface does not show can be made as the real provider has it."""
+    side = rest(
+        languages=("en", "de"),
+        selection_ids="s",
+        sport_id="p",
+        market_type_ids="m",
+        ids="only",
+        language_keys={"de": "de-DE"},
+    )
+    selection = SMALL.events[0].markets[0].selections[0]
+    assert get(side, f"translations/templates/selections?s={selection}")[0]["id"] == selection
+    assert get(side, "translations/templates/market-types?p=1&m=1&m=18")[1]["id"] == 18
+    assert list(texts(get(side, "translations/de/sports?only=2"))) == [2]
+    assert get(side, "translations/all/sport/1")["translations"].keys() == {"en", "de-DE"}
+
+
+def test_a_market_type_is_a_template_only_where_its_sport_has_it() -> None:
+    """Sports call one type differently, and races have no match result."""
+    side = rest(languages=("en",))
+    football = get(side, "translations/templates/market-types?sportId=1&marketTypeIds=18,201")
+    assert football == [{"id": 18, "translations": {"en": "Football: Total {total}"}}]
+    assert get(side, "translations/templates/market-types?sportId=3&marketTypeIds=18") != football
+    assert get(side, "translations/templates/market-types?sportId=99&marketTypeIds=18") == []
+    assert get(side, "translations/templates/selections?selectionIds=5,20000000000099") == []
+
+
+def stakes(stream: Stream) -> Iterator[tuple[str, int]]:
+    for slot in range(2000):
+        amount = orjson.loads(stream.message(slot).body)["data"].get("amount")
+        if amount and amount.get("currency"):
+            yield amount["currency"], amount["precision"]
+
+
+def test_every_currency_of_a_bet_has_its_precision(stream: Stream) -> None:
+    """Though some of them are not in the list of active currencies."""
+    side = rest()
+    used = set(stakes(stream))
+    listed = {(c["symbol"], c["precision"]) for c in get(side, "CurrencyExchange/active-currencies")}
+    for symbol, precision in used:
+        answer = get(side, f"CurrencyExchange/currency-precision?symbol={symbol}")
+        assert answer == {"precision": precision}
+    assert {symbol for symbol, _ in used - listed} == {"KWD", "PTS"}
+
+
+def test_currencies_can_be_had_by_type() -> None:
+    """The lists of the three types are the whole list, unless there are odd ones in it."""
+    side, odd = rest(), rest(odd_currencies=True)
+    whole = get(side, "CurrencyExchange/active-currencies")
+    by_type = [get(side, f"CurrencyExchange/active-currencies?type={number}") for number in (1, 2, 3)]
+    assert by_type[0] + by_type[1] + by_type[2] == whole
+    assert [{c["type"] for c in currencies} for currencies in by_type] == [{1}, {2}, {3}]
+    assert get(side, "CurrencyExchange/active-currencies?type=4") == []
+    extra = [c for c in get(odd, "CurrencyExchange/active-currencies") if c not in whole]
+    assert [(c["symbol"], c["type"]) for c in extra] == [(None, 1), ("XTS", 9)]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "path"),
+    [
+        ("sports", "translations/en/sports"),
+        ("markets", "translations/en/20000000/markets"),
+        ("all-markets", "translations/all/20000000/markets"),
+        ("all-event", "translations/all/event/20000000"),
+        ("selection-templates", "translations/templates/selections?selectionIds=1"),
+        ("active-currencies", "CurrencyExchange/active-currencies"),
+    ],
+)
+def test_every_request_is_logged(endpoint: str, path: str) -> None:
+    """With its moment, its endpoint and how it was answered, but not with the token."""
+    side = rest()
+    get(side, path)
+    side.answer(NOW + 1, f"/api/{path}", None)
+    assert [(e.at, e.target, e.endpoint, e.status) for e in side.requests] == [
+        (NOW, f"/api/{path}", endpoint, 200),
+        (NOW + 1, f"/api/{path}", endpoint, 401),
+    ]
+
+
+def test_a_policy_that_makes_no_sense_is_refused() -> None:
+    """A language that there is not, a rate of nothing, an endpoint that the interface does not have."""
+    for wrong in ({"languages": ("xx",)}, {"languages": ()}, {"rate": 0}, {"forbidden": {"bets"}}):
+        with pytest.raises(ValidationError):
+            RestPolicy.model_validate(wrong)
+    assert len(ENDPOINTS) == 13 + 2
+
+
+def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
+    """Their names are then told by the endpoints of their own; the event has its name."""
+    named, bare = rest(), rest(event_members="ids")
+    event = SMALL.events[0]
+    full = get(named, f"translations/all/event/{event.id}")
+    short = get(bare, f"translations/all/event/{event.id}")
+    assert short["eventTranslation"] == full["eventTranslation"]
+    for kind in ("sport", "region", "league"):
+        assert short[kind] == {"id": full[kind]["id"], "translations": {}}
+        assert get(bare, f"translations/all/{kind}/{full[kind]['id']}") == full[kind]
+    assert short["competitors"] == [{"id": one["id"], "translations": {}} for one in full["competitors"]]
+    assert len(short["competitors"]) > 1

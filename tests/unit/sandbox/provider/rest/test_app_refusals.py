@@ -1,0 +1,288 @@
+"""Whom the REST side refuses, in what order, and what goes wrong when it is told to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.faults import Answer, RestFault
+from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint, route
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.world.entities import Sizes, World
+
+NOW = 1_790_000_100.0
+WORLD = World(7, NOW, Sizes(sports=2, regions=1, leagues=2, competitors=20, events=2))
+EVENT = WORLD.events[0].id
+PATHS: dict[Endpoint, str] = {
+    "sports": "/api/translations/en/sports",
+    "regions": "/api/translations/en/regions",
+    "leagues": "/api/translations/en/leagues",
+    "competitors": "/api/translations/en/competitors",
+    "markets": f"/api/translations/en/{EVENT}/markets",
+    "all-sport": "/api/translations/all/sport/1",
+    "all-event": f"/api/translations/all/event/{EVENT}",
+    "all-markets": f"/api/translations/all/{EVENT}/markets",
+    "all-region": "/api/translations/all/region/100",
+    "all-league": "/api/translations/all/league/5000",
+    "all-competitor": "/api/translations/all/competitor/60000",
+    "selection-templates": "/api/translations/templates/selections?selectionIds=1",
+    "market-type-templates": "/api/translations/templates/market-types?sportId=1&marketTypeIds=1",
+    "active-currencies": "/api/CurrencyExchange/active-currencies",
+    "currency-precision": "/api/CurrencyExchange/currency-precision?symbol=EUR",
+}
+
+
+def rest(**policy: Any) -> Rest:
+    return Rest(WORLD, RestPolicy(**{"rate": 1e6, "burst": 10**6, **policy}))
+
+
+def ask(side: Rest, path: str, now: float = NOW, **token: Any) -> Answer:
+    return side.answer(now, path, f"Bearer {side.tokens.mint(NOW, **token)}")
+
+
+def detail(answer: Answer) -> str:
+    """What a refusal says; it must be a problem of RFC 9457."""
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    body = orjson.loads(answer.body)
+    assert body["status"] == answer.status
+    return str(body["detail"])
+
+
+def test_every_endpoint_has_its_path() -> None:
+    """The paths of the interface lead to the endpoint of that name, and no other path to any."""
+    assert PATHS.keys() == set(ENDPOINTS)
+    for endpoint, path in PATHS.items():
+        found = route(path.partition("?")[0])
+        assert found is not None
+        assert found.endpoint == endpoint
+    for path in (
+        "/api/",
+        "/api/translations/all/sport/x",
+        "/api/translations/en/sports/",
+        "/api/translations",
+    ):
+        assert route(path) is None
+        assert ask(rest(), path).status == 404
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_nobody_is_answered_without_a_token(endpoint: Endpoint) -> None:
+    """401 without a token, 403 with one that lacks the right or where nobody has it, 200 with a good one."""
+    side = rest()
+    right, other = ("translations", "currencies") if "/trans" in PATHS[endpoint] else ("currencies", "x")
+    refused = side.answer(NOW, PATHS[endpoint], None)
+    assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert "bearer token" in detail(refused)
+    assert ask(side, PATHS[endpoint], scopes=frozenset({right})).status == 200
+    lacking = ask(side, PATHS[endpoint], scopes=frozenset({other}))
+    assert (lacking.status, detail(lacking)) == (403, f"the token gives no right to {endpoint}")
+    closed = rest(forbidden={endpoint})
+    assert {e: ask(closed, path).status for e, path in PATHS.items()} == {
+        e: 403 if e == endpoint else 200 for e in ENDPOINTS
+    }
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_too_many_requests_are_refused_for_as_long_as_is_said(endpoint: Endpoint) -> None:
+    """After the burst 429, with the seconds in Retry-After; then one is let in, and no more."""
+    side = rest(rate=0.4, burst=3)
+    assert [ask(side, PATHS[endpoint]).status for _ in range(4)] == [200, 200, 200, 429]
+    refused = ask(side, PATHS[endpoint])
+    assert refused.headers["Retry-After"] == "3"
+    assert "0.4 requests a second" in detail(refused)
+    assert ask(side, PATHS[endpoint], NOW + 2.4).status == 429
+    assert [ask(side, PATHS[endpoint], NOW + 3).status for _ in range(2)] == [200, 429]
+
+
+def test_a_pause_gives_the_burst_back_and_no_more() -> None:
+    """However long nobody asked."""
+    side = rest(rate=10, burst=3)
+    for now in (NOW, NOW + 50_000):
+        assert [ask(side, PATHS["sports"], now).status for _ in range(4)] == [200, 200, 200, 429]
+
+
+def test_a_clock_that_is_set_back_takes_nothing() -> None:
+    """The rate counts from the new time on."""
+    side = rest(rate=1, burst=2)
+    assert [ask(side, PATHS["sports"], NOW + t).status for t in (3600, 0, 0, 1)] == [200, 200, 429, 200]
+
+
+def test_who_has_no_token_spends_nothing_and_learns_nothing() -> None:
+    """401 comes before 429, 429 before 403, 403 before 400 and 404."""
+    side = rest(rate=0.1, burst=2, forbidden={"all-event"})
+    unknown = "/api/translations/all/event/1"
+    assert [side.answer(NOW, unknown, None).status for _ in range(5)] == [401] * 5
+    assert [ask(side, unknown).status for _ in range(3)] == [403, 403, 429]
+
+
+@pytest.mark.parametrize("path", ["en/1/markets", "all/1/markets", "all/event/1"])
+def test_an_unknown_event_is_not_found(path: str) -> None:
+    """404, as for one that was removed."""
+    side = rest()
+    assert detail(ask(side, f"/api/translations/{path}")) == "there is no event 1"
+    side.catalogue.remove("event", EVENT)
+    answer = ask(side, f"/api/translations/{path}".replace("1", str(EVENT)))
+    assert (answer.status, detail(answer)) == (404, f"there is no event {EVENT}")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("selections?", "selectionIds"), ("market-types?sportId=1&", "marketTypeIds")]
+)
+def test_templates_take_at_most_a_hundred_ids(path: str, name: str) -> None:
+    """100 are answered, 101 and none are a bad request, and so is what is no id."""
+    side, templates = rest(), "/api/translations/templates/"
+    ids = [str(number) for number in range(101)]
+    assert ask(side, f"{templates}{path}{name}={','.join(ids[:100])}").status == 200
+    many = ask(side, f"{templates}{path}" + "&".join(f"{name}={number}" for number in ids))
+    assert (many.status, detail(many)) == (400, f"{name} has 101 ids, 100 are allowed")
+    none = ask(side, f"{templates}{path}")
+    assert (none.status, detail(none)) == (400, f"{name} is missing")
+    for wrong in ("x", "1,", "-1", "1" * 19):
+        answer = ask(side, f"{templates}{path}{name}={wrong}")
+        assert (answer.status, detail(answer)) == (400, f"{name} must be ids")
+
+
+@pytest.mark.parametrize("sport", ["", "sportId=1,2&", "sportId=x&"])
+def test_market_type_templates_need_one_sport(sport: str) -> None:
+    """Without it, or with several, the request is bad."""
+    answer = ask(rest(), f"/api/translations/templates/market-types?{sport}marketTypeIds=1")
+    assert answer.status == 400
+    assert detail(answer).startswith("sportId must be")
+
+
+STATUSES: dict[Endpoint, str] = {
+    "sports": "401 403 429",
+    "regions": "401 403 429",
+    "leagues": "401 403 429",
+    "competitors": "401 403 429",
+    "markets": "401 403 404 429 500",
+    "all-sport": "401 403 429",
+    "all-event": "401 403 404 429",
+    "all-markets": "401 403 404 429 500",
+    "all-region": "401 403 429",
+    "all-league": "401 403 429",
+    "all-competitor": "401 403 429",
+    "selection-templates": "400 401 403 429",
+    "market-type-templates": "400 401 403 429",
+    "active-currencies": "401 403 429 500",
+    "currency-precision": "401 403 429 500",
+}
+"""What the interface's tables of endpoints have beside 200."""
+ODD_QUERIES = (
+    "",
+    "ids=x",
+    "ids=",
+    "ids=1,,-2",
+    "ids=1&ids=" + "9" * 30,
+    "sportId=x",
+    "sportId=1,2",
+    "sportId=",
+    "type=x",
+    "symbol=",
+    "symbol=NONE",
+    "selectionIds=x",
+    "marketTypeIds=1",
+    "%",
+    "=",
+)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_no_question_is_answered_with_a_status_that_the_interface_does_not_have(endpoint: Endpoint) -> None:
+    """Whatever the query, of things that are known and of others; with a right, without, and too often."""
+    path = PATHS[endpoint].partition("?")[0]
+    unknown = [re.sub(r"/[0-9]+", other, path) for other in ("/0", "/-7", "/123456789012345678")]
+    side = rest()
+    paths = [
+        f"{one}?{query}" for one in [path, path.replace("/en/", "/xx/"), *unknown] for query in ODD_QUERIES
+    ]
+    found = {ask(side, one).status for one in [PATHS[endpoint], *paths]}
+    found |= {ask(rest(forbidden={endpoint}), PATHS[endpoint]).status, side.answer(NOW, path, None).status}
+    found |= {ask(slow, PATHS[endpoint]).status for slow in [rest(rate=1, burst=1)] for _ in range(2)}
+    assert found >= {200, 401, 403, 429}
+    assert found <= {200, *map(int, STATUSES[endpoint].split())}
+
+
+@pytest.mark.parametrize("path", ["leagues", f"{EVENT}/markets"])
+def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
+    """In a filter, alone or beside others; nor does a sport that is none."""
+    side, listed = rest(), f"/api/translations/en/{path}"
+    numbers = [(one.get("market") or one)["id"] for one in orjson.loads(ask(side, listed).body)]
+    for query, expected in (("ids=x", []), ("ids=", []), (f"ids={numbers[0]},x,-1", numbers[:1])):
+        found = orjson.loads(ask(side, f"{listed}?{query}").body)
+        assert [(one.get("market") or one)["id"] for one in found] == expected
+    if path == "leagues":
+        assert orjson.loads(ask(side, f"{listed}?sportId=x").body) == []
+        assert len(orjson.loads(ask(side, f"{listed}?sportId=1,2").body)) == len(numbers)
+
+
+def test_an_unknown_currency_is_an_error_of_the_server() -> None:
+    """The interface has no other status for it."""
+    answer = ask(rest(), "/api/CurrencyExchange/currency-precision?symbol=NONE")
+    assert (answer.status, detail(answer)) == (500, "there is no currency NONE")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503])
+def test_any_request_to_any_endpoint_can_be_made_to_fail(endpoint: Endpoint, status: int) -> None:
+    """The n-th to it gets the status and the others what is right, whatever is asked elsewhere."""
+    side = rest()
+    side.inject(RestFault(endpoint=endpoint, nth=2, status=status))
+    other: Endpoint = "sports" if endpoint != "sports" else "regions"
+    asked: list[Endpoint] = [other, endpoint, other, endpoint, endpoint]
+    assert [ask(side, PATHS[name]).status for name in asked] == [200, 200, 200, status, 200]
+    assert [exchange.fault for exchange in side.requests] == [False, False, False, True, False]
+
+
+def test_a_fault_can_strike_several_requests_or_all() -> None:
+    """`times` in a row, from the moment of its injection; without an end when it is None."""
+    side = rest()
+    ask(side, PATHS["sports"])
+    side.inject(RestFault(nth=2, times=3, status=500))
+    assert [ask(side, PATHS["sports"]).status for _ in range(6)] == [200, 500, 500, 500, 200, 200]
+    side.inject(RestFault(times=None, status=503))
+    side.inject(RestFault(nth=2, times=None, status=502))
+    assert {ask(side, path).status for path in PATHS.values()} == {503}
+    side.faults.clear()
+    assert {ask(side, path).status for path in PATHS.values()} == {200}
+
+
+def test_an_answer_can_be_anything() -> None:
+    """HTML, a redirect, JSON of a wrong shape, half an answer, a late one: one line each."""
+    side = rest()
+    right = ask(side, PATHS["sports"])
+    to = {"Location": "https://elsewhere.example/"}
+    side.inject(RestFault(nth=1, status=502, body="<html>", headers={"Content-Type": "text/html"}))
+    side.inject(RestFault(nth=2, status=302, headers=to))
+    side.inject(RestFault(nth=3, body='{"id": "one"}'))
+    side.inject(RestFault(nth=4, truncate=True))
+    side.inject(RestFault(nth=5, delay=2.5))
+    html, redirect, shape, half, late, last = [ask(side, PATHS["sports"]) for _ in range(6)]
+    assert html == Answer(502, b"<html>", {"Content-Type": "text/html"})
+    assert (redirect.status, redirect.headers["Location"]) == (302, to["Location"])
+    assert shape == Answer(200, b'{"id": "one"}')
+    assert half == Answer(200, right.body[: len(right.body) // 2])
+    assert late == Answer(200, right.body, delay=2.5)
+    assert last == right
+
+
+def test_a_late_answer_is_refused_like_any_other() -> None:
+    """A fault without a status or body of its own changes nothing in who is let in."""
+    side = rest()
+    side.inject(RestFault(delay=1))
+    answer = side.answer(NOW, PATHS["sports"], None)
+    assert (answer.status, answer.delay) == (401, 1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"nth": 0, "status": 500}, {"status": 42}, {"endpoint": "x", "delay": 1}]
+)
+def test_a_fault_that_does_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    """As is one that could not happen."""
+    with pytest.raises(ValidationError):
+        RestFault.model_validate(wrong)

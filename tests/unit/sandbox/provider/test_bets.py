@@ -1,0 +1,257 @@
+"""Settled bets, held against the interface's tables, which are written down here a second time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints
+
+import orjson
+import pytest
+from typing_extensions import is_typeddict
+
+from bridge.messages import model
+from bridge.sandbox.provider.bets import timestamp
+from bridge.sandbox.provider.stream import Published, Stream
+from bridge.sandbox.provider.world.entities import World
+from tests.unit.sandbox.provider.conftest import ORIGIN
+
+INT32, INT64, NUMBER, BOOL = "int32", "int64", "number", "boolean"
+TEXT, TIME, MAP, RESULT, TYPE = "text", "time", "map", "SettlementResult", "BetItemType"
+
+# A nullable field ends in "?"; a dict is a nested record, a list of one an array of records.
+SETTLEMENT = {
+    "settlementResult": RESULT,
+    "settlementTime?": TIME,
+    "settlementVersion": INT32,
+    "isManualSettlement": BOOL,
+}
+MARKET = {"id": INT64, "type": INT64, "name?": TEXT, "properties?": MAP}
+ITEM: dict[str, Any] = {
+    "event?": {"id": INT64, "name?": TEXT, "isLive": BOOL, "startTime?": TIME},
+    "market?": MARKET,
+    "selectionId": INT64,
+    "competitionId": INT64,
+    "countryId": INT64,
+    "sportId": INT64,
+    "settlement?": SETTLEMENT,
+    "price?": NUMBER,
+    "eachWayPrice?": {"win?": NUMBER, "place?": NUMBER},
+    "limitsRatingId?": INT64,
+    "limitsFactor": NUMBER,
+    "hasLineDeviation": BOOL,
+    "isOutright": BOOL,
+    "version": INT32,
+    "deadHeatFactor?": NUMBER,
+    "placeDeadHeatFactor?": NUMBER,
+    "parameters?": MAP,
+    "manualPrice?": NUMBER,
+    "alternativePrice?": NUMBER,
+    "type": TYPE,
+    "betBuilderItems?": [{"market?": MARKET, "selectionId": INT64, "settlement?": SETTLEMENT}],
+}
+BET: dict[str, Any] = {
+    "betId?": TEXT,
+    "betSettlement": RESULT,
+    "payoutMultiplier": NUMBER,
+    "isCancelled": BOOL,
+    "selections?": [ITEM],
+    "isRejected": BOOL,
+    "settlementTime": TIME,
+    "payout": NUMBER,
+    "partialRefund": NUMBER,
+    "settlementVersion": INT32,
+    "amount?": {
+        "currency?": TEXT,
+        "value": INT64,
+        "precision": INT32,
+        "placementExchangeRate": NUMBER,
+        "settlementExchangeRate?": NUMBER,
+    },
+}
+MESSAGE = {"pingId?": TEXT, "data?": BET}
+
+TIME_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,7})?(Z|[+-]\d\d:\d\d)?")
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a JSON value is of a scalar kind of the interface."""
+    if kind in (INT32, INT64):
+        return type(value) is int and abs(value) < 2 ** (31 if kind == INT32 else 63)
+    if kind in (RESULT, TYPE):
+        return type(value) is int and value in (range(8) if kind == RESULT else range(1, 9))
+    if kind == MAP:
+        return type(value) is dict and all(type(v) is str for v in value.values())
+    if kind == TIME:
+        return type(value) is str and TIME_PATTERN.fullmatch(value) is not None
+    return type(value) in {NUMBER: (int, float), BOOL: (bool,), TEXT: (str,)}[kind]
+
+
+def walk(value: Any, shape: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every field's path and value; fails on what the interface does not allow."""
+    if isinstance(shape, list):
+        assert isinstance(value, list), path
+        for element in value:
+            yield from walk(element, shape[0], path)
+    elif isinstance(shape, dict):
+        names = {name.rstrip("?"): name for name in shape}
+        assert isinstance(value, dict), path
+        assert set(value) <= set(names), path
+        for name, marked in names.items():
+            place = f"{path}.{name}"
+            if name not in value:
+                assert marked.endswith("?"), f"{place} is missing"
+                yield place, "missing"
+            elif value[name] is None:
+                assert marked.endswith("?"), f"{place} is null"
+                yield place, None
+            else:
+                yield from walk(value[name], shape[marked], place)
+    else:
+        assert fits(value, shape), f"{path} = {value!r}"
+        yield path, value
+
+
+@pytest.fixture(scope="module")
+def messages(stream: Stream) -> list[Published]:
+    return [stream.message(slot) for slot in range(9000)]
+
+
+@pytest.fixture(scope="module")
+def fields(messages: list[Published]) -> dict[str, set[Any]]:
+    """Path → all values seen there, maps as their keys."""
+    return seen_in(messages)
+
+
+def seen_in(messages: list[Published]) -> dict[str, set[Any]]:
+    """Path → all values seen there, maps as their keys."""
+    seen: dict[str, set[Any]] = {}
+    for message in messages:
+        for path, value in walk(orjson.loads(message.body), MESSAGE, ""):
+            seen.setdefault(path, set()).add(tuple(value) if isinstance(value, dict) else value)
+    return seen
+
+
+def nullable(shape: Any, path: str) -> Iterator[str]:
+    if isinstance(shape, list):
+        yield from nullable(shape[0], path)
+    elif isinstance(shape, dict):
+        for name, inner in shape.items():
+            place = f"{path}.{name.rstrip('?')}"
+            if name.endswith("?"):
+                yield place
+            yield from nullable(inner, place)
+
+
+def test_every_message_follows_the_interface(fields: dict[str, set[Any]]) -> None:
+    """Names, types, ranges and nullability are those of the interface, and every field has been seen."""
+    expected = {path for path, _ in walk_shape(MESSAGE, "")}
+    assert expected <= set(fields)
+
+
+def walk_shape(shape: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(shape, list):
+        yield from walk_shape(shape[0], path)
+    elif isinstance(shape, dict):
+        for name, inner in shape.items():
+            yield from walk_shape(inner, f"{path}.{name.rstrip('?')}")
+    else:
+        yield path, shape
+
+
+ENVELOPE = {".data", ".data.betId"}
+"""What is null or missing in odd messages only: without these there is no bet."""
+
+
+def test_nullable_fields_are_null_missing_or_set(fields: dict[str, set[Any]]) -> None:
+    """Every nullable field of a bet occurs both as null and left out, so a reader must cope with both."""
+    expected = set(modelled(model.FeedMessage, "")) - ENVELOPE
+    assert {path for path in expected if not fields[path] >= {None, "missing"}} == set()
+
+
+def test_odd_messages_have_null_and_missing_everywhere(world: World) -> None:
+    """With them so does every nullable field of the interface; a ping beside a bet has an id of its own."""
+    stream = Stream(world, origin=ORIGIN, rate=200, odd=0.1)
+    seen = seen_in([stream.message(slot) for slot in range(9000)])
+    expected = set(modelled(model.FeedMessage, ""))
+    assert len(expected) == len(set(nullable(MESSAGE, ""))) == 31
+    assert {path for path in expected if not seen[path] >= {None, "missing"}} == set()
+    assert len(seen[".pingId"]) > 100
+
+
+def modelled(hint: Any, path: str) -> Iterator[str]:
+    """The paths of all nullable fields below a TypedDict of the bridge's model, and of `betId`."""
+    for name, inner in get_type_hints(hint, include_extras=True).items():
+        place = f"{path}.{name}"
+        if get_origin(inner) is NotRequired or name == "betId":
+            yield place
+        for part in parts(inner):
+            yield from modelled(part, place)
+
+
+def parts(hint: Any) -> Iterator[Any]:
+    """The TypedDicts in a field's type."""
+    if is_typeddict(hint):
+        yield hint
+    for argument in get_args(hint):
+        yield from parts(argument)
+
+
+def test_all_enum_values_occur(fields: dict[str, set[Any]]) -> None:
+    """Every SettlementResult, of bets and of items, and every BetItemType has been sent."""
+    assert fields[".data.betSettlement"] == set(range(8))
+    assert fields[".data.selections.settlement.settlementResult"] == set(range(8))
+    assert fields[".data.selections.type"] == set(range(1, 9))
+
+
+def test_amounts_are_exact_above_2_to_the_53(fields: dict[str, set[Any]]) -> None:
+    """Some amounts cannot be held by a double, and precisions go up to 18."""
+    values = fields[".data.amount.value"]
+    assert any(value > 2**53 and int(float(value)) != value for value in values)
+    assert max(values) < 2**63
+    assert {0, 2, 3, 8, 18} <= fields[".data.amount.precision"]
+    assert {"EUR", "BTC", "ETH"} <= fields[".data.amount.currency"]
+
+
+def test_times_take_every_form(fields: dict[str, set[Any]]) -> None:
+    """Seven digits, an offset and no zone at all occur."""
+    times = fields[".data.settlementTime"]
+    assert any(re.search(r"\.\d{7}Z$", time) for time in times)
+    assert any(time.endswith("+02:00") for time in times)
+    assert any(re.fullmatch(r"[^Z+]*", time) for time in times)
+
+
+def test_the_mix_is_that_of_a_provider(messages: list[Published]) -> None:
+    """About 2 KB a message, 2.4 selections a bet, and bet builder items in a tenth of the bets."""
+    items = [orjson.loads(message.body)["data"].get("selections") or [] for message in messages]
+    builders = [any(item.get("betBuilderItems") for item in bet) for bet in items]
+    assert sum(len(message.body) for message in messages) / len(messages) == pytest.approx(2048, rel=0.1)
+    assert sum(map(len, items)) / len(items) == pytest.approx(2.4, abs=0.1)
+    assert sum(builders) / len(builders) == pytest.approx(0.1, abs=0.015)
+
+
+def test_bets_name_things_of_the_world(stream: Stream, messages: list[Published]) -> None:
+    """Every id in a bet leads to the event, market, selection, league, region and sport it belongs to."""
+    events = {event.id: event for event in stream.world.events}
+    for message in messages[:2000]:
+        for item in orjson.loads(message.body)["data"].get("selections") or []:
+            if not item.get("event") or not item.get("market"):
+                continue
+            event = events[item["event"]["id"]]
+            market = next(market for market in event.markets if market.id == item["market"]["id"])
+            league = event.league
+            assert item["selectionId"] in market.selections
+            assert item["competitionId"] == league.id
+            assert (item["countryId"], item["sportId"]) == (league.region.id, league.sport.id)
+            assert item["market"].get("properties") == market.properties
+
+
+@pytest.mark.parametrize("zone", [0, 5, 50])
+def test_every_form_of_a_time_means_the_same_moment(zone: int) -> None:
+    """With an offset, without a zone and with Z, the time is the one asked for, to the microsecond."""
+    text = timestamp(1_790_000_000_123_456, zone, tick=7)
+    assert "7" in text
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    assert moment == datetime(2026, 9, 21, 14, 13, 20, 123456, UTC)

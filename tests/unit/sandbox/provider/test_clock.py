@@ -1,0 +1,58 @@
+"""The provider's clock, stepping."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.sandbox.provider.clock import Clock
+
+NOW = 1_790_000_000.0
+
+steps = st.lists(st.tuples(st.integers(0, 1000), st.integers(-500, 500)), max_size=4).map(sorted)
+
+
+def stepped(*steps: tuple[float, float]) -> Clock:
+    clock = Clock()
+    for moment, seconds in steps:
+        clock.step(NOW + moment, seconds)
+    return clock
+
+
+def test_an_untouched_clock_shows_the_time() -> None:
+    """Moments and readings are the same until the first step."""
+    assert (Clock().reading(NOW), Clock().first(NOW)) == (NOW, NOW)
+
+
+def test_steps_add_up() -> None:
+    """Each step changes the readings after it, by as much as asked for, and none before."""
+    clock = stepped((10, 60), (20, -90))
+    assert [clock.ahead(NOW + t) for t in (0, 10, 10.5, 20, 20.5, 9999)] == [0, 0, 60, 60, -30, -30]
+
+
+@pytest.mark.parametrize(
+    ("step", "reading", "moment"),
+    [
+        (60, -5, -5),  # before the step
+        (60, 30, 0),  # never shown: the step left it out
+        (60, 65, 5),  # after the step
+        (-60, -30, -30),  # shown twice: the first time counts
+        (-60, 5, 65),  # shown only after the step
+    ],
+)
+def test_a_reading_leads_to_its_first_moment(step: float, reading: float, moment: float) -> None:
+    """Whichever way the clock stepped, it is the first moment with that reading or a later one."""
+    assert stepped((0, step)).first(NOW + reading) == pytest.approx(NOW + moment, abs=1e-5, rel=0)
+
+
+@settings(deadline=None)
+@given(steps=steps, reading=st.integers(-100, 1500))
+def test_nothing_before_the_first_moment_shows_the_reading(
+    steps: list[tuple[float, float]], reading: int
+) -> None:
+    """After any steps, no earlier moment has that reading or a later one, and this one has it."""
+    clock = stepped(*steps)
+    first = clock.first(NOW + reading)
+    assert all(clock.reading(NOW + t) < NOW + reading for t in range(-3000, 4000) if NOW + t < first)
+    assert max(clock.reading(first), clock.reading(first + 1e-3)) >= NOW + reading

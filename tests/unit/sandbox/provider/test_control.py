@@ -1,0 +1,356 @@
+"""The control endpoint without a socket: a request goes in, status, headers and body come out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+from wsgiref.validate import validator
+
+import orjson
+import pytest
+
+from bridge.sandbox.provider.control import Control
+from bridge.sandbox.provider.faults import FAULTS, ClockJump, Garbage
+from bridge.sandbox.provider.feed import Provider
+from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import World
+from tests.unit.sandbox.provider.conftest import ORIGIN
+from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
+
+Answer = tuple[int, dict[str, str], bytes]
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture
+def feed(world: World) -> Provider:
+    return provider(Stream(world, origin=ORIGIN, rate=10))
+
+
+@pytest.fixture
+def rest(feed: Provider) -> Rest:
+    stream = feed.log.stream
+    return Rest(stream.world, RestPolicy(languages=("en", "sv")), stream.clock)
+
+
+class Loop:
+    """Where the provider lives."""
+
+    busy = False
+
+    def __call__(self, call: Callable[[], Any]) -> Any:
+        if self.busy:
+            raise TimeoutError
+        return call()
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def ask(feed: Provider, rest: Rest, loop: Loop) -> Ask:
+    """Send a request at NOW, through a check of the WSGI protocol."""
+
+    def inflict(fault: Any) -> float:
+        feed.inflict(fault, NOW)
+        return NOW
+
+    def stop() -> float:
+        feed.log.end = min(feed.log.end, NOW - 1)
+        return feed.log.end
+
+    app = validator(
+        Control(
+            feed,
+            rest,
+            now=lambda: NOW,
+            inflict=inflict,
+            stop=stop,
+            on_loop=loop,
+            facts={"seed": 7},
+        )
+    )
+
+    def request(place: str, method: str = "GET", body: bytes = b"") -> Answer:
+        path, _, query = place.partition("?")
+        whole: dict[str, Any] = {
+            "REQUEST_METHOD": method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": io.BytesIO(body),
+        }
+        setup_testing_defaults(whole)
+        told: list[Any] = []
+
+        def start_response(*given: Any) -> Callable[[bytes], object]:
+            told.extend(given)
+            return io.BytesIO().write
+
+        pieces: Iterable[bytes] = app(whole, start_response)
+        content = b"".join(pieces)
+        pieces.close()  # type: ignore[attr-defined]
+        return int(told[0].split()[0]), dict(told[1]), content
+
+    return request
+
+
+def lines(answer: Answer) -> list[dict[str, Any]]:
+    assert (answer[0], answer[1]["Content-Type"]) == (200, "application/x-ndjson")
+    return [orjson.loads(line) for line in answer[2].splitlines()]
+
+
+def page(answer: Answer) -> Any:
+    assert (answer[0], answer[1]["Content-Type"]) == (200, "application/json")
+    return orjson.loads(answer[2])
+
+
+def error(answer: Answer, status: int) -> str:
+    assert (answer[0], answer[1]["Content-Type"]) == (status, "application/json")
+    reason: str = orjson.loads(answer[2])["error"]
+    return reason
+
+
+def test_the_truth_is_a_line_for_each_message(feed: Provider, ask: Ask) -> None:
+    """When, number, bet, version and hash of everything published so far, in order."""
+    feed.inflict(Garbage(), NOW - 0.05)
+    told = lines(ask("/truth"))
+    truth = list(feed.published(NOW))
+    assert [(line["at"], line["seq"], line["betId"]) for line in told] == [
+        (message.at, message.seq, message.bet_id) for message in truth
+    ]
+    assert [line["sha256"] for line in told] == [hashlib.sha256(m.body).hexdigest() for m in truth]
+    versions = [orjson.loads(m.body)["data"]["settlementVersion"] for m in truth if m.bet_id]
+    assert [line["settlementVersion"] for line in told if line["betId"]] == versions
+    assert told[-2]["settlementVersion"] is None
+    assert max(versions) > 1
+    assert "body" not in told[0]
+
+
+def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
+    """Both bounds are included; what is no text is given in base64."""
+    feed.inflict(Garbage(count=2), NOW - 1)
+    told = lines(ask(f"/truth?since={NOW - 1}&until={NOW - 0.9}&bodies=1"))
+    bodies = [line["body"].encode() if "body" in line else base64.b64decode(line["base64"]) for line in told]
+    assert bodies == [message.body for message in feed.log.read(NOW - 1, NOW - 0.9)]
+    assert len(bodies) == 4
+    assert "base64" in told[2]
+
+
+def test_the_future_is_not_told(ask: Ask) -> None:
+    """What is not published yet is not in the truth, whatever is asked for."""
+    assert lines(ask(f"/truth?since={NOW}&until={NOW + 99}"))[-1]["at"] == NOW
+
+
+def test_attempts_breaches_and_connections_are_told(feed: Provider, ask: Ask) -> None:
+    """Every handshake with its class and answer, every breach, and the connection that is open now."""
+    assert page(ask("/connections")) == []
+    connection = let_in(feed, NOW, int(NOW) - 5)
+    connection.frames(NOW, 7)
+    feed.connect(NOW + 1, None)
+    attempts = page(ask("/attempts"))
+    assert [(a["revision"], a["kind"], a["status"]) for a in attempts] == [
+        (int(NOW) - 5, "small", 101),
+        (None, "initial", 409),
+    ]
+    assert [(b["rule"], b["at"]) for b in page(ask("/breaches"))] == [("active", NOW + 1)]
+    assert page(ask("/connections")) == [{**attempts[0], "replaying": True, "sent": 7}]
+
+
+def test_the_state_is_told(feed: Provider, ask: Ask) -> None:
+    """What is published, what the clock shows, what is remembered, and which faults go on until when."""
+    feed.inflict(Garbage(count=3), NOW)
+    for name, body in (("clock-jump", b'{"by":60}'), ("stall", b'{"seconds":9}'), ("pause", b"")):
+        assert page(ask(f"/faults/{name}", "POST", body))["at"] == NOW
+    state = page(ask("/state"))
+    assert state["published"] == len(list(feed.published(NOW))) == 1004
+    assert (state["now"], state["clock"], state["seed"], state["ended"]) == (NOW, NOW, 7, None)
+    assert state["faults"] == {"stall": NOW + 9, "pause": None}
+    assert (state["origin"], state["remembers_from"]) == (ORIGIN, NOW - 259_200)
+    feed.log.end = NOW - 50
+    state = page(ask("/state"))
+    assert (state["ended"], state["published"]) == (NOW - 50, 504)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_inflicted(feed: Provider, ask: Ask, name: str) -> None:
+    """Each by its name; the answer repeats what was understood and when it happened."""
+    told = page(ask(f"/faults/{name}", "POST", b'{"by":1}' if name == "clock-jump" else b""))
+    assert told["at"] == NOW
+    assert set(told) == {"at", *FAULTS[name].model_fields}
+
+
+def test_what_is_wrong_with_a_fault_is_told(feed: Provider, ask: Ask) -> None:
+    """Field and reason, and nothing happens."""
+    for body, reason in (
+        (b'{"seconds":-1}', "seconds: Input should be greater than or equal to 0"),
+        (b'{"second":1}', "second: Extra inputs are not permitted"),
+        (b'{"close_code":1006}', "close_code: must be a close code that may be sent: 1000-1003"),
+        (b"[]", "the body: Input should be a valid dictionary"),
+        (b"{", "the body is not JSON"),
+    ):
+        assert error(ask("/faults/refuse", "POST", body), 400).startswith(reason)
+    assert feed.lasting(NOW) == {}
+
+
+def test_a_wrong_window_is_told(ask: Ask) -> None:
+    """A parameter that is no time, or is unknown, is named."""
+    assert error(ask("/truth?since=yesterday"), 400).startswith("since: ")
+    assert error(ask("/truth?from=1"), 400).startswith("from: ")
+    assert error(ask("/attempts?since=1"), 400).startswith("since: ")
+
+
+def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
+    """The answer says when it ended, and nothing was published later."""
+    assert page(ask("/stop", "POST")) == {"at": NOW - 1}
+    assert page(ask("/state"))["ended"] == lines(ask("/truth"))[-1]["at"] == NOW - 1
+
+
+@pytest.mark.parametrize(("place", "method"), [("/nowhere", "GET"), ("/faults/flood", "POST")])
+def test_an_unknown_place_is_told(ask: Ask, place: str, method: str) -> None:
+    """With the place that lists those there are, and what may be chosen at each."""
+    assert error(ask(place, method), 404) == f"there is no {place} here; GET / lists what there is"
+    listed = page(ask("/"))
+    assert set(listed) == {"GET", "POST"}
+    assert listed["GET"]["/truth"] == ["since", "until", "bodies"]
+    assert listed["POST"]["/faults/drop"] == ["code", "abort"]
+    assert listed["POST"]["/api/remove"] == ["kind", "id"]
+
+
+@pytest.mark.parametrize(
+    ("place", "method", "allowed"),
+    [("/faults/drop", "GET", "POST"), ("/truth", "POST", "GET"), ("/state", "DELETE", "GET")],
+)
+def test_another_method_is_not_allowed(ask: Ask, place: str, method: str, allowed: str) -> None:
+    """The answer names the one there is, in its text and in Allow."""
+    answer = ask(place, method)
+    assert error(answer, 405) == f"{place} takes {allowed} and nothing else"
+    assert answer[1]["Allow"] == allowed
+
+
+def get(rest: Rest, path: str, authorization: str | None = None) -> int:
+    return rest.answer(NOW, f"/api/{path}", authorization or f"Bearer {rest.tokens.mint(NOW)}").status
+
+
+def test_a_rest_fault_is_injected_and_cleared(rest: Rest, ask: Ask) -> None:
+    """It strikes the requests it was made for; the answer repeats what was understood, and when."""
+    fault = b'{"endpoint":"sports","status":503,"times":null}'
+    told = page(ask("/api/faults", "POST", fault))
+    assert (told["at"], told["endpoint"], told["status"], told["nth"]) == (NOW, "sports", 503, 1)
+    assert [get(rest, f"translations/en/{kind}") for kind in ("regions", "sports", "sports")] == [
+        200,
+        503,
+        503,
+    ]
+    assert page(ask("/api/clear", "POST")) == {"at": NOW}
+    assert get(rest, "translations/en/sports") == 200
+
+
+@pytest.mark.parametrize(
+    ("place", "body", "status", "reason"),
+    [
+        ("faults", b"{}", 400, "the body: a fault needs at least one of status, body"),
+        ("faults", b'{"status":99}', 400, "status: Input should be greater than or equal to 200"),
+        ("faults", b'{"endpoint":"teams","status":500}', 400, "endpoint: Input should be 'sports'"),
+        ("rename", b'{"kind":"team","id":1,"text":"x"}', 400, "kind: Input should be 'sport'"),
+        ("rename", b'{"kind":"league","id":1}', 400, "text: Field required"),
+        ("rename", b'{"kind":"league","id":1,"text":"x"}', 404, "there is no league 1"),
+        ("rename", b'{"kind":"sport","id":1,"text":"x","language":"de"}', 404, "there is no language de"),
+        ("remove", b'{"kind":"selection-template","id":7}', 404, "there is no selection-template 7"),
+        ("clear", b'{"seconds":1}', 400, "seconds: Extra inputs are not permitted"),
+    ],
+    ids=repr,
+)
+def test_what_is_wrong_with_a_change_is_told(
+    rest: Rest, ask: Ask, place: str, body: bytes, status: int, reason: str
+) -> None:
+    """Field and reason, and nothing changes."""
+    assert error(ask(f"/api/{place}", "POST", body), status).startswith(reason)
+    assert rest.catalogue.changes == 0
+    assert get(rest, "translations/en/sports") == 200
+
+
+def test_the_truth_of_the_rest_side_is_a_line_for_each_thing(rest: Rest, ask: Ask) -> None:
+    """All that its endpoints together tell, with what was renamed and without what was removed."""
+    before = {(line["kind"], line["id"]): line for line in lines(ask("/api/truth"))}
+    renaming = b'{"kind":"sport","id":1,"text":"Fotball","language":"sv"}'
+    assert page(ask("/api/rename", "POST", renaming)) == {"at": NOW, **orjson.loads(renaming)}
+    assert page(ask("/api/remove", "POST", b'{"kind":"sport","id":2}'))["at"] == NOW
+    after = lines(ask("/api/truth"))
+    truth = list(rest.catalogue.truth())
+    assert [(line["kind"], line["id"], line["texts"]) for line in after] == [
+        (known.kind, known.id, known.texts) for known in truth
+    ]
+    assert [line["relations"] for line in after] == [orjson.loads(orjson.dumps(k.relations)) for k in truth]
+    assert before["sport", 1]["texts"] == {"en": "Football", "sv": "Fotboll"}
+    assert after[0]["texts"] == {"en": "Football", "sv": "Fotball"}
+    assert (before.keys() - {(line["kind"], line["id"]) for line in after}) == {("sport", 2)}
+
+
+@pytest.mark.parametrize(
+    ("place", "body"),
+    [
+        ("/stop", b""),
+        *((f"/faults/{name}", b'{"by":1}' if name == "clock-jump" else b"") for name in FAULTS),
+        ("/api/faults", b'{"status":500}'),
+        ("/api/clear", b""),
+        ("/api/rename", b'{"kind":"sport","id":1,"text":"x"}'),
+        ("/api/remove", b'{"kind":"sport","id":1}'),
+    ],
+)
+def test_nothing_changes_while_the_provider_is_busy(
+    feed: Provider, rest: Rest, ask: Ask, loop: Loop, place: str, body: bytes
+) -> None:
+    """What cannot be done where the provider lives is not done at all, and that is told."""
+    let_in(feed, NOW, None)
+    ask("/api/faults", "POST", b'{"status":418}')
+    loop.busy = True
+    assert error(ask(place, "POST", body), 503) == "the provider is too busy; ask again"
+    assert (feed.active is not None, feed.lasting(NOW), feed.log.injected) == (True, {}, [])
+    assert (feed.log.end, feed.edge(NOW), feed.log.stream.clock.ahead(NOW + 1)) == (inf, NOW - 259_200, 0)
+    assert rest.catalogue.changes == 0
+    assert [get(rest, "translations/en/sports") for _ in range(2)] == [418, 200]
+
+
+def test_the_requests_are_told(rest: Rest, ask: Ask) -> None:
+    """Each with its moment, endpoint and status, in order, and whether a fault struck it."""
+    ask("/api/faults", "POST", b'{"nth":2,"status":500}')
+    for path in ("translations/en/sports?ids=1", "translations/en/regions", "nothing"):
+        get(rest, path)
+    told = lines(ask("/api/requests"))
+    assert [(r["target"], r["endpoint"], r["status"], r["fault"]) for r in told] == [
+        ("/api/translations/en/sports?ids=1", "sports", 200, False),
+        ("/api/translations/en/regions", "regions", 500, True),
+        ("/api/nothing", None, 404, False),
+    ]
+    assert {r["at"] for r in told} == {NOW}
+
+
+def test_a_token_is_given(feed: Provider, rest: Rest, ask: Ask) -> None:
+    """It is as good as was asked for, from what the provider's clock shows on."""
+    feed.inflict(ClockJump(by=600), NOW - 1)
+    token = page(ask("/api/token?seconds=60&scope=currencies"))["token"]
+    assert rest.tokens.scopes(NOW + 659, f"Bearer {token}") == {"currencies"}
+    with pytest.raises(InvalidToken, match="expired"):
+        rest.tokens.scopes(NOW + 661, f"Bearer {token}")
+    token = page(ask("/api/token"))["token"]
+    assert rest.tokens.scopes(NOW + 80_000, f"Bearer {token}") == SCOPES
+    assert error(ask("/api/token?scope=all"), 400).startswith("scope: Input should be 'translations'")
+
+
+def test_a_clock_jump_expires_tokens(rest: Rest, ask: Ask) -> None:
+    """The provider's clock says how old they are; back again they are good again."""
+    header = f"Bearer {rest.tokens.mint(NOW, seconds=60)}"
+    for by, status in ((59, 200), (1, 401), (-2, 200), (-59, 401)):
+        ask("/faults/clock-jump", "POST", b'{"by":%d}' % by)
+        assert rest.answer(NOW + 0.5, "/api/translations/en/sports", header).status == status

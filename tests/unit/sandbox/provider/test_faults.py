@@ -1,0 +1,274 @@
+"""What goes wrong at the provider, in virtual time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import inf
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from bridge.sandbox.provider.connection import Connection, Farewell
+from bridge.sandbox.provider.faults import (
+    FAULTS,
+    Clear,
+    ClockJump,
+    Drop,
+    Fault,
+    Forget,
+    Garbage,
+    HalfOpen,
+    Pause,
+    Refuse,
+    Slow,
+    Stall,
+)
+from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import World
+from tests.unit.sandbox.provider.conftest import ORIGIN
+from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
+
+
+@pytest.fixture
+def feed(world: World) -> Provider:
+    """Of its own, as its clock may step; ten messages a second."""
+    return provider(Stream(world, origin=ORIGIN, rate=10, disorder=0))
+
+
+def truth(feed: Provider, since: float, until: float) -> list[bytes]:
+    return [message.body for message in feed.log.read(since, until)]
+
+
+def settled(body: bytes) -> float:
+    """The settlementTime of a message whose time has a zone, in seconds after NOW."""
+    moment = datetime.fromisoformat(orjson.loads(body)["data"]["settlementTime"])
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - NOW
+
+
+@pytest.mark.parametrize("abort", [False, True])
+def test_a_dropped_connection_is_over(feed: Provider, abort: bool) -> None:
+    """It is told how it ended, its place is free, and the next one misses nothing."""
+    first = let_in(feed, NOW, int(NOW))
+    got = received(first, NOW, NOW + 1)
+    feed.inflict(Drop(code=1012, abort=abort), NOW + 1)
+    assert first.farewell == Farewell(1012, "dropped", abort)
+    assert (first.is_active, first.due) == (False, -inf)
+    second = let_in(feed, NOW + 5, int(NOW) + 1)
+    got += received(second, NOW + 5, NOW + 5)[1:]  # the second of the revision has come before
+    assert bets(got) == truth(feed, NOW, NOW + 5)
+
+
+def test_dropping_nobody_is_no_harm(feed: Provider) -> None:
+    """Without a connection there is nothing to close."""
+    feed.inflict(Drop(), NOW)
+    assert let_in(feed, NOW, None).farewell is None
+
+
+@pytest.mark.parametrize("fault", [Stall(seconds=30), HalfOpen(seconds=30)])
+def test_silence_ends_when_its_time_is_up(feed: Provider, fault: Fault) -> None:
+    """Neither data nor pings for so long; then all of it comes, with one ping, and nothing is lost."""
+    connection = let_in(feed, NOW, int(NOW))
+    got = received(connection, NOW, NOW + 1)
+    feed.inflict(fault, NOW + 1)
+    assert connection.frames(NOW + 30.9, 10**6) == []
+    assert connection.due == NOW + 31
+    late = received(connection, NOW + 31, NOW + 31, limit=1000)
+    assert bets(got + late) == truth(feed, NOW, NOW + 31)
+    assert len(pings(late)) == 1
+
+
+@pytest.mark.parametrize("fault", [Stall(), HalfOpen(), Pause(), Slow(per_second=0.001)])
+def test_a_fault_without_an_end_is_cleared(feed: Provider, fault: Fault) -> None:
+    """It goes on until it is, and nothing that was published meanwhile is lost."""
+    connection = let_in(feed, NOW, int(NOW))
+    feed.inflict(fault, NOW)
+    feed.inflict(Refuse(), NOW)
+    assert len(bets(received(connection, NOW, NOW + 90))) <= 1
+    assert len(feed.lasting(NOW + 90)) == 2
+    feed.inflict(Clear(), NOW + 90)
+    assert feed.lasting(NOW + 90) == {}
+    received(connection, NOW + 90, NOW + 90, limit=1000)
+    assert connection.sent == len(truth(feed, NOW, NOW + 90))
+    feed.disconnect(connection)
+    assert isinstance(feed.connect(NOW + 90, None), Connection)
+
+
+def test_zero_seconds_end_a_fault(feed: Provider) -> None:
+    """The same fault again takes the place of the one before."""
+    feed.inflict(Stall(), NOW)
+    feed.inflict(Stall(seconds=0), NOW + 1)
+    assert feed.lasting(NOW + 1) == {}
+
+
+def test_a_stall_is_of_the_provider_and_half_open_of_a_connection(feed: Provider) -> None:
+    """A connection opened later is served after half-open, and not while all are stalled."""
+    first = let_in(feed, NOW, int(NOW))
+    feed.inflict(HalfOpen(), NOW)
+    assert list(feed.lasting(NOW)) == ["half-open"]
+    feed.disconnect(first)
+    second = let_in(feed, NOW + 1, int(NOW))
+    assert len(received(second, NOW + 1, NOW + 1)) == 11
+    feed.inflict(Stall(), NOW + 1)
+    feed.disconnect(second)
+    assert received(let_in(feed, NOW + 2, int(NOW)), NOW + 2, NOW + 20) == []
+
+
+def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
+    """Pings go on while data stops, and then the replay goes on where it was."""
+    feed = provider(Stream(world, origin=ORIGIN, rate=10), Policy(replay_rate=100))
+    connection = let_in(feed, NOW, int(ORIGIN))
+    before = received(connection, NOW, NOW + 1)
+    feed.inflict(Pause(seconds=600), NOW + 1)
+    paused = received(connection, NOW + 1, NOW + 600)
+    assert (len(bets(paused)), len(pings(paused))) == (0, 120)
+    after = received(connection, NOW + 601, NOW + 700)
+    assert bets(before + after) == truth(feed, ORIGIN, NOW + 700)
+    assert connection.is_replaying is False
+
+
+def test_a_slow_provider_keeps_its_pace(feed: Provider) -> None:
+    """At most so many a second, live as in a replay, and as fast as ever when the time is up."""
+    connection = let_in(feed, NOW, int(ORIGIN))
+    feed.inflict(Slow(per_second=4, seconds=20), NOW)
+    assert len(bets(received(connection, NOW, NOW + 9.99))) == 40
+    assert len(bets(received(connection, NOW + 10, NOW + 19.99))) == 40
+    rest = bets(received(connection, NOW + 20, NOW + 20))
+    assert len(rest) == len(truth(feed, ORIGIN, NOW + 20)) - 80
+
+
+def test_a_slow_provider_does_not_make_up_for_silence(feed: Provider) -> None:
+    """After a stall the pace is the same: there is no burst."""
+    connection = let_in(feed, NOW, int(ORIGIN))
+    feed.inflict(Slow(per_second=4), NOW)
+    feed.inflict(Stall(seconds=60), NOW)
+    assert len(bets(received(connection, NOW, NOW + 69.99))) == pytest.approx(40, abs=1)
+
+
+def test_a_late_driver_keeps_the_pace(feed: Provider) -> None:
+    """A driver that wakes up every 30 ms sends as many as one that is exact."""
+    connection = let_in(feed, NOW, int(ORIGIN))
+    feed.inflict(Slow(per_second=100), NOW)
+    got = [frame for tick in range(100) for frame in connection.frames(NOW + tick * 0.03, 100)]
+    assert len(bets(got)) == pytest.approx(298, abs=2)
+
+
+def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
+    """Malformed messages of every kind go out in their place, no two alike, and come again in replays."""
+    connection = let_in(feed, NOW, int(NOW) + 1)
+    feed.inflict(Garbage(count=9), NOW + 0.55)
+    feed.inflict(Garbage(count=9), NOW + 0.6)
+    feed.inflict(Garbage(count=2, body='{"data":"å"}'), NOW + 0.6)
+    got = received(connection, NOW, NOW + 1)
+    garbage = [message for message in feed.published(NOW + 1) if message.bet_id is None]
+    assert [message.seq for message in garbage] == [-1 - n for n in range(20)]
+    bodies = [message.body for message in garbage]
+    assert set(bodies) <= set(got)
+    assert len(set(bodies[:18])) == 18
+    assert bodies[18:] == ['{"data":"å"}'.encode()] * 2
+    feed.disconnect(connection)
+    again = received(let_in(feed, NOW + 1, int(NOW)), NOW + 1, NOW + 1)
+    assert [frame for frame in again if frame in set(bodies)] == bodies
+
+
+def test_handshakes_are_refused_so_many_times(feed: Provider) -> None:
+    """The next two are refused with the status asked for, the third is let in, whatever was asked before."""
+    feed.inflict(Refuse(count=9, status=502), NOW)
+    feed.connect(NOW, int(NOW))
+    feed.inflict(Refuse(count=2, status=503), NOW)
+    answers = [feed.connect(NOW + i, int(NOW)) for i in range(3)]
+    assert answers[:2] == [Refusal(503, "refused by a fault")] * 2
+    assert isinstance(answers[2], Connection)
+    assert [attempt.status for attempt in feed.attempts] == [502, 503, 503, 101]
+
+
+def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
+    """For ten seconds with a close code, and then no more, whatever count is left."""
+    feed.inflict(Refuse(seconds=10, count=9, close_code=4000), NOW)
+    answer = feed.connect(NOW + 9.9, int(NOW))
+    assert isinstance(answer, Refusal)
+    assert answer.close_code == 4000
+    assert feed.attempts == [Attempt(NOW + 9.9, int(NOW), "small", 101, answer.reason, None, 4000)]
+    assert isinstance(feed.connect(NOW + 10, int(NOW)), Connection)
+
+
+@pytest.mark.parametrize("status", [503, 401])
+def test_a_refused_handshake_counts(feed: Provider, status: int) -> None:
+    """Whatever the status, and the breach of a limit is in the book."""
+    feed.inflict(Refuse(count=6, status=status), NOW)
+    for i in range(6):
+        feed.connect(NOW + i, int(NOW))
+    assert len(feed.breaches) == 1
+
+
+def test_a_denied_handshake_uses_up_no_fault(feed: Provider) -> None:
+    """The next one with the right credentials is refused."""
+    feed.inflict(Refuse(count=1), NOW)
+    answers = [feed.connect(NOW, int(NOW), Refusal(401, "no")), feed.connect(NOW, int(NOW))]
+    assert [answer.status for answer in answers if isinstance(answer, Refusal)] == [401, 503]
+
+
+@pytest.mark.parametrize("by", [45.0, -45.0])
+def test_a_clock_jump_shows_in_what_is_published_from_then_on(feed: Provider, by: float) -> None:
+    """The times in new messages are off; their order, and each byte published before, are as they were."""
+    before = truth(feed, NOW - 1, NOW)
+    feed.inflict(ClockJump(by=by), NOW)
+    assert truth(feed, NOW - 1, NOW) == before
+    after = truth(feed, NOW + 0.01, NOW + 2)
+    assert [settled(body) for body in after] == pytest.approx([by + 0.1 * n for n in range(1, 21)], abs=0.01)
+    messages = list(feed.log.read(NOW - 1, NOW + 2))
+    assert [message.at for message in messages] == sorted(message.at for message in messages)
+
+
+@pytest.mark.parametrize("by", [45.0, -45.0])
+@pytest.mark.parametrize("revision", [-60, -45, -20, 0, 20, 45, 60])
+def test_a_revision_is_a_reading_of_the_clock(feed: Provider, by: float, revision: int) -> None:
+    """After a jump, a replay begins with the first message of the revision's time or a later one."""
+    feed.inflict(ClockJump(by=by), NOW)
+    got = bets(received(let_in(feed, NOW + 200, int(NOW) + revision), NOW + 200, NOW + 200))
+    carried = [body for body in truth(feed, ORIGIN, NOW + 200) if settled(body) >= revision - 0.01]
+    assert got[0] in carried[:2]
+    assert set(carried[1:]) <= set(got)
+
+
+def test_the_clock_decides_how_old_a_revision_is(feed: Provider) -> None:
+    """Ahead by two hours, the provider takes a fresh revision for a large recovery."""
+    feed.inflict(ClockJump(by=7200), NOW)
+    feed.connect(NOW + 1, int(NOW))
+    assert feed.attempts[-1].kind == "large"
+
+
+@pytest.mark.parametrize(
+    ("before", "since"), [(None, NOW - 2), (NOW - 30, NOW - 30), (NOW - 60, NOW - 60), (NOW - 90, NOW - 80)]
+)
+def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None, since: float) -> None:
+    """A replay begins at the later of the revision and the memory's beginning; the truth lists it all."""
+    feed.inflict(Forget(before=before), NOW - 2)
+    connection = let_in(feed, NOW, int(NOW) - 80)
+    assert bets(received(connection, NOW, NOW)) == truth(feed, since, NOW)
+    assert feed.attempts[-1].since == since
+    assert len(list(feed.published(NOW))) == 1001
+
+
+def test_what_was_forgotten_is_not_in_everything(world: World) -> None:
+    """Revision 0 gets no more than is remembered."""
+    feed = provider(Stream(world, origin=ORIGIN, rate=10), Policy(zero="everything"))
+    feed.inflict(Forget(before=NOW - 10), NOW)
+    assert len(bets(received(let_in(feed, NOW, 0), NOW, NOW, limit=1000))) == 101
+
+
+@pytest.mark.parametrize("code", [999, 1004, 1005, 1006, 1015, 2999, 5000])
+def test_a_close_code_can_be_sent(code: int) -> None:
+    """Codes that never go over the wire are no settings."""
+    with pytest.raises(ValidationError, match="close code"):
+        Drop(code=code)
+
+
+def test_every_fault_can_be_inflicted(feed: Provider) -> None:
+    """Each name stands for a fault that the provider knows, with or without a connection."""
+    for revision in (None, int(NOW)):
+        for kind in FAULTS.values():
+            feed.inflict(kind.model_validate({"by": 1} if kind is ClockJump else {}), NOW)
+        feed.connect(NOW, revision)
+    assert set(FAULTS.values()) == set(Fault.__args__)

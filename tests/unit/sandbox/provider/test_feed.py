@@ -1,0 +1,217 @@
+"""Who is let in and what is sent, in virtual time."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.sandbox.provider.connection import Connection
+from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
+from bridge.sandbox.provider.rate_limits import Kind, Limits, Rule
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import World
+from tests.unit.sandbox.provider.conftest import ORIGIN
+from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
+
+
+@settings(deadline=None, max_examples=40)
+@given(ago=st.integers(-5, 99), lasts=st.floats(0, 10), limit=st.integers(1, 40), inject=st.booleans())
+def test_replay_and_live_leave_no_hole_and_double_nothing(
+    world: World, ago: int, lasts: float, limit: int, inject: bool
+) -> None:
+    """From any revision on a client gets all that was published at or after it, once and in order."""
+    feed = provider(Stream(world, origin=ORIGIN, rate=3))
+    if inject:
+        feed.log.inject(b'{"data":"old"}', NOW - 50)
+    revision = int(NOW) - ago
+    connection = let_in(feed, NOW, revision)
+    if inject:
+        feed.log.inject(b'{"data":"new"}', NOW)
+    got = bets(received(connection, NOW, NOW + lasts, limit))
+    truth = [m.body for m in feed.published(NOW + lasts) if m.at >= min(revision, NOW)]
+    assert got == truth
+
+
+def test_nothing_at_or_after_the_revision_is_missed_at_the_edge(stream: Stream) -> None:
+    """A message published in the very second of the revision is replayed, the one before it is not."""
+    feed = provider(stream)
+    first = bets(let_in(feed, NOW, int(ORIGIN) + 40).frames(NOW, 1))
+    assert first == [stream.message(8000).body]
+
+
+@pytest.mark.parametrize("revision", [None, 0])
+def test_without_a_revision_only_what_comes_is_sent(stream: Stream, revision: int | None) -> None:
+    """Absent and 0 replay nothing by default."""
+    got = bets(received(let_in(provider(stream), NOW, revision), NOW, NOW + 1))
+    assert got == [message.body for message in stream.messages(NOW, NOW + 1.001)]
+
+
+def test_zero_can_mean_everything(stream: Stream) -> None:
+    """With zero = everything, all that is remembered is replayed."""
+    connection = let_in(provider(stream, Policy(zero="everything")), ORIGIN + 3, 0)
+    assert len(bets(received(connection, ORIGIN + 3, ORIGIN + 3))) == 601
+
+
+def test_a_revision_older_than_the_memory_is_replayed_from_its_edge(stream: Stream) -> None:
+    """Of what is older than three days (here scaled to 25.92 s) nothing comes back."""
+    feed = provider(stream, scale=10_000)
+    got = bets(received(let_in(feed, NOW, int(ORIGIN)), NOW, NOW, limit=10_000))
+    assert got[0] == stream.message(stream.first_slot(NOW - 25.92)).body
+    assert feed.attempts[0].kind == "initial"
+
+
+def test_a_revision_older_than_the_memory_can_be_refused(stream: Stream) -> None:
+    """With too_old = refuse, it is answered with the status for refusals; 0 is not too old."""
+    feed = provider(stream, Policy(too_old="refuse", refusal_status=403), scale=10_000)
+    answer = feed.connect(NOW, int(ORIGIN))
+    assert isinstance(answer, Refusal)
+    assert answer.status == 403
+    assert isinstance(feed.connect(NOW, 0), Connection)
+
+
+def test_a_second_connection_is_refused(stream: Stream) -> None:
+    """While one is active another is refused, and admitted once the first has ended."""
+    feed = provider(stream)
+    first = let_in(feed, NOW, int(NOW))
+    assert feed.connect(NOW + 1, int(NOW)) == Refusal(409, "active: another connection is active")
+    assert [breach.rule for breach in feed.breaches] == ["active"]
+    feed.disconnect(first)
+    assert let_in(feed, NOW + 2, int(NOW)).is_active
+
+
+def test_a_second_connection_can_replace_the_first(stream: Stream) -> None:
+    """With second = replace the first is over, and its late end does not end the second."""
+    feed = provider(stream, Policy(second="replace"))
+    first = let_in(feed, NOW, int(NOW))
+    second = let_in(feed, NOW + 1, int(NOW))
+    assert (first.is_active, second.is_active) == (False, True)
+    assert first.due == -inf
+    feed.disconnect(first)
+    assert second.is_active
+    assert feed.breaches == []
+
+
+def test_a_broken_limit_refuses(stream: Stream) -> None:
+    """The sixth attempt in five minutes is refused with the status for refusals, and leaves no connection."""
+    feed = provider(stream)
+    for i in range(5):
+        feed.disconnect(let_in(feed, NOW + i, int(NOW)))
+    answer = feed.connect(NOW + 5, int(NOW))
+    assert isinstance(answer, Refusal)
+    assert answer.status == 429
+    assert feed.active is None
+    assert [breach.rule for breach in feed.breaches] == ["proper"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "status", "kind", "rule"),
+    [
+        (int(NOW), 401, "small", "proper"),
+        (int(NOW) - 7200, 401, "large", "proper"),
+        (None, 400, "initial", "initial"),
+    ],
+)
+def test_a_handshake_that_is_denied_counts_as_what_it_asked_for(
+    stream: Stream, revision: int | None, status: int, kind: Kind, rule: Rule
+) -> None:
+    """Without credentials, or with a revision that is none: the log has it, and the sixth breaks a limit."""
+    feed, denied = provider(stream), Refusal(status, "no")
+    assert [feed.connect(NOW + i, revision, denied) for i in range(6)] == [denied] * 6
+    assert feed.attempts[0] == Attempt(NOW, revision, kind, status, "no", None)
+    assert feed.breaches[0].rule == rule
+    assert isinstance(feed.connect(NOW + 6, revision), Refusal)
+
+
+def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
+    """With refusal = close, limits and a second connection are refused with codes of their own."""
+    feed = provider(stream, Policy(refusal="close", refusal_close_code=4029, second_close_code=4009))
+    first = let_in(feed, NOW, int(NOW))
+    feed.connect(NOW + 1, int(NOW))
+    feed.disconnect(first)
+    for i in (2, 3, 4):
+        feed.disconnect(let_in(feed, NOW + i, int(NOW)))
+    answer = feed.connect(NOW + 5, int(NOW))
+    assert isinstance(answer, Refusal)
+    assert answer.close_code == 4029
+    told = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
+    let = (101, None, False)
+    assert told == [let, (101, 4009, True), let, let, let, (101, 4029, True)]
+
+
+def test_frames_are_bounded_by_their_size(stream: Stream) -> None:
+    """No message is added to so many bytes or more, and the rest comes with the next call."""
+    connection = let_in(provider(stream), NOW, int(NOW) - 1)
+    sizes = [len(message.body) for message in stream.messages(NOW - 1, NOW)]
+    assert [len(frame) for frame in connection.frames(NOW, 100, sum(sizes[:3]))] == sizes[:3]
+    assert [len(frame) for frame in connection.frames(NOW, 100, 1)] == sizes[3:4]
+
+
+def test_pings_come_on_time_and_differ(stream: Stream) -> None:
+    """Every five seconds, during the replay as well, each with an id of its own."""
+    frames = received(let_in(provider(stream, Policy(replay_rate=200)), NOW, int(NOW) - 60), NOW, NOW + 26)
+    ids = pings(frames)
+    assert len(ids) == len(set(ids)) == 5
+    assert pings(frames[:1100]) == ids[:1]
+
+
+def test_pings_go_on_after_the_stream_has_ended(stream: Stream) -> None:
+    """A provider with nothing to say still pings."""
+    feed = provider(stream)
+    feed.log.end = NOW
+    connection = let_in(feed, NOW + 1, int(NOW))
+    frames = received(connection, NOW + 1, NOW + 21.5)
+    assert bets(frames) == [stream.message(20_000).body]
+    assert len(pings(frames)) == 4
+
+
+def test_replay_keeps_its_pace_and_live_does_not(stream: Stream) -> None:
+    """At 400 messages/s a client 10 s behind a stream of 200/s has caught up after 10 s, then keeps up."""
+    connection = let_in(provider(stream, Policy(replay_rate=400)), NOW, int(NOW) - 10)
+    assert len(bets(received(connection, NOW, NOW + 5))) == pytest.approx(2000, abs=2)
+    assert len(bets(received(connection, NOW + 5.01, NOW + 20))) == pytest.approx(4000, abs=4)
+    live = let_in(provider(stream, Policy(replay_rate=50)), NOW, None)
+    assert len(bets(received(live, NOW, NOW + 5))) == 1001
+
+
+def test_what_was_injected_is_replayed_at_its_place(stream: Stream) -> None:
+    """Raw bytes are sent live, remembered, and come again between the same neighbours."""
+    feed = provider(stream)
+    connection = let_in(feed, NOW, int(NOW))
+    live = received(connection, NOW, NOW + 1)
+    feed.log.inject(b"\xff not JSON", NOW + 1.002)
+    live += received(connection, NOW + 1.002, NOW + 2)
+    feed.disconnect(connection)
+    replayed = received(let_in(feed, NOW + 2, int(NOW)), NOW + 2, NOW + 2)
+    assert replayed == live
+    assert replayed.index(b"\xff not JSON") == 201
+    assert [m.seq for m in feed.log.read(NOW, NOW + 2) if m.bet_id is None] == [-1]
+
+
+def test_order_within_one_moment_is_the_same_in_every_replay(stream: Stream) -> None:
+    """What is injected at the very moment of a message follows it, live and when replayed from there."""
+    feed = provider(stream)
+    connection = let_in(feed, NOW, int(NOW) + 1)
+    received(connection, NOW, NOW + 0.998)
+    live = bets(connection.frames(NOW + 1, 100))[-1:]
+    feed.log.inject(b"first", NOW + 1)
+    feed.log.inject(b"second", NOW + 1)
+    live += connection.frames(NOW + 1, 100)
+    feed.disconnect(connection)
+    assert let_in(feed, NOW + 1.001, int(NOW) + 1).frames(NOW + 1.001, 100) == live
+    assert live == [stream.message(20_200).body, b"first", b"second"]
+
+
+def test_the_log_of_connections_tells_all(stream: Stream) -> None:
+    """Every attempt is logged with its answer and with the moment from which on all is sent."""
+    seen: list[Attempt] = []
+    feed = Provider(stream, Limits(), on_attempt=seen.append)
+    feed.connect(NOW, int(NOW) - 7200)
+    feed.connect(NOW + 1, None)
+    assert seen == feed.attempts
+    assert [(a.at, a.revision, a.kind, a.status, a.since) for a in seen] == [
+        (NOW, int(NOW) - 7200, "large", 101, NOW - 7200),
+        (NOW + 1, None, "initial", 409, None),
+    ]

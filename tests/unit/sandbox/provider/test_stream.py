@@ -1,0 +1,189 @@
+"""What is published when."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from itertools import pairwise
+from math import inf, nextafter
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import World
+
+ORIGIN = 1_790_000_000.0
+
+
+def bet(body: bytes) -> dict[str, Any]:
+    data: dict[str, Any] = orjson.loads(body)["data"]
+    return data
+
+
+def test_a_seed_gives_one_stream(stream: Stream) -> None:
+    """A stream made again from its seed has the same bytes, one of another seed has none of them."""
+    again = Stream(World(7, ORIGIN), origin=ORIGIN, rate=200)
+    other = Stream(World(8, ORIGIN), origin=ORIGIN, rate=200)
+    assert [again.message(slot) for slot in range(500)] == [stream.message(slot) for slot in range(500)]
+    assert not {other.message(s).body for s in range(500)} & {stream.message(s).body for s in range(500)}
+
+
+def test_any_slot_can_be_had_alone(stream: Stream) -> None:
+    """A stretch of time far from the beginning is what a walk from the beginning comes to."""
+    walked = list(stream.messages(ORIGIN, ORIGIN + 20))
+    assert list(stream.messages(ORIGIN + 12.5, ORIGIN + 20)) == walked[2500:]
+    assert len(walked) == 4000
+    far = stream.message(60 * 86_400 * 200)
+    assert far.at == ORIGIN + 60 * 86_400
+
+
+@pytest.mark.parametrize("rate", [0.3, 7.0, 200.0, 9999.0])
+@settings(deadline=None)
+@given(slot=st.integers(0, 10**9), part=st.floats(0, 0.99), burst=st.sampled_from([1, 2, 7, 5000]))
+def test_the_first_slot_of_a_time_is_exact(
+    world: World, rate: float, slot: int, part: float, burst: int
+) -> None:
+    """No slot published at or after a time is missed, and none published before it is taken."""
+    stream = Stream(world, origin=ORIGIN, rate=rate, burst=burst)
+    for time in (stream.at(slot), nextafter(stream.at(slot), inf), stream.at(slot) + part / rate):
+        first = stream.first_slot(time)
+        assert stream.at(first) >= time
+        assert first == 0 or stream.at(first - 1) < time
+
+
+def test_versions_rise_by_one(world: World) -> None:
+    """The settlements of each bet come in the order 1, 2, 3 …, and each changes the outcome."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
+    settlements = defaultdict(list)
+    for message in stream.messages(ORIGIN, ORIGIN + 40):
+        data = bet(message.body)
+        assert data["betId"] == message.bet_id
+        settlements[message.bet_id].append((data["settlementVersion"], data["betSettlement"]))
+    for seen in settlements.values():
+        assert [version for version, _ in seen] == list(range(1, len(seen) + 1))
+        assert all(before != after for (_, before), (_, after) in pairwise(seen))
+    assert max(map(len, settlements.values())) >= 4
+
+
+def test_a_resettlement_changes_the_outcome_only(world: World) -> None:
+    """What was placed stays as it was when a bet is settled again."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
+    bets = defaultdict(list)
+    for message in stream.messages(ORIGIN, ORIGIN + 10):
+        bets[message.bet_id].append(bet(message.body))
+    first, second, *_ = next(seen for seen in bets.values() if len(seen) > 1 and seen[0].get("selections"))
+    prices = [[item.get("price") for item in data["selections"]] for data in (first, second)]
+    assert prices[0] == prices[1]
+    assert first["amount"]["value"] == second["amount"]["value"]
+
+
+def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
+    """Once there are earlier bets in every lane, the share of resettlements is the setting's."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.05)
+    later = [stream.message(10**7 + slot) for slot in range(5000)]
+    again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
+    assert again / len(later) == pytest.approx(0.05, abs=0.01)
+    distances = [message.seq - int((message.bet_id or "")[19:].replace("-", ""), 16) for message in later]
+    assert min(distance for distance in distances if distance) < 512
+    assert max(distances) > 200_000
+
+
+def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: World) -> None:
+    """A third each with a ping beside the bet, without an id, and empty; the truth says what they say."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.3)
+    kinds: Counter[tuple[bool, ...]] = Counter()
+    for message in stream.messages(ORIGIN, ORIGIN + 20):
+        content = orjson.loads(message.body)
+        data = content.get("data") or {}
+        assert (message.bet_id, message.version) == (data.get("betId"), data.get("settlementVersion"))
+        kinds[bool(content.get("pingId")), bool(data), bool(data.get("betId"))] += 1
+    usual = kinds.pop((False, True, True))
+    assert usual == pytest.approx(2800, rel=0.05)
+    assert kinds.keys() == {(True, True, True), (False, True, False), (False, False, False)}
+    assert list(kinds.values()) == [pytest.approx(400, rel=0.2)] * 3
+
+
+def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
+    """Versions rise, and those that nobody can tell of a bet are no more than the bets without an id."""
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.5)
+    latest: dict[str, int] = {}
+    skipped = anonymous = 0
+    for message in stream.messages(ORIGIN, ORIGIN + 60):
+        if message.bet_id is None:
+            anonymous += message.version is not None
+        elif message.version is not None:
+            rise = message.version - latest.get(message.bet_id, 0)
+            assert rise >= 1
+            skipped += rise - 1
+            latest[message.bet_id] = message.version
+    assert 200 < skipped <= anonymous
+
+
+@pytest.mark.parametrize("disorder", [0.0, 2.0, 45.0])
+def test_settlement_times_lie_shortly_before_publication(world: World, disorder: float) -> None:
+    """settlementTime is never in the future and never older than the disorder allows."""
+    stream = Stream(world, origin=ORIGIN, rate=200, disorder=disorder)
+    lags = []
+    for slot in range(1500):
+        message = stream.message(slot)
+        moment = datetime.fromisoformat(bet(message.body)["settlementTime"])
+        lags.append(message.at - (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    assert min(lags) >= 0
+    assert max(lags) <= disorder + 1e-5
+    assert max(lags) >= disorder * 0.98
+
+
+def test_publication_never_goes_back(stream: Stream) -> None:
+    """Messages come in the order in which they are published."""
+    times = [message.at for message in stream.messages(ORIGIN + 3, ORIGIN + 5)]
+    assert times == sorted(times)
+    assert (times[0], len(times)) == (ORIGIN + 3, 400)
+
+
+def test_bursts_keep_the_rate(world: World) -> None:
+    """Messages come so many at a moment, with as much time between as the rate asks for."""
+    stream = Stream(world, origin=ORIGIN, rate=200, burst=50)
+    times = [message.at - ORIGIN for message in stream.messages(ORIGIN, ORIGIN + 1)]
+    assert times == [0.0] * 50 + [0.25] * 50 + [0.5] * 50 + [0.75] * 50
+    assert stream.first_slot(ORIGIN + 0.25) == 50
+
+
+def test_large_bets_have_many_selections(world: World) -> None:
+    """Each tenth bet is of the size asked for, whichever its form, and the others are as they were."""
+    plain = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
+    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
+    large = 0
+    for slot in range(800):
+        message, as_was = stream.message(slot), plain.message(slot)
+        number = int((message.bet_id or "")[19:].replace("-", ""), 16)
+        if number % 10 == 9:
+            large += 1
+            assert 100_000 <= len(message.body) < 150_000
+            assert (message.bet_id, message.version) == (as_was.bet_id, as_was.version)
+        else:
+            assert message == as_was
+    assert large == pytest.approx(80, abs=30)
+
+
+def test_a_large_bet_is_never_without_selections(world: World) -> None:
+    """Where another bet's selections would be null, a large one has them."""
+    plain = Stream(world, origin=ORIGIN, rate=200)
+    slot = next(slot for slot in range(9000) if not bet(plain.message(slot).body).get("selections"))
+    stream = Stream(world, origin=ORIGIN, rate=200, large_every=1, large_bytes=1)
+    assert bet(stream.message(slot).body)["selections"]
+
+
+def test_a_large_bet_is_one_of_the_interface(world: World) -> None:
+    """A message of a megabyte has finite numbers and selections of the world."""
+    stream = Stream(world, origin=ORIGIN, rate=200, large_every=1)
+    selections = {id_ for event in world.events for market in event.markets for id_ in market.selections}
+    for slot in range(6):
+        data = bet(stream.message(slot).body)
+        assert data["payout"] is not None
+        assert data["payoutMultiplier"] is not None
+        assert {item["selectionId"] for item in data["selections"]} <= selections
+        assert len(data["selections"]) > 1000

@@ -1,0 +1,92 @@
+"""Names in every language."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bridge.sandbox.provider.world import names, translations
+from bridge.sandbox.provider.world.entities import World
+from bridge.sandbox.provider.world.vocabulary import (
+    CLUB,
+    LANGUAGES,
+    MARKET_TYPES,
+    RACE,
+    REGIONS,
+    SELECTIONS,
+    SPORTS,
+    Language,
+)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_a_word_for_everything(language: Language) -> None:
+    """As many as there are sports and regions, each of them another."""
+    assert len(set(SPORTS[language])) == len(SPORTS[language]) == len(names.SPORTS)
+    assert len(set(REGIONS[language])) == len(REGIONS[language]) == len(names.REGIONS)
+    for words in (CLUB, RACE, *MARKET_TYPES.values(), *SELECTIONS.values()):
+        assert words[language]
+
+
+def test_languages_can_be_told_apart() -> None:
+    """Any two differ in four sports and regions of ten, and in every other word."""
+    for words in (CLUB, RACE, *MARKET_TYPES.values(), *SELECTIONS.values()):
+        assert len(set(words.values())) == len(LANGUAGES)
+    for table in (SPORTS, REGIONS):
+        for one in LANGUAGES:
+            for other in LANGUAGES:
+                equal = sum(a == b for a, b in zip(table[one], table[other], strict=True))
+                assert one == other or equal <= 0.6 * len(table[one])
+
+
+def test_placeholders_are_the_same_in_every_language() -> None:
+    """Whoever fills in one language can fill in all."""
+    for words in (*MARKET_TYPES.values(), *SELECTIONS.values()):
+        assert len({frozenset(re.findall(r"{(\w+)}", text)) for text in words.values()}) == 1
+
+
+def test_a_world_has_the_same_names_again(world: World) -> None:
+    """They follow from the seed; another seed has other teams."""
+    again, other = World(7, 1_790_000_000.0), World(8, 1_790_000_000.0)
+    for language in LANGUAGES:
+        told = [translations.event(event, language) for event in world.events]
+        assert told == [translations.event(event, language) for event in again.events]
+        assert told != [translations.event(event, language) for event in other.events]
+
+
+def test_things_of_a_number_beyond_the_words_have_it_in_their_name(world: World) -> None:
+    """The 21st region is the first again, with a number, in every language."""
+    first, again = world.regions[0], type(world.regions[0])(100 + len(names.REGIONS), "")
+    assert translations.region(again, "sv") == f"{translations.region(first, 'sv')} 2" == "Sverige 2"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_template_that_is_filled_in_is_the_name(world: World, language: Language) -> None:
+    """With the market's properties and the event's competitors, for every market and selection."""
+    for event in world.events[:200]:
+        sides = {
+            f"competitor{number}": translations.competitor(member, language)
+            for number, member in enumerate(event.competitors, 1)
+        }
+        for market in event.markets:
+            values = {**(market.properties or {}), **sides}
+            template = translations.market_type_template(event.league.sport, market.type, language)
+            assert template.format(**values) == translations.market(event, market, language)
+            named = [
+                translations.selection(event, market, i, language) for i in range(len(market.selections))
+            ]
+            assert len(set(named)) == len(named)
+            assert named == [
+                translations.selection_template(market.type, i, language).format(**values)
+                for i in range(len(named))
+            ]
+
+
+def test_an_event_is_called_as_in_the_feed_in_english(world: World) -> None:
+    """Matches and races; an outright is named after its league."""
+    for event in world.events:
+        if event.is_outright:
+            assert translations.event(event, "en").startswith(translations.league(event.league, "en"))
+        else:
+            assert translations.event(event, "en") == event.name

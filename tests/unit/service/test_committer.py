@@ -1,0 +1,212 @@
+"""The worker as the event loop sees it: one job after the other, trouble told, an end that is brief."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import pytest
+
+from bridge.clock import Instant
+from bridge.errors import NotCommitted, NotOwner
+from bridge.kafka.batch import Batch, Record
+from bridge.service.committer import LAST_COMMIT_SECONDS, TROUBLE_SECONDS, Committer
+from tests.virtual.loop import run
+
+T = TypeVar("T")
+CHECKPOINT = Record("checkpoints", b"f", b"", 0)
+
+
+class Slow:
+    """A writer whose jobs take `takes` seconds, and end in `ends_in` where that is set."""
+
+    def __init__(self, trouble: Callable[[str], None]) -> None:
+        self.trouble = trouble
+        self.takes = 1.0
+        self.ends_in: Exception | None = None
+        self.written: list[Batch] = []
+        self.committed: list[Batch] = []
+        self.abandoned: bool | None = None
+
+    def run(self, job: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def end() -> None:
+            if self.ends_in is not None:
+                future.set_exception(self.ends_in)
+            else:
+                future.set_result(job())
+
+        asyncio.get_running_loop().call_later(self.takes, end)
+        return future
+
+    def open(self) -> bytes | None:
+        return b"opened"
+
+    def write(self, batch: Batch) -> None:
+        self.written.append(batch)
+
+    def commit(self, batch: Batch, checkpoint: Record) -> None:
+        self.committed.append(batch)
+
+    def close(self, *, abandon: bool = False) -> None:
+        self.abandoned = abandon
+
+
+class Bench:
+    """A committer, its writer, and what it told."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.stop = asyncio.Event()
+        self.wake = asyncio.Event()
+        self.told: list[str] = []
+        self.committer = Committer(self._make, self._now, self.wake, self.stop, self.told.append)
+
+    def _make(self, trouble: Callable[[str], None]) -> Slow:
+        self.writer = Slow(trouble)
+        return self.writer
+
+    def _now(self) -> Instant:
+        return Instant(0.0, self.loop.time())
+
+
+def on_bench(story: Callable[[Bench], Any]) -> None:
+    """Run it in virtual time."""
+
+    async def whole() -> None:
+        await story(Bench())
+
+    run(whole())
+
+
+def test_a_commit_is_under_way_until_it_is_collected() -> None:
+    """It wakes the loop, and is counted with the time that it took."""
+
+    async def story(bench: Bench) -> None:
+        committer, batch = bench.committer, Batch()
+        assert committer.collect()
+        committer.start(batch, CHECKPOINT)
+        assert committer.busy
+        assert not committer.collect()
+        await bench.wake.wait()
+        assert bench.loop.time() == 1.0
+        assert committer.collect()
+        assert not committer.busy
+        assert bench.writer.committed == [batch]
+        assert (committer.transactions, committer.seconds) == (1, 1.0)
+
+    on_bench(story)
+
+
+def test_finish_waits_for_it() -> None:
+    """And for nothing when there is nothing to wait for."""
+
+    async def story(bench: Bench) -> None:
+        await bench.committer.finish()
+        assert bench.loop.time() == 0.0
+        bench.committer.start(Batch(), CHECKPOINT)
+        await bench.committer.finish()
+        assert (bench.loop.time(), bench.committer.transactions) == (1.0, 1)
+
+    on_bench(story)
+
+
+@pytest.mark.parametrize("way", ["collect", "finish"])
+def test_what_ended_a_commit_is_raised_once(way: str) -> None:
+    """To whoever asks for it; it is not counted as committed."""
+
+    async def story(bench: Bench) -> None:
+        committer = bench.committer
+        bench.writer.ends_in = NotOwner("lost")
+        committer.start(Batch(), CHECKPOINT)
+        await bench.wake.wait()
+        with pytest.raises(NotOwner):
+            await committer.finish() if way == "finish" else committer.collect()
+        assert committer.collect()
+        assert committer.transactions == 0
+
+    on_bench(story)
+
+
+def test_a_job_gives_back_its_result() -> None:
+    """Or raises what it ended in."""
+
+    async def story(bench: Bench) -> None:
+        assert await bench.committer.run(bench.writer.open, "opening") == b"opened"
+        bench.writer.ends_in = NotOwner("lost")
+        with pytest.raises(NotOwner):
+            await bench.committer.run(bench.writer.open, "opening")
+
+    on_bench(story)
+
+
+def test_what_a_batch_has_gained_is_handed_over_at_once() -> None:
+    """And without being taken for a commit."""
+
+    async def story(bench: Bench) -> None:
+        batch = Batch()
+        bench.committer.hand_over(batch)
+        assert not bench.committer.busy
+        assert bench.writer.written == [batch]
+
+    on_bench(story)
+
+
+def test_a_job_that_takes_long_is_told_with_its_trouble() -> None:
+    """Again and again while it lasts, not before, and not after."""
+
+    async def story(bench: Bench) -> None:
+        committer = bench.committer
+        bench.writer.takes = TROUBLE_SECONDS + 10
+        committer.start(Batch(), CHECKPOINT)
+        await asyncio.sleep(TROUBLE_SECONDS)
+        assert not committer.tell_if_waiting()
+        bench.writer.trouble("no broker")
+        await asyncio.sleep(0.01)
+        assert bench.wake.is_set()
+        assert committer.tell_if_waiting()
+        assert bench.told == ["no broker"]
+        await committer.finish()
+        assert len(bench.told) > 5
+        assert not committer.tell_if_waiting()
+        committer.start(Batch(), CHECKPOINT)
+        await asyncio.sleep(TROUBLE_SECONDS + 1)
+        assert committer.tell_if_waiting()
+        assert bench.told[-1] != "no broker"  # that is over
+
+    on_bench(story)
+
+
+def test_at_the_end_of_the_process_nobody_waits_for_long() -> None:
+    """One deadline for all that is still to be committed."""
+
+    async def story(bench: Bench) -> None:
+        committer = bench.committer
+        bench.writer.takes = 3600.0
+        committer.start(Batch(), CHECKPOINT)
+        bench.loop.call_later(10, bench.stop.set)
+        with pytest.raises(NotCommitted):
+            await committer.finish()
+        assert bench.loop.time() == pytest.approx(10 + LAST_COMMIT_SECONDS, abs=1.0)
+        ended = bench.loop.time()
+        with pytest.raises(NotCommitted):
+            await committer.finish()
+        assert bench.loop.time() == ended
+        committer.close(abandon=False)
+        assert bench.writer.abandoned is True
+
+    on_bench(story)
+
+
+@pytest.mark.parametrize("abandon", [False, True])
+def test_an_idle_writer_is_closed_as_it_is_told(abandon: bool) -> None:
+    """Only one that is busy is always abandoned."""
+
+    async def story(bench: Bench) -> None:
+        bench.committer.close(abandon=abandon)
+        assert bench.writer.abandoned is abandon
+
+    on_bench(story)

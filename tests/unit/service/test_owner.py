@@ -1,0 +1,149 @@
+"""One term of leadership: how it begins, what can be seen of it, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.errors import NotCommitted, SettingsError
+from bridge.sandbox.provider.faults import Drop
+from bridge.state.checkpoint import State
+from tests.virtual.world import DAY, HOUR, World, play
+
+
+def test_before_it_is_open_only_ownership_can_be_seen() -> None:
+    """Kafka may keep it waiting for long; it says so."""
+
+    async def story(world: World) -> None:
+        world.kafka.away(60)
+        world.start()
+        assert world.reign is not None
+        await asyncio.sleep(30)
+        assert world.reign.seen() == {"owner": True}
+        assert world.status.state is State.WAITING_FOR_KAFKA
+        await world.check()
+
+    play(story)
+
+
+def test_what_can_be_seen_of_it() -> None:
+    """Position, counters, limits and how the commits go."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(400.9)
+        assert world.reign is not None
+        seen, last = world.reign.seen(), world.last
+        assert seen["revision"] == last.revision
+        assert seen["committed_at"] == last.updated_at
+        assert seen["counters"].received == last.counters.received > 100
+        assert seen["guard_entries"] <= last.counters.published
+        assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
+        assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
+        assert seen["rate"] == pytest.approx(0.6, abs=0.1)
+        assert seen["transactions"] == world.kafka.transactions
+        assert {room.name: room.used for room in seen["rooms"]} == {
+            "initial": 1,
+            "proper": 0,
+            "large": 1,
+            "bucket": 0,
+        }
+        assert seen["next_dial"] == world.clock().wall
+
+    play(story, rate=0.5)
+
+
+def test_a_first_start_in_the_future_is_a_wrong_setting() -> None:
+    """Nothing is committed and nothing dialled."""
+
+    async def story(world: World) -> None:
+        world.start()
+        error = await world.ended()
+        assert isinstance(error, SettingsError)
+        assert "BRIDGE_FEED__START" in str(error)
+        assert world.kafka.transactions == 0
+        assert world.provider.attempts == []
+
+    play(story, feed={"start": "2036-01-01T00:00:00Z"})
+
+
+def test_where_it_once_began_does_not_matter_any_more() -> None:
+    """The checkpoint has the position, whatever the setting of the first start says."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(300)
+        await world.kill()
+        committed = world.last.revision
+        world.start(start="2h")
+        await asyncio.sleep(10)
+        assert world.provider.attempts[-1].revision == committed
+
+    play(story)
+
+
+def test_an_end_while_kafka_is_away_does_not_drag_on() -> None:
+    """What was not committed comes again."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(300)
+        world.kafka.away(HOUR)
+        await asyncio.sleep(60)
+        began = world.clock().steady
+        with pytest.raises(NotCommitted):
+            await world.stop()
+        assert world.clock().steady - began < 5
+        world.feed.cut()
+        world.kafka.process_died()
+        world.start()
+        await world.check()
+
+    play(story)
+
+
+@pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
+def test_pings_are_answered(reply: str, pattern: str) -> None:
+    """As the setting says, each once and in order."""
+
+    async def story(world: World) -> list[str]:
+        world.start()
+        await asyncio.sleep(65)
+        return world.feed.replies
+
+    replies = play(story, feed={"ping_reply": reply})
+    before, after = pattern.split("%s")
+    ids = [answer.removeprefix(before).removesuffix(after) for answer in replies]
+    assert len(set(ids)) == 6
+    assert all(len(ping_id) == 16 for ping_id in ids)
+
+
+def test_what_no_replay_can_bring_back_is_forgotten() -> None:
+    """The guard stays small, however long the bridge lives."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(HOUR)
+        assert world.reign is not None
+        entries = world.reign.seen()["guard_entries"]
+        assert entries <= 0.2 * (30 + 60 + 15 + 30 + 60 + 70)
+        await world.check()
+
+    play(story, rate=0.2)
+
+
+def test_a_day_without_a_bet_is_no_trouble() -> None:
+    """Pings alone move the position on, and a reconnection asks for little."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(DAY / 4)
+        world.inflict(Drop())
+        await asyncio.sleep(60)
+        [_, asked] = world.provider.attempts
+        assert asked.revision is not None
+        assert asked.at - asked.revision < 200
+        assert world.kafka.gaps == []
+
+    play(story, rate=1 / DAY)

@@ -1,0 +1,399 @@
+"""What becomes of each message: one record or none, one counter, and a place in the position."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.avro.codec import Codec, Codecs
+from bridge.avro.schemas import load
+from bridge.config import BatchSettings, FeedSettings, Settings
+from bridge.feed.position import Position, PositionSettings
+from bridge.feed.received import Oversized, Received
+from bridge.kafka.batch import Record
+from bridge.kafka.topics import declare
+from bridge.service.pipeline import EXTRA_PATHS, SAMPLES, Pipeline
+from bridge.state.checkpoint import Counters
+from bridge.state.deduplicator import Guard
+from tests.malformed import MALFORMED
+
+EXAMPLE: dict[str, Any] = json.loads(
+    (Path(__file__).parents[3] / "examples" / "settled-bet.message.json").read_text()
+)
+NOW = 1_790_000_000.25
+BETS = Codec(load("settled-bet"), 7)
+CHECKPOINTS = Codec(load("feed-checkpoint"), 8)
+GAPS = Codec(load("feed-gap"), 9)
+SETTINGS = Settings(feed=FeedSettings(name="f", max_message_bytes=1000), batch=BatchSettings(max_records=3))
+
+
+class Line:
+    """A pipeline, and what came out of it."""
+
+    def __init__(
+        self, bets: Codec = BETS, newest: float | None = None, settings: Settings = SETTINGS
+    ) -> None:
+        self.extras: list[str] = []
+        self.pipeline = Pipeline(
+            settings,
+            declare(settings),
+            Codecs(bets, CHECKPOINTS, GAPS),
+            Guard(),
+            Position(PositionSettings(30, 60, 120), int(NOW) - 3600),
+            Counters(),
+            newest,
+            self.extras.append,
+        )
+        self.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+
+    def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
+        """Take a message; every one keeps the counters in balance."""
+        ping_id = self.pipeline.handle(Received(body, at), now=0.0)
+        assert self.counters.balanced
+        return ping_id
+
+    @property
+    def counters(self) -> Counters:
+        return self.pipeline.counters
+
+    @property
+    def records(self) -> list[Record]:
+        return self.pipeline.batch.records
+
+    def letters(self) -> list[tuple[bytes, dict[str, str]]]:
+        """The dead letters with their headers."""
+        return [
+            (r.content, {k: v.decode() if isinstance(v, bytes) else str(v) for k, v in r.headers or []})
+            for r in self.records
+            if r.topic == "settlement.deadletters"
+        ]
+
+
+def bet(
+    version: int = 1, payout: float = 1.5, bet_id: str = "b", ping: str | None = None, **extra: Any
+) -> bytes:
+    """A message with a bet, settled now."""
+    data = EXAMPLE["data"] | {"betId": bet_id, "settlementVersion": version, "payout": payout}
+    return json.dumps(
+        {"pingId": ping, "data": data | {"settlementTime": "2026-09-21T14:13:00Z"} | extra}
+    ).encode()
+
+
+PING = b'{"pingId":"7"}'
+BROKEN = b'{"pingId":"8","data":{"betId":""}}'
+
+
+def test_a_bet_becomes_a_record() -> None:
+    """Keyed by its id, in the registry's format, with its time of receipt in whole milliseconds."""
+    line = Line()
+    assert line.handle(bet()) is None
+    [record] = line.records
+    assert (record.topic, record.key, record.timestamp) == ("settlement.bets", b"b", 1_790_000_000_250)
+    assert (record.headers, record.partition) == (None, -1)
+    datum = BETS.decode(record.content)
+    assert (datum["betId"], datum["payout"], datum["settlementVersion"]) == ("b", 1.5, 1)
+    assert line.counters == Counters(received=1, published=1)
+
+
+def test_what_is_published_already_is_dropped_and_counted() -> None:
+    """Duplicates, stale versions and corrections, each told apart."""
+    line = Line()
+    for body in (bet(2), bet(2), bet(1), bet(2, payout=9.0), bet(3), bet(1, bet_id="other")):
+        line.handle(body)
+    assert [BETS.decode(r.content)["settlementVersion"] for r in line.records] == [2, 2, 3, 1]
+    assert line.counters == Counters(received=6, published=4, duplicates=1, stale=1, corrections=1)
+
+
+def test_the_order_of_a_map_makes_no_difference() -> None:
+    """Two spellings of one content are one content."""
+    line = Line()
+    for parameters in ({"a": "1", "b": "2"}, {"b": "2", "a": "1"}):
+        selections = [EXAMPLE["data"]["selections"][0] | {"parameters": parameters}]
+        line.handle(bet(selections=selections))
+    assert line.counters == Counters(received=2, published=1, duplicates=1)
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_message_that_is_no_bet_is_a_dead_letter(kind: str) -> None:
+    """Its very bytes, a reason that names the place, and where it stood in the feed."""
+    body, reason = MALFORMED[kind](EXAMPLE, 0)
+    line = Line()
+    line.handle(body)
+    [(value, headers)] = line.letters()
+    assert value == body
+    assert reason in headers.pop("reason")
+    assert headers == {
+        "kind": "error",
+        "feed": "f",
+        "revision": str(int(NOW) - 3600),
+        "received": "1790000000.250000",
+        "size": str(len(body)),
+    }
+    assert line.records[0].key == hashlib.sha256(body).hexdigest().encode()
+    assert line.counters == Counters(received=1, dead_lettered=1)
+
+
+def test_a_dead_letter_that_comes_again_is_a_duplicate() -> None:
+    """It is buried once, however often a replay brings it."""
+    line = Line()
+    for body in (BROKEN, BROKEN, BROKEN + b" "):
+        line.handle(body)
+    assert [value for value, _ in line.letters()] == [BROKEN, BROKEN + b" "]
+    assert line.counters == Counters(received=3, dead_lettered=2, duplicates=1)
+
+
+def test_of_an_oversized_message_size_hash_and_head_are_kept() -> None:
+    """And the setting that it is above."""
+    line = Line()
+    oversized = Oversized(5000, "ab" * 32, b"head")
+    for _ in range(2):
+        assert line.handle(oversized) is None
+    [(value, headers)] = line.letters()
+    assert (value, headers["kind"], headers["size"]) == (b"head", "oversized", "5000")
+    assert headers["reason"] == "5000 bytes are more than feed.max_message_bytes = 1000"
+    assert line.records[0].key == b"ab" * 32
+    assert line.counters == Counters(received=2, dead_lettered=1, duplicates=1)
+
+
+def test_either_converter_makes_the_same_of_a_feed() -> None:
+    """The same records, dead letters, samples, answers to pings, counters and revision."""
+    spoilt = [malform(EXAMPLE, 0)[0] for malform in MALFORMED.values()]
+    bodies = [PING, b"{}", bet(2), bet(), bet(3, ping="p"), bet(bet_id="c", new=1), BROKEN, *spoilt, bet(4)]
+    feed = SETTINGS.feed.model_copy(update={"converter": "compiled"})
+    lines = Line(), Line(settings=SETTINGS.model_copy(update={"feed": feed}))
+    answers, others = ([line.handle(body) for body in bodies] for line in lines)
+    assert answers == others
+    line, other = lines
+    assert line.counters == other.counters
+    assert line.counters.published == 4
+    assert line.records == other.records
+    assert line.pipeline.extras == other.pipeline.extras
+    assert line.pipeline.position.revision == other.pipeline.position.revision
+
+
+def test_a_bet_that_does_not_fit_the_schema_is_not_lost() -> None:
+    """Should model and schema ever disagree, the bytes are kept, with the schema's complaint."""
+    narrow = {
+        "type": "record",
+        "name": "SettledBet",
+        "namespace": "settlement",
+        "fields": [{"name": "betId", "type": "long"}],
+    }
+    line = Line(Codec(narrow, 7))
+    line.handle(bet())
+    [(value, headers)] = line.letters()
+    assert value == bet()
+    assert headers["reason"].startswith("not a SettledBet: ")
+    assert line.counters == Counters(received=1, dead_lettered=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "ping_id", "counters"),
+    [
+        (PING, "7", Counters(received=1, pings=1)),
+        (bet(ping="9"), "9", Counters(received=1, published=1)),
+        (BROKEN, "8", Counters(received=1, dead_lettered=1)),
+        (b'{"pingId":"8","data":[', None, Counters(received=1, dead_lettered=1)),
+        (b"{}", None, Counters(received=1, empty=1)),
+        (b'{"pingId":null,"data":null}', None, Counters(received=1, empty=1)),
+    ],
+    ids=["ping", "ping and bet", "ping and broken bet", "broken JSON", "nothing", "nulls"],
+)
+def test_a_ping_is_to_be_answered_whatever_comes_with_it(
+    body: bytes, ping_id: str | None, counters: Counters
+) -> None:
+    """With a bet it counts as data, with a broken one as a dead letter; neither of both is empty."""
+    line = Line()
+    assert line.handle(body) == ping_id
+    assert line.counters == counters
+
+
+def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
+    """The first three with each path, marked as samples, which count nowhere; the path is told once."""
+    line = Line()
+    for number in range(SAMPLES + 2):
+        line.handle(bet(bet_id=str(number), novelty=1))
+    line.handle(bet(bet_id="more", novelty=1, another={"deep": 1}))
+    line.handle(bet(bet_id="more", novelty=1, another={"deep": 1}))
+    samples = line.letters()
+    assert [value for value, _ in samples] == [
+        *(bet(bet_id=str(number), novelty=1) for number in range(SAMPLES)),
+        *[bet(bet_id="more", novelty=1, another={"deep": 1})] * 2,
+    ]
+    assert {headers["kind"] for _, headers in samples} == {"sample"}
+    assert samples[0][1]["reason"] == "unknown fields: data.novelty"
+    assert samples[-1][1]["reason"] == "unknown fields: data.another"
+    assert line.extras == ["data.novelty", "data.another"]
+    assert line.pipeline.extras == {"data.novelty": SAMPLES + 4, "data.another": 2}
+    assert line.counters == Counters(received=7, published=6, duplicates=1)
+
+
+def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead_letter() -> None:
+    """Each original is kept, and the unknown fields are counted and told like those of a bet."""
+    line = Line()
+    bodies = [b'{"bet":{"betId":"%d"},"pingId":null}' % number for number in range(SAMPLES + 2)]
+    for body in bodies:
+        assert line.handle(body) is None
+    assert [value for value, _ in line.letters()] == bodies
+    assert {headers["kind"] for _, headers in line.letters()} == {"error"}
+    assert line.letters()[0][1]["reason"] == "neither pingId nor data, but: bet"
+    assert (line.extras, line.pipeline.extras) == (["bet"], {"bet": SAMPLES + 2})
+    assert line.counters == Counters(received=SAMPLES + 2, dead_lettered=SAMPLES + 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "counters"),
+    [
+        (b'{"pingId":"7","novelty":{"deep":1}}', Counters(received=2, pings=2)),
+        (b'{"novelty":null}', Counters(received=2, empty=2)),
+        (bet(novelty=1), Counters(received=2, published=1, duplicates=1)),
+    ],
+    ids=["ping", "empty", "duplicate"],
+)
+def test_unknown_fields_are_counted_and_sampled_wherever_they_come(body: bytes, counters: Counters) -> None:
+    """Beside a ping, with nothing else in the message, and in what is published already."""
+    line = Line()
+    line.handle(body)
+    line.handle(body)
+    assert [(value, headers["kind"]) for value, headers in line.letters()] == [(body, "sample")] * 2
+    assert list(line.pipeline.extras.values()) == [2]
+    assert line.counters == counters
+
+
+def test_fields_without_number_do_not_fill_the_memory() -> None:
+    """Only so many paths are told apart; what carries another is published all the same."""
+    line = Line()
+    for number in range(EXTRA_PATHS + 5):
+        extra: dict[str, Any] = {f"field{number}": 1}
+        line.handle(bet(bet_id=str(number), **extra))
+    assert len(line.pipeline.extras) == len(line.extras) == EXTRA_PATHS
+    assert line.counters.published == EXTRA_PATHS + 5
+
+
+def live() -> Line:
+    """One that is live at `NOW`; `bet(2)` is published."""
+    line = Line()
+    for version in range(3):
+        line.handle(bet(version))
+    return line
+
+
+def test_whatever_is_understood_moves_the_position() -> None:
+    """Once the feed is live, so that a checkpoint moves while messages are dropped."""
+    for body in (bet(), bet(1, payout=2.0), PING):
+        line = live()
+        line.handle(body, at=NOW + 30)
+        assert line.pipeline.position.revision == int(NOW + 30) - 90
+
+
+NOT_UNDERSTOOD: dict[str, bytes | Oversized] = {
+    "broken": BROKEN,
+    "too large": Oversized(5000, "ab" * 32, b""),
+    "unknown envelope": b'{"bet":{"betId":"b"},"pingId":null}',
+    "ping with an unknown field": b'{"pingId":"7","bet":{}}',
+    "empty": b"{}",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_UNDERSTOOD)
+def test_what_is_not_understood_never_moves_the_position(kind: str) -> None:
+    """It may come from anywhere in the feed."""
+    line = live()
+    line.handle(NOT_UNDERSTOOD[kind], at=NOW + 30)
+    assert line.pipeline.position.revision == int(NOW) - 90
+
+
+@pytest.mark.parametrize("kind", sorted(NOT_UNDERSTOOD.keys() - {"empty"}))
+def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
+    """The feed may have fallen behind meanwhile; a bet that is near now, or quiet, shows that it has not."""
+    line, body = live(), NOT_UNDERSTOOD[kind]
+    line.handle(body, at=NOW + 1)
+    line.handle(PING, at=NOW + 2)
+    assert line.pipeline.position.revision == int(NOW) - 90
+    line.handle(bet(9), at=NOW + 3)
+    line.handle(PING, at=NOW + 30)
+    assert line.pipeline.position.revision == int(NOW + 30) - 90
+    line.handle(body, at=NOW + 40)
+    for seconds in range(45, 166, 5):
+        line.handle(PING, at=NOW + seconds)
+    assert line.pipeline.position.revision == int(NOW + 165) - 90
+
+
+def test_a_stall_is_told_to_the_position_before_the_message() -> None:
+    """What was read after it may be old, and is looked for among what was published before."""
+    line = live()
+    assert line.pipeline.position.live
+    line.pipeline.handle(Received(PING, NOW + 500, stalled=True), now=0.0)
+    assert not line.pipeline.position.live
+    assert line.pipeline.position.revision == int(NOW) - 90
+
+
+def test_a_replay_reaches_back_until_something_new_comes() -> None:
+    """What is known has come by then, since the feed is in order; until then nothing of it is forgotten."""
+    line = live()
+    line.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+    for body in (bet(2), bet(1), BROKEN, PING):
+        line.handle(body)
+        assert line.pipeline.replays_from == int(NOW) - 3600
+    line.handle(bet(3))
+    assert line.pipeline.replays_from == inf
+
+
+def test_what_came_on_an_earlier_connection_is_a_duplicate() -> None:
+    """Through a swing from one content to another and back, at one version."""
+    line = Line()
+    swing = [bet(payout=1.0), bet(payout=2.0), bet(payout=1.0)]
+    for body in swing:
+        line.handle(body)
+    assert line.counters.published == 3
+    line.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+    for body in swing:
+        line.handle(body)
+    assert line.counters == Counters(received=6, published=3, corrections=2, duplicates=3)
+
+
+def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
+    """And the next one begins empty."""
+    line = Line()
+    for body in (bet(1), bet(1), PING, BROKEN):
+        line.handle(body)
+    assert not line.pipeline.full
+    line.handle(bet(2))
+    assert line.pipeline.full
+    sealed = line.pipeline.seal()
+    assert (len(sealed.records), sealed.messages) == (3, 5)
+    assert (line.records, line.pipeline.full, line.pipeline.batch.opened_at) == ([], False, None)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(bet, st.integers(1, 3), st.sampled_from([1.0, 2.0]), st.sampled_from("abc")),
+            st.builds(bet, ping=st.sampled_from(["1", None]), novelty=st.integers(0, 1)),
+            st.sampled_from(sorted(MALFORMED)).map(lambda kind: MALFORMED[kind](EXAMPLE, 0)[0]),
+            st.sampled_from([PING, BROKEN, b"{}", b'{"pingId":""}']),
+            st.just(Oversized(5000, "ab" * 32, b"head")),
+            st.binary(max_size=20),
+        ),
+        max_size=30,
+    )
+)
+def test_each_message_ends_in_exactly_one_counter(messages: list[bytes | Oversized]) -> None:
+    """Whatever comes, and what is published or buried is in the batch."""
+    line = Line()
+    for body in messages:
+        before = line.counters.copy()
+        line.handle(body)
+        assert line.counters.received == before.received + 1
+    letters = [headers["kind"] for _, headers in line.letters()]
+    assert line.counters.received == len(messages) == line.pipeline.batch.messages
+    assert line.counters.dead_lettered == len(letters) - letters.count("sample")
+    assert line.counters.published == len(line.records) - len(letters)

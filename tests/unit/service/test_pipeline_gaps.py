@@ -1,0 +1,190 @@
+"""Gaps that a replay shows, and bets that were published with an earlier schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bridge.avro.codec import Codec, Codecs
+from bridge.avro.schemas import load
+from bridge.config import FeedSettings, Settings
+from bridge.feed.position import WINDOW, Position, PositionSettings
+from bridge.feed.received import Received
+from bridge.kafka.topics import declare
+from bridge.service.pipeline import Pipeline
+from bridge.state.checkpoint import Counters
+from bridge.state.deduplicator import Guard, fingerprint
+from bridge.state.gap import Cause, Gap
+from tests.unit.service.test_pipeline import BETS, BROKEN, CHECKPOINTS, GAPS, NOW, bet
+
+SETTINGS = Settings(feed=FeedSettings(name="f"))
+POSITION = int(NOW) - 7200
+SETTLED = NOW - 20.25
+"""When the bets of these tests were settled."""
+
+
+def pipeline(newest: float | None, *, bets: Codec = BETS, guard: Guard | None = None) -> Pipeline:
+    """One whose connection has just begun, from a position of two hours ago."""
+    made = Pipeline(
+        SETTINGS,
+        declare(SETTINGS),
+        Codecs(bets, CHECKPOINTS, GAPS),
+        Guard() if guard is None else guard,
+        Position(PositionSettings(30, 60, 120), POSITION),
+        Counters(),
+        newest,
+        lambda path: None,
+    )
+    made.connected(POSITION, skew=None, now=NOW + 0.5)
+    return made
+
+
+def handle(made: Pipeline, *bodies: bytes, at: float = NOW) -> None:
+    for body in bodies:
+        made.handle(Received(body, at), now=0.0)
+
+
+def gaps(made: Pipeline) -> list[Gap]:
+    """What is in the batch for the topic of gaps."""
+    records = [r for r in made.batch.records if r.topic == "settlement.gaps"]
+    assert all((r.key, r.partition) == (b"f", 0) for r in records)
+    return [Gap.from_avro(GAPS.decode(r.content)) for r in records]
+
+
+def fresh(count: int) -> list[bytes]:
+    """Bets that nobody has seen."""
+    return [bet(bet_id=f"new-{number}") for number in range(count)]
+
+
+def test_a_replay_without_anything_known_is_a_gap() -> None:
+    """Declared once, when the position leaves the revision that was asked for, up to what came first."""
+    made = pipeline(newest=POSITION + 600)
+    handle(made, *fresh(2))
+    assert (gaps(made), made.unwitnessed, made.gaps) == ([], None, 0)
+    handle(made, *fresh(5)[2:])
+    declared = Gap("f", POSITION, min(NOW, SETTLED + 60), Cause.UNWITNESSED, NOW)
+    assert (gaps(made), made.unwitnessed, made.gaps) == ([declared], declared, 1)
+    handle(made, *fresh(10)[5:], at=NOW + 100)
+    assert made.gaps == 1
+
+
+def test_it_goes_up_to_what_came_at_the_latest() -> None:
+    """Published at most the disorder after it was settled; a late resettlement among it says nothing."""
+    made = pipeline(newest=POSITION + 600)
+    late = bet(bet_id="late", settlementTime="2026-09-21T12:30:00Z")
+    handle(made, late, *fresh(WINDOW), at=NOW + 6000)
+    [declared] = gaps(made)
+    assert (declared.start, declared.end) == (POSITION, SETTLED + 60)
+
+
+def test_pings_alone_show_it_too() -> None:
+    """After an hour of them there is nothing to come any more; it reaches up to then."""
+    made = pipeline(newest=POSITION + 600)
+    handle(made, b'{"pingId":"1"}')
+    handle(made, b'{"pingId":"2"}', at=NOW + 3600)
+    [declared] = gaps(made)
+    assert (declared.start, declared.end) == (POSITION, NOW + 3600)
+
+
+def test_one_thing_that_is_known_is_enough() -> None:
+    """A duplicate, a bet that has a later version by now, or a dead letter."""
+    for known, again in (
+        (bet(1), bet(1)),
+        (bet(2), bet(1)),
+        (BROKEN, BROKEN),
+    ):
+        guard = Guard()
+        first = pipeline(newest=None, guard=guard)
+        handle(first, known)
+        made = pipeline(newest=POSITION + 600, guard=guard)
+        handle(made, again, *fresh(5))
+        assert gaps(made) == []
+
+
+@pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
+def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
+    """It may have been published at any time since; only what was published before comes back in a replay."""
+    guard = Guard()
+    handle(pipeline(newest=None, guard=guard), bet(1))
+    made = pipeline(newest=POSITION + 600, guard=guard)
+    handle(made, news, *fresh(5))
+    assert len(gaps(made)) == 1
+
+
+def test_what_only_this_connection_has_brought_is_no_witness() -> None:
+    """A message that comes twice, a bet whose versions come in the wrong order, junk that comes again."""
+    for first, second in ((bet(1), bet(1)), (bet(2), bet(1)), (BROKEN, BROKEN)):
+        made = pipeline(newest=POSITION + 600)
+        handle(made, first, second, *fresh(5), at=NOW + 1)
+        assert len(gaps(made)) == 1
+
+
+def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
+    """The same junk may come at any time."""
+    guard = Guard()
+    handle(pipeline(newest=None, guard=guard), BROKEN, at=POSITION - 1)
+    made = pipeline(newest=POSITION + 600, guard=guard)
+    handle(made, BROKEN, *fresh(5))
+    assert len(gaps(made)) == 1
+
+
+def test_where_nothing_is_known_from_after_the_revision_nothing_is_awaited() -> None:
+    """Neither at a first start, nor where all that was published was settled before it."""
+    for newest in (None, POSITION - 1.0, float(POSITION)):
+        made = pipeline(newest=newest)
+        handle(made, *fresh(5))
+        assert gaps(made) == []
+    made = pipeline(newest=POSITION + 600)
+    made.connected(None, skew=None, now=NOW)
+    handle(made, *fresh(5))
+    assert gaps(made) == []
+
+
+def test_the_newest_settlement_published_is_remembered() -> None:
+    """But not one from the future, nor that of a duplicate."""
+    made = pipeline(newest=POSITION + 600)
+    handle(made, bet(), at=SETTLED - 1)
+    assert made.newest == POSITION + 600
+    handle(made, bet(), at=SETTLED + 1)
+    assert made.newest == POSITION + 600
+    handle(made, bet(2))
+    assert made.newest == SETTLED
+
+
+def older_schema() -> dict[str, Any]:
+    """A version of the schema that did not have the last field of a bet yet."""
+    schema = load("settled-bet")
+    return {**schema, "fields": [field for field in schema["fields"] if field["name"] != "partialRefund"]}
+
+
+def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
+    """Compared as that schema has it: only what it could say counts."""
+    before = Codec(older_schema(), 6)
+    guard = Guard()
+    first = pipeline(newest=None, bets=before, guard=guard)
+    handle(first, bet())
+    [record] = first.batch.records
+    assert fingerprint(record.content)[:4] == (6).to_bytes(4, "big")
+    made = pipeline(newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), guard=guard)
+    handle(made, bet(), bet(partialRefund=99))
+    assert made.counters == Counters(received=2, duplicates=2)
+    handle(made, bet(payout=2.0))
+    assert (made.counters.published, made.counters.corrections) == (1, 1)
+
+
+def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
+    """It is published as a correction, not lost."""
+    impossible = older_schema() | {
+        "fields": [{"name": "nothingLikeIt", "type": "string"}, *older_schema()["fields"]]
+    }
+    guard = Guard()
+    codec = Codec(impossible, 6)
+    first = pipeline(newest=None, guard=guard)
+    handle(first, bet())
+    content = codec.encode({"nothingLikeIt": "x", **BETS.decode(first.batch.records[0].content)})
+    guard = Guard()
+    guard.publish(b"b", 1, fingerprint(content), NOW)
+    made = pipeline(newest=None, bets=Codec(load("settled-bet"), 7, lambda _: impossible), guard=guard)
+    handle(made, bet())
+    assert made.counters == Counters(received=1, published=1, corrections=1)

@@ -1,0 +1,87 @@
+"""Each change of state is told once, with its reason."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from bridge.clock import Instant
+from bridge.service.status import Status
+from bridge.state.checkpoint import State
+
+
+class Clock:
+    """One that moves on by a second each time it is looked at."""
+
+    def __init__(self) -> None:
+        self.wall = 1_790_000_000.0
+
+    def __call__(self) -> Instant:
+        self.wall += 1
+        return Instant(self.wall, 0.0)
+
+
+def test_a_state_is_told_once() -> None:
+    """However often it is entered, and whatever its details are by then."""
+    status = Status("f", Clock())
+    with capture_logs() as lines:
+        for revision in range(3):
+            status.become(State.LIVE, revision=revision)
+        status.become(State.QUIET, revision=9)
+        status.become(State.LIVE, revision=10)
+    assert [(line["state"], line["revision"]) for line in lines] == [("Live", 0), ("Quiet", 9), ("Live", 10)]
+    assert lines[0]["feed"] == "f"
+    assert (status.state, status.reason) == (State.LIVE, "")
+
+
+def test_another_reason_for_the_same_state_is_told() -> None:
+    """Silence always has a reason, and it may change."""
+    status = Status("f", Clock())
+    with capture_logs() as lines:
+        for reason in ("5 connections", "5 connections", "the bucket"):
+            status.become(State.WAITING_FOR_LIMIT, reason)
+    assert [line["reason"] for line in lines] == ["5 connections", "the bucket"]
+    assert status.reason == "the bucket"
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_has_a_sentence_of_its_own(state: State) -> None:
+    """And a level: what an operator may have to look at is a warning."""
+    with capture_logs() as lines:
+        Status("f", Clock()).become(state)
+        for other in set(State) - {state}:
+            Status("f", Clock()).become(other)
+    first, *others = lines
+    assert first["event"] not in {line["event"] for line in others}
+    ordinary = {State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.STANDBY, State.STOPPED}
+    assert first["log_level"] == ("info" if state in ordinary else "warning")
+
+
+def _until(status: Status) -> float | None:
+    return status.until
+
+
+def test_it_is_known_since_when_and_until_when() -> None:
+    """A new reason is not a new beginning, and the end of a wait may move without a word."""
+    status = Status("f", Clock())
+    with capture_logs() as lines:
+        assert status.become(State.WAITING_FOR_LIMIT, "a", until=1_790_000_100.0)
+        since = status.since
+        assert not status.become(State.WAITING_FOR_LIMIT, "a", until=1_790_000_200.0)
+        assert _until(status) == 1_790_000_200.0
+        assert status.become(State.WAITING_FOR_LIMIT, "b")
+        assert status.since == since
+        assert _until(status) is None
+        assert status.become(State.LIVE)
+        assert status.since > since
+    assert lines[0]["until"] == "2026-09-21T14:15:00Z"
+    assert "until" not in lines[1]
+
+
+def test_an_end_with_a_reason_is_a_warning() -> None:
+    """Somebody has to do something about it."""
+    status = Status("f", Clock())
+    with capture_logs() as lines:
+        status.become(State.STOPPED, "the clocks are too far apart")
+        status.become(State.STOPPED)
+    assert [line["log_level"] for line in lines] == ["warning", "info"]

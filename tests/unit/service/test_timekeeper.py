@@ -1,0 +1,170 @@
+"""Which clock is believed: by what the provider says, the machine's, or the one so far, or none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bridge.clock import AnchoredClock, Instant
+from bridge.clock_skew import Skew
+from bridge.config import FeedSettings
+from bridge.errors import ClockError, FeedLost
+from bridge.service.timekeeper import ASK_SECONDS, MOST_QUESTIONS, STEP_SECONDS, Timekeeper
+from tests.virtual.loop import run
+
+EPOCH = 1_790_000_000.0
+SETTINGS = FeedSettings(base_url="http://provider.example")
+
+
+class Scene:
+    """A machine whose wall clock is set by hand, and a provider whose clock is `ahead` of the right time."""
+
+    def __init__(self) -> None:
+        self.set_by = self.ahead = 0.0
+        self.silent = self.untold = False
+        self.asked = 0
+        self.clock = AnchoredClock(self.machine)
+        self.keeper = Timekeeper(SETTINGS, self.clock, self._ask)
+
+    def machine(self) -> Instant:
+        steady = asyncio.get_running_loop().time()
+        return Instant(EPOCH + steady + self.set_by, steady)
+
+    async def _ask(self, _settings: FeedSettings) -> Skew | None:
+        self.asked += 1
+        await asyncio.sleep(0.5)
+        if self.silent:
+            raise FeedLost("nobody answers")
+        return None if self.untold else Skew(EPOCH + self.ahead, EPOCH + self.ahead + 1)
+
+    @property
+    def wrong_by(self) -> float:
+        """Of the clock that is believed."""
+        return self.clock().wall - EPOCH - asyncio.get_running_loop().time()
+
+    async def watched(self, *, doubted: bool = False) -> list[float]:
+        """What an hour of looking brings: by how much the clock was moved, each time that it was compared."""
+        found = []
+        for _ in range(3600):
+            moved = self.keeper.watch(doubted=doubted)
+            found += [] if moved is None else [moved]
+            await asyncio.sleep(1)
+        return found
+
+
+def test_the_machine_is_believed_where_the_provider_agrees_or_does_not_tell() -> None:
+    """The skew is that of the clock that is believed."""
+
+    async def story() -> None:
+        scene = Scene()
+        scene.set_by, scene.ahead = 100.0, 110.0
+        await scene.keeper.compare()
+        assert (scene.wrong_by, scene.keeper.skew) == (100, Skew(10, 11))
+        scene.set_by, scene.untold = 3600.0, True
+        await scene.keeper.compare()
+        assert (scene.wrong_by, scene.keeper.skew) == (3600, None)
+
+    run(story())
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0, 17.0])
+def test_a_wall_clock_that_the_provider_refutes_is_not_believed(step: float) -> None:
+    """The clock so far goes on where that one is right; where neither is, it is an error."""
+
+    async def story() -> None:
+        scene = Scene()
+        scene.set_by = step
+        await scene.keeper.compare()
+        assert (scene.wrong_by, scene.keeper.skew) == (0, Skew(0, 1))
+        scene.ahead = -300.0 if step > 0 else 300.0
+        with pytest.raises(ClockError, match="BRIDGE_FEED__MAX_SKEW_SECONDS"):
+            await scene.keeper.compare()
+
+    run(story())
+
+
+def test_a_wall_clock_that_is_set_is_asked_about_once() -> None:
+    """Beside everything else; right or wrong, nobody asks again until it is set anew."""
+
+    async def story() -> None:
+        scene = Scene()
+        assert (await scene.watched(), scene.asked) == ([], 0)
+        scene.set_by = STEP_SECONDS * 1.5
+        assert (await scene.watched(), scene.asked) == ([1.5], 1)
+        scene.set_by = -3600.0
+        assert (await scene.watched(), scene.asked, scene.wrong_by) == ([0.0], 2, 1.5)
+        scene.set_by = 1.5
+        assert (await scene.watched(), scene.asked) == ([0.0], 3)
+
+    run(story())
+
+
+def test_a_machine_that_stood_still_is_set_right() -> None:
+    """With a wall clock that somebody has set since, and a steady one that did not go on meanwhile."""
+
+    async def story() -> None:
+        scene = Scene()
+        scene.set_by = scene.ahead = 600.0
+        assert await scene.watched() == [600.0]
+        assert scene.wrong_by == 600
+
+    run(story())
+
+
+def test_data_that_raise_a_doubt_are_asked_about_again_and_again() -> None:
+    """But no more than once a minute; and so is a provider that does not answer."""
+
+    async def story() -> None:
+        scene = Scene()
+        assert len(await scene.watched(doubted=True)) == scene.asked
+        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
+        scene = Scene()
+        scene.silent, scene.set_by = True, 100.0
+        assert (await scene.watched(), scene.wrong_by) == ([], 0)
+        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
+
+    run(story())
+
+
+def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
+    """It is asked again; where bets come from the future, as after a pause, another handshake has to tell."""
+
+    async def story() -> None:
+        scene = Scene()
+        scene.untold, scene.set_by = True, 100.0
+        assert (await scene.watched(), scene.wrong_by) == ([], 0)
+        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
+        with pytest.raises(FeedLost, match="from the future"):
+            await scene.watched(doubted=True)
+
+
+def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
+    """By the provider; where it never answers, the machine is believed after some tries."""
+
+    async def story() -> None:
+        scene = Scene()
+        assert (await scene.keeper.settle(), scene.asked) == (0, 0)
+        scene.set_by = scene.ahead = 100.0
+        assert (await scene.keeper.settle(), scene.asked) == (100, 1)
+        scene.set_by, scene.silent = 3600.0, True
+        for _ in range(MOST_QUESTIONS - 1):
+            with pytest.raises(FeedLost):
+                await scene.keeper.settle()
+        assert (await scene.keeper.settle(), scene.wrong_by) == (3500, 3600)
+        assert not scene.keeper.stepped
+
+    run(story())
+
+
+def test_a_question_that_is_under_way_can_be_left() -> None:
+    """Nobody waits for its answer."""
+
+    async def story() -> None:
+        scene = Scene()
+        scene.keeper.watch(doubted=True)
+        scene.keeper.close()
+        await asyncio.sleep(1)
+        scene.keeper.close()
+
+    run(story())

@@ -1,0 +1,153 @@
+"""In which order and how many at once the provider is asked, and what comes of it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, TypeVar
+
+import orjson
+import pytest
+
+from bridge.rest.endpoints import Answered, Request
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.snapshots.fetch import Gatherer
+from bridge.snapshots.outcome import Outcome
+from bridge.snapshots.plan import Scope, Wants
+from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
+
+T = TypeVar("T")
+
+EVENTS = WORLD.events
+MIXED: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
+
+
+class Contradictory(Provider):
+    """Each event gives names of its own to one league, one region and one competitor."""
+
+    async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
+        answer = await super().ask(request)
+        if request.endpoint != "/api/translations/all/event/{eventId}":
+            return answer
+        number = int(request.target.rpartition("/")[2])
+        names = {"fr": f"of {number}"}
+        event = {
+            "eventTranslation": {"id": number, "translations": names},
+            "sport": {"id": 1, "translations": names},
+            "region": {"id": 100, "translations": names},
+            "league": {"id": 5_000, "translations": names},
+            "competitors": [{"id": 60_000, "translations": names}],
+        }
+        return request.read(orjson.dumps(event))
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int) -> None:
+    """However many are asked at once: not even where one answer contradicts another."""
+    expected = await outcome(Contradictory(**MIXED), 1)
+    assert expected.notes[0].startswith("countryId is NOT the region's id")
+    for seed in range(8):
+        provider = Contradictory(Random(seed), **MIXED)
+        assert await outcome(provider, concurrency) == expected
+        assert min(concurrency, 2) <= provider.most_at_once <= concurrency
+
+
+async def outcome(provider: Provider, concurrency: int) -> Outcome:
+    return await translate(provider, Topic(), mention(*EVENTS), settings=api(concurrency=concurrency))
+
+
+async def test_what_was_said_first_stands() -> None:
+    """Lists come first; what they do not have is taken from the event that was asked about first."""
+    topic = Topic()
+    await translate(Contradictory(), topic, mention(*EVENTS))
+    assert topic.translation("league:5000").texts == {
+        **{language: WORLD_NAMES[language] for language in api().languages},
+        "fr": f"of {EVENTS[0].id}",
+    }
+
+
+WORLD_NAMES = Provider().truth()[b"league:5000"]
+
+
+async def test_a_language_that_one_answer_lacks_is_taken_from_another() -> None:
+    """Both forms end in one record, in whichever of them a language is."""
+    topic = Topic()
+    provider = Provider(**MIXED)
+    await translate(provider, topic, mention(EVENTS[0]))
+    league, market = EVENTS[0].league, EVENTS[0].markets[0]
+    for key in (f"league:{league.id}", f"market:{EVENTS[0].id}:{market.id}"):
+        assert topic.translation(key).texts == provider.truth()[key.encode()]
+        assert topic.translation(key).texts.keys() == {"en", "sv", "de"}
+
+
+async def test_a_list_in_another_language_is_kept_under_that() -> None:
+    """A provider that falls back says so in each item; what it falls back to is known better."""
+    provider = Provider()
+    fallback = [{"id": 1, "language": "en", "translation": "Fallback"}]
+    fallback += [{"id": 77, "language": "en", "translation": "Only there"}]
+    provider.rest.inject(RestFault(endpoint="sports", nth=2, body=orjson.dumps(fallback).decode()))
+    topic = Topic()
+    await translate(provider, topic, mention())
+    texts = topic.translation("sport:1").texts
+    assert texts.keys() == {"en", "de"}
+    assert texts["en"] == provider.truth()[b"sport:1"]["en"]
+    assert topic.translation("sport:77").texts == {"en": "Only there"}
+
+
+async def test_a_language_may_be_called_otherwise() -> None:
+    """In a map of all languages and in a list; it is one language here."""
+    provider = Provider(language_keys={"en": "en-GB", "sv": "swe"}, only_in_all={"sv"})
+    settings = api(language_keys={"en-GB": "en", "swe": "sv"})
+    topic = Topic()
+    await translate(provider, topic, mention(EVENTS[0]), settings=settings)
+    for key in (f"event:{EVENTS[0].id}", f"league:{EVENTS[0].league.id}"):
+        assert topic.translation(key).texts == provider.truth()[key.encode()]
+    assert provider.asked()["all-league"] == 0, "the event has told its names in all languages"
+
+
+async def test_what_is_known_in_every_language_is_not_asked_again() -> None:
+    """With complete lists and events there is no question by id, nor one for a language of markets."""
+    provider = Provider()
+    await translate(provider, Topic(), mention(*EVENTS))
+    asked = provider.asked()
+    assert asked.keys() & {"all-sport", "all-region", "all-league", "all-competitor", "markets"} == set()
+    assert asked["all-event"] == asked["all-markets"] == len(EVENTS)
+
+
+async def test_nothing_is_asked_by_id_twice() -> None:
+    """Also what bets mention, events name and the topic has, while no list does."""
+    provider, topic = Provider(**MIXED), Topic()
+    await translate(provider, topic, mention(*EVENTS))
+    provider.rest.requests.clear()
+    for endpoint in ("sports", "regions", "leagues", "competitors"):
+        provider.rest.inject(RestFault(endpoint=endpoint, body="[]", times=None))
+    await translate(provider, topic, mention(EVENTS[0]), full=True, settings=api(max_shrink_share=1))
+    asked = [exchange.target for exchange in provider.rest.requests]
+    assert len(asked) == len(set(asked))
+    assert provider.asked()["all-competitor"] == len(WORLD.competitors)
+
+
+async def test_progress_is_told_of_each_step() -> None:
+    """One after the other up to the total, without a step that has nothing to do."""
+    told: list[tuple[str, int, int]] = []
+    mentions = mention(*EVENTS[:3])
+    scope = Scope.of(api())
+    wants = Wants.of(scope, mentions, set(), full=False)
+    gatherer = Gatherer(
+        Provider(Random(1)),
+        api(),
+        wants,
+        mentions.events,
+        lambda what, done, of: told.append((what, done, of)),
+    )
+    await gatherer.run()
+    steps = {what: total for what, _, total in told}
+    assert list(steps) == [
+        *(f"{kind}s" for kind in ("sport", "region", "league", "competitor")),
+        "events",
+        "markets",
+        "selection templates",
+        "market type templates",
+    ]
+    assert steps["events"] == 3
+    for step, total in steps.items():
+        assert [done for what, done, _ in told if what == step] == list(range(1, total + 1))

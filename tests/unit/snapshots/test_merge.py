@@ -1,0 +1,150 @@
+"""Answers of both forms become one record a thing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.snapshots.merge import Collected
+from bridge.snapshots.model import Translation
+from bridge.snapshots.plan import Scope
+from tests.unit.snapshots.world import api
+
+ALL = Scope.of(api())
+
+
+def told(collected: Collected) -> dict[bytes, Translation]:
+    """All that was told, by key."""
+    return {key: record.unpack() for key, record in collected.records.items()}
+
+
+def entity(number: int, **texts: str) -> Any:
+    return {"id": number, "translations": texts}
+
+
+def text(number: int, language: str, translation: str) -> Any:
+    return {"id": number, "language": language, "translation": translation}
+
+
+def texts_of(collected: Collected, key: bytes) -> dict[str, str]:
+    record = collected.record(key)
+    assert record is not None
+    return record.texts
+
+
+def say(collected: Collected, *items: Any) -> None:
+    """As a list of sports does."""
+    for item in items:
+        collected.item("sport", item)
+
+
+def test_both_forms_merge_into_one_record() -> None:
+    """What was said first about a language stands; what is missing or blank takes nothing away."""
+    collected = Collected(ALL, {})
+    say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
+    collected.entity("sport", entity(1, en="Soccer", sv="Fotboll", de=" "))
+    say(collected, text(1, "de", "Fußball"))
+    collected.entity("sport", entity(1))
+    assert told(collected) == {
+        b"sport:1": Translation("sport", 1, {"en": "Football", "sv": "Fotboll", "de": "Fußball"}),
+        b"sport:2": Translation("sport", 2, {"en": "Tennis"}),
+    }
+
+
+def test_what_was_told_in_all_languages_is_known() -> None:
+    """A nameless answer tells nothing, and neither does a text in one language."""
+    collected = Collected(ALL, {})
+    say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
+    collected.entity("sport", entity(1, sv="Fotboll"))
+    collected.entity("sport", entity(2, sv=""))
+    assert collected.whole == {b"sport:1"}
+
+
+def test_languages_are_counted_by_their_codes() -> None:
+    """One string for each, however often it is said."""
+    collected = Collected(ALL, {"en-GB": "en"})
+    names = ["".join(["e", "n"]) for _ in range(2)]
+    say(collected, text(1, names[0], "One"), text(2, names[1], "Two"), text(3, "en-GB", "Three"))
+    collected.entity("sport", entity(4, sv="Fyra", en=""))
+    assert collected.languages == {"en": 3, "sv": 1}
+    first, second = (next(iter(texts_of(collected, key))) for key in (b"sport:1", b"sport:2"))
+    assert first is second
+
+
+def test_a_language_is_lacking_until_it_is_told() -> None:
+    """Of what is not known at all every language is."""
+    collected = Collected(ALL, {})
+    assert collected.lacks("sport", 1, [])
+    collected.entity("sport", entity(1, en="Football"))
+    assert collected.lacks("sport", 1, ["en", "sv"])
+    assert not collected.lacks("sport", 1, ["en"])
+    assert not collected.lacks("sport", 1, [])
+
+
+def test_a_selection_of_two_events_is_the_later_ones() -> None:
+    """In whichever order they are told: an id that is used again has no texts of the old event."""
+    old = {"marketTypeId": 18, "marketTranslations": entity(5, en="x"), "selections": [entity(6, en="Old")]}
+    new = {"marketTypeId": 19, "marketTranslations": entity(5, en="x"), "selections": [entity(6, sv="Ny")]}
+    for first, second in (((77, old), (88, new)), ((88, new), (77, old))):
+        collected = Collected(ALL, {})
+        collected.all_markets(first[0], [first[1]])  # type: ignore[list-item]
+        collected.all_markets(second[0], [second[1]])  # type: ignore[list-item]
+        assert collected.record(b"selection:6") == Translation(
+            "selection", 6, {"sv": "Ny"}, 88, market_type_id=19
+        )
+
+
+def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
+    """And completed where it was not told."""
+    collected = Collected(ALL, {})
+    market = {
+        "marketTypeId": 18,
+        "marketTranslations": entity(5, en="Total"),
+        "selections": [entity(6, en="Over")],
+    }
+    collected.all_markets(77, [market])  # type: ignore[list-item]
+    collected.markets(
+        77, [{"marketTypeId": 19, "market": text(5, "en", "x"), "selections": [text(6, "sv", "Över")]}]
+    )
+    collected.markets(88, [{"marketTypeId": 19, "market": text(5, "en", "x"), "selections": []}])
+    assert collected.record(b"market:77:5") == Translation(
+        "market", 5, {"en": "Total"}, 77, market_type_id=18
+    )
+    assert collected.record(b"market:88:5") == Translation("market", 5, {"en": "x"}, 88, market_type_id=19)
+    assert collected.record(b"selection:6") == Translation(
+        "selection", 6, {"en": "Over", "sv": "Över"}, 77, market_type_id=18
+    )
+
+
+def test_a_narrowed_scope_keeps_its_kinds_and_languages() -> None:
+    """An event is kept for those who take part, whatever it is called."""
+    collected = Collected(Scope.of(api(), kinds=["event", "sport"], languages=["sv"]), {})
+    collected.event(
+        {
+            "eventTranslation": entity(7, en="A – B"),
+            "sport": entity(1, en="Football", sv="Fotboll"),
+            "region": entity(2, sv="Sverige"),
+            "league": entity(3, sv="Allsvenskan"),
+            "competitors": [entity(4, sv="A"), entity(5, sv="B")],
+        }
+    )
+    event = Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=(4, 5))
+    assert told(collected) == {
+        b"event:7": event,
+        b"sport:1": Translation("sport", 1, {"sv": "Fotboll"}),
+    }
+
+
+def test_what_is_told_again_is_added() -> None:
+    """What was said first stands."""
+    collected = Collected(ALL, {})
+    collected.entity("selection-template", entity(6, en="Over"))
+    collected.entity("selection-template", entity(6, en="x", sv="Över"))
+    both = Translation("selection-template", 6, {"en": "Over", "sv": "Över"})
+    assert collected.record(b"selection-template:6") == both
+
+
+def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
+    """Maps have no order: the provider's may come in another each time."""
+    collected = Collected(Scope.of(api()), {"de-DE": "de"})
+    one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
+    assert collected.named(one) == collected.named(other)

@@ -1,0 +1,169 @@
+"""A topic as its readers see it through clients that may be slow, deaf or broken, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from bridge.clock import Instant
+from bridge.kafka import clients, reader
+
+NEVER = float("inf")
+PATIENCE = 1e6
+"""Seconds after which no reader is still to be waiting for what never comes: millions of tries."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A record at its place, or the news that this is the end."""
+
+    at: tuple[int, int]
+    end: bool = False
+    content: bytes | None = None
+    name: str = "t"
+
+    def topic(self) -> str:
+        return self.name
+
+    def error(self) -> KafkaError | None:
+        return KafkaError(KafkaError._PARTITION_EOF) if self.end else None
+
+    def partition(self) -> int:
+        return self.at[0]
+
+    def offset(self) -> int:
+        return self.at[1]
+
+    def key(self) -> bytes:
+        return b"%d-%d" % self.at
+
+    def value(self) -> bytes | None:
+        return self.content
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self.at[1] * 1000
+
+
+@dataclass
+class Log:
+    """Partitions with some records each, one a second from 1970 on, and those who read them."""
+
+    there: bool = True
+    written: list[int] = field(default_factory=lambda: [5, 5])
+    """Behind the last record."""
+    stable: list[int] = field(default_factory=lambda: [5, 5])
+    """What comes behind is hidden by an open transaction."""
+    unseen: range = range(0)
+    """Offsets of markers and of what was aborted."""
+    content: bytes | Callable[[int], bytes | None] | None = None
+    """Of each record, or what gives it by its offset."""
+    leaderless: set[int] = field(default_factory=set)
+    """Partitions of which nothing comes, not even their end."""
+    breaks: int = 0
+    """How often a client breaks down before the third record of a partition."""
+    away: range = range(0)
+    """Seconds in which no broker answers a question."""
+    waits: list[Iterable[float]] = field(default_factory=list)
+    """Of each client, one after the other: seconds before the first that comes, the second, and so on."""
+    connected: Callable[[int], None] = lambda _: None
+    """Told the number of each new client, from 1."""
+    prompt: list[bool] = field(default_factory=list)
+    """Of each client."""
+    given: list[tuple[int, int]] = field(default_factory=list)
+    """The places of all records that came to a client."""
+    now: float = 0.0
+
+    def installed(self, monkeypatch: pytest.MonkeyPatch) -> Log:
+        """In the place of Kafka."""
+        monkeypatch.setattr(clients, "admin", lambda _: None)
+        monkeypatch.setattr(clients, "reader", self._reader)
+        monkeypatch.setattr(clients, "topic_id", lambda *_: "an id" if self.there else None)
+        monkeypatch.setattr(clients, "partition_count", lambda *_: len(self.written))
+        monkeypatch.setattr(clients, "end_offsets", self._end_offsets)
+        monkeypatch.setattr(reader, "RETRY_SECONDS", 0)
+        return self
+
+    def clock(self) -> Instant:
+        """Goes on while a client waits in vain."""
+        return Instant(self.now, self.now)
+
+    def _reader(self, *_: Any, name: str, prompt: bool = False) -> Client:
+        self.prompt.append(prompt)
+        self.connected(len(self.prompt))
+        waits = self.waits[len(self.prompt) - 1 :][:1]
+        return Client(self, chain(*waits, repeat(0.0)))
+
+    def _end_offsets(self, *_: Any, visible: bool = False) -> list[int]:
+        if int(self.now) in self.away:
+            raise clients.KafkaUnavailable("no broker answered")
+        return list(self.stable if visible else self.written)
+
+
+class Client:
+    """As much of a consumer as a reader needs. Like the real one it may give more than was asked for."""
+
+    def __init__(self, log: Log, waits: Iterator[float]) -> None:
+        self._log = log
+        self._waits = waits
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        # As a consumer does where the log is shorter than its place.
+        self._next = {
+            p.partition: p.offset if p.offset <= self._log.written[p.partition] else 0 for p in places
+        }
+        self._told: set[int] = set()
+        self._topic = places[0].topic
+        self._ready_at = self._log.now + next(self._waits)
+
+    def unassign(self) -> None:
+        self._next = {}
+
+    def close(self) -> None:
+        pass
+
+    def consume(self, num_messages: int, timeout: float) -> list[Message]:
+        """A record of each partition, or its end, once."""
+        log = self._log
+        if log.now >= self._ready_at:
+            messages = [message for partition in self._next for message in self._one(partition)]
+            if messages:
+                self._ready_at = log.now + next(self._waits)
+                return messages
+        log.now += timeout
+        assert log.now < PATIENCE, "nobody gives up on this client"
+        return []
+
+    def _one(self, partition: int) -> list[Message]:
+        log, offset = self._log, self._next[partition]
+        if partition in log.leaderless:
+            return []
+        while offset in log.unseen and offset < log.stable[partition]:
+            offset += 1
+        if log.breaks and offset == 2:
+            log.breaks -= 1
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, "on purpose"))
+        if offset < log.stable[partition]:
+            self._next[partition] = offset + 1
+            log.given.append((partition, offset))
+            content = log.content(offset) if callable(log.content) else log.content
+            return [Message((partition, offset), content=content, name=self._topic)]
+        if partition not in self._told:
+            self._told.add(partition)
+            return [Message((partition, offset), end=True)]
+        return []
+
+    def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        """By the record of each second; what an open transaction hides is not looked through."""
+        seconds = (-(-place.offset // 1000) for place in asked)
+        return [
+            TopicPartition("t", place.partition, at if at < self._log.stable[place.partition] else -1)
+            for place, at in zip(asked, seconds, strict=True)
+        ]

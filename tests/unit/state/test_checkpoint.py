@@ -1,0 +1,80 @@
+"""What is remembered of a feed, through Avro and back, and that it never goes back."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.feed.rate_limits import Attempt
+from bridge.state.checkpoint import Checkpoint, Counters, State
+
+CODEC = Codec(load("feed-checkpoint"), 3)
+CHECKPOINT = Checkpoint(
+    feed="settlement-v4",
+    revision=1_790_000_000,
+    state=State.LIVE,
+    ledger=(
+        Attempt(1_789_000_000.25, 0, True),
+        Attempt(1_789_000_100.5, 100, False, 1_789_000_101.125, True),
+        Attempt(1_789_000_200.0, 3_599, False, 1_789_000_200.0, False),
+    ),
+    counters=Counters(
+        received=28, published=6, duplicates=5, stale=4, corrections=1, dead_lettered=3, pings=7, empty=3
+    ),
+    updated_at=1_790_000_090.123456,
+    owner="host:1:abc",
+)
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_checkpoint_survives_avro(state: State) -> None:
+    """Every field of it, in each state, through the schema that ships with the bridge."""
+    checkpoint = replace(CHECKPOINT, state=state)
+    assert Checkpoint.from_avro(CODEC.decode(CODEC.encode(checkpoint.to_avro()))) == checkpoint
+
+
+def test_a_class_that_is_newer_than_this_bridge_counts_as_the_strictest() -> None:
+    """A reader gets `Unknown` for it, and that is taken for an attempt without a revision."""
+    datum = CHECKPOINT.to_avro()
+    datum["connections"][1]["class"] = "Unknown"
+    assert [attempt.initial for attempt in Checkpoint.from_avro(datum).ledger] == [True, True, False]
+
+
+def test_a_checkpoint_follows_itself() -> None:
+    """A batch of nothing changes nothing, and that is no step back."""
+    assert CHECKPOINT.follows(CHECKPOINT)
+
+
+def test_a_revision_never_goes_back() -> None:
+    """Forward it may go."""
+    assert replace(CHECKPOINT, revision=CHECKPOINT.revision + 1).follows(CHECKPOINT)
+    assert not replace(CHECKPOINT, revision=CHECKPOINT.revision - 1).follows(CHECKPOINT)
+
+
+@pytest.mark.parametrize("counter", [field.name for field in fields(Counters)])
+def test_no_counter_ever_goes_back(counter: str) -> None:
+    """Each of them by itself."""
+    counters = CHECKPOINT.counters
+    more = replace(counters, **{counter: getattr(counters, counter) + 1})
+    assert replace(CHECKPOINT, counters=more).follows(CHECKPOINT)
+    assert not CHECKPOINT.follows(replace(CHECKPOINT, counters=more))
+
+
+@pytest.mark.parametrize("counter", [field.name for field in fields(Counters) if field.name != "corrections"])
+def test_every_message_has_one_end(counter: str) -> None:
+    """One more of anything upsets the balance, except that corrections are part of what was published."""
+    counters = CHECKPOINT.counters
+    assert counters.balanced
+    assert not replace(counters, **{counter: getattr(counters, counter) + 1}).balanced
+    assert replace(counters, corrections=0).balanced
+
+
+def test_a_copy_does_not_change_with_the_original() -> None:
+    """What a checkpoint holds is of the moment at which it was made."""
+    counters = Counters(received=1)
+    copy = counters.copy()
+    counters.received += 1
+    assert copy == Counters(received=1)

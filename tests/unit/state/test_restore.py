@@ -1,0 +1,175 @@
+"""What a new owner learns of the topics, whatever its clients do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import Schema, load
+from bridge.config import FeedSettings, Settings
+from bridge.errors import SchemaError
+from bridge.kafka import topics
+from bridge.state import restore
+from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.deduplicator import Verdict, fingerprint
+from bridge.state.restore import Store
+from tests.bets import BARE_BET
+from tests.unit.state.log import NEVER, Log
+
+SCHEMAS = {7: load("settled-bet"), 8: load("feed-checkpoint")}
+VALUE = Codec(SCHEMAS[7], 7).encode(BARE_BET | {"settlementVersion": 3})
+CHECKPOINT = Codec(SCHEMAS[8], 8).encode(Checkpoint("f", 1, State.LIVE, (), Counters(), 1.0, "me").to_avro())
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    return Log(content=VALUE).installed(monkeypatch)
+
+
+def store_of(log: Log, feed: str = "f", by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> Store:
+    settings = Settings(feed=FeedSettings(name=feed))
+    return Store(settings, topics.declare(settings), by_id, log.clock)
+
+
+def never() -> bool:
+    return False
+
+
+def nobody(_: str) -> None:
+    pass
+
+
+def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
+    """All that was received since, each record once: a second client goes on where the first fell silent."""
+    log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
+    guard = store_of(log).guard(1.0, never, nobody)
+    assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
+    guard.connected()
+    for place in log.given:
+        key = b"%d-%d" % place
+        content = fingerprint(VALUE)
+        assert guard.judge(key, 3, content, lambda _: None, replaying=True) is Verdict.DUPLICATE
+        assert guard.buried_at(key) == place[1]
+    assert len(log.prompt) == 3
+
+
+def test_what_a_transaction_hides_is_waited_for_though_nothing_before_it_is_as_young(log: Log) -> None:
+    """The look-up by time does not see it: a partition that was quiet for long is not at its end."""
+    log.stable = [2, 2]
+
+    def connected(number: int) -> None:
+        log.stable = [2, 2] if number == 1 else [5, 5]
+
+    log.connected = connected
+    told: list[str] = []
+    guard = store_of(log).guard(3.0, never, told.append)
+    assert [guard.buried_at(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [3, 4, 3, 4]
+    assert told[0] == (
+        "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
+        "offset 2"
+    )
+    assert set(told[1:]) == {""}, "what came after it was told, or not that it goes on"
+
+
+def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far from the end, by whatever client brings it, and nobody else's."""
+    monkeypatch.setattr(restore, "LOOKBACK", 2)
+    log.content = CHECKPOINT
+    log.written, log.stable = [5], [5]
+    log.waits = [(0, NEVER)]
+    assert store_of(log, "0-0").checkpoint(never, nobody) == CHECKPOINT
+    assert len(log.prompt) == 2
+    assert store_of(log, "somebody-else").checkpoint(never, nobody) is None
+
+
+def test_a_checkpoint_behind_much_that_is_skipped_is_found(log: Log) -> None:
+    """Each client begins anew, so each has more time than the last."""
+    log.content = CHECKPOINT
+    log.written, log.stable = [5], [5]
+    log.waits = [(100,)] * 9
+    assert store_of(log, "0-0").checkpoint(never, nobody) == CHECKPOINT
+    assert len(log.prompt) == 4
+
+
+def test_a_checkpoint_that_a_transaction_hides_is_looked_for_by_new_clients_all_the_time(log: Log) -> None:
+    """Every half minute, however long it takes: one that is deaf when it ends costs no more than that."""
+    log.content = CHECKPOINT
+    log.written, log.stable = [5], [3]
+    told: list[str] = []
+    asked_at: list[float] = []
+
+    def connected(number: int) -> None:
+        asked_at.append(log.now)
+        log.stable = [3] if number < 20 else [5]
+
+    log.connected = connected
+    assert store_of(log, "0-4").checkpoint(never, told.append) == CHECKPOINT
+    assert asked_at == pytest.approx([30 * n for n in range(20)], abs=8)
+    assert {reason for reason in told if reason} == {
+        "an open transaction hides what is in settlement.checkpoints: partition 0 from offset 3"
+    }
+    assert told[-1] == "", "nothing is in the way any more"
+
+
+def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
+    """However long nothing comes: it is asked all the time."""
+    log.waits = [(NEVER,)] * 9
+    gone = 45.0
+    assert len(store_of(log).guard(0.0, lambda: log.now >= gone, nobody)) == 0
+    assert store_of(log, "0-0").checkpoint(lambda: log.now >= gone, nobody) is None
+    assert log.now == pytest.approx(gone, abs=1)
+
+
+def test_who_only_looks_waits_for_no_transaction(log: Log) -> None:
+    """The last checkpoint that can be seen, whatever is hidden behind it."""
+    log.content = CHECKPOINT
+    log.written, log.stable = [5], [3]
+    assert store_of(log, "0-2").checkpoint(never, nobody, visible=True) == CHECKPOINT
+    assert store_of(log, "0-4").checkpoint(never, nobody, visible=True) is None
+    assert log.now == 0
+
+
+def test_what_no_bridge_has_written_is_not_known(log: Log) -> None:
+    """Nor does it keep the feed from going on; how much there was is told once."""
+    log.content = lambda offset: [VALUE, b"{" * 1_000_000, CHECKPOINT, VALUE, VALUE][offset]
+    with capture_logs() as lines:
+        guard = store_of(log).guard(0.0, never, nobody)
+    guard.connected()
+    known = [
+        guard.judge(b"0-%d" % offset, 3, fingerprint(VALUE), lambda _: None, replaying=True)
+        for offset in range(5)
+    ]
+    new, known_already = Verdict.NEW, Verdict.DUPLICATE
+    assert known == [known_already, new, new, known_already, known_already]
+    [told] = [line for line in lines if line["log_level"] == "warning"]
+    assert told["count"] == 4
+    assert told["first"].startswith(
+        "settlement.bets partition 0 offset 1 was not written by a bridge: not in"
+    )
+    assert len(told["first"]) < 500
+
+
+@pytest.mark.parametrize("value", [VALUE[:-1], b"\0\0\0\0\x09" + VALUE[5:]], ids=["cut", "unknown schema"])
+def test_what_may_be_a_bet_and_cannot_be_read_ends_it(log: Log, value: bytes) -> None:
+    """A guard that does not know of it might double it."""
+
+    def schema(schema_id: int) -> Schema:
+        if schema_id not in SCHEMAS:
+            raise SchemaError("unknown to the registry")
+        return SCHEMAS[schema_id]
+
+    log.content = lambda offset: value if offset == 3 else VALUE
+    with pytest.raises(SchemaError, match=r"^settlement\.bets partition 0 offset 3 cannot be read: "):
+        store_of(log, by_id=schema).guard(0.0, never, nobody)
+
+
+@pytest.mark.parametrize("value", [b"{}", b"", VALUE, CHECKPOINT[:-1]])
+def test_a_checkpoint_that_is_none_ends_it(log: Log, value: bytes) -> None:
+    """The one before it would be a position of long ago."""
+    log.content = lambda offset: value if offset == 4 else CHECKPOINT
+    log.written, log.stable = [5], [5]
+    with pytest.raises(SchemaError, match=r"^settlement\.checkpoints partition 0 offset 4 "):
+        store_of(log, "0-4").checkpoint(never, nobody)

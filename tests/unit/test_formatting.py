@@ -1,0 +1,52 @@
+"""Moments and durations as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.formatting import duration, moment, utc
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1_790_000_000, "2026-09-21T14:13:20Z"),
+        (1_790_000_000.25, "2026-09-21T14:13:20.250000Z"),
+        (-62_135_596_800, "0001-01-01T00:00:00Z"),
+        (-62_135_596_801, "-62135596801.000000s"),
+        (253_402_300_800, "+253402300800.000000s"),
+    ],
+)
+def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
+    """Of whole seconds where it is one; a moment that no calendar has is still told."""
+    assert utc(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (7.5, "7.5s"),
+        (59.4, "59.4s"),
+        (59.6, "1m"),
+        (60, "1m"),
+        (250, "4m 10s"),
+        (3600, "1h"),
+        (3605, "1h"),
+        (7500, "2h 5m"),
+        (7559.7, "2h 6m"),
+        (90_000, "1d 1h"),
+        (86_400 + 300, "1d"),
+        (345_600, "4d"),
+    ],
+)
+def test_a_duration_is_told_by_its_two_largest_units(seconds: float, text: str) -> None:
+    """Of which the second is left out where it is nothing."""
+    assert duration(seconds) == text
+
+
+def test_a_moment_has_its_zone() -> None:
+    """Whatever is no ISO 8601 time, or leaves its zone open, is none."""
+    assert moment("2026-01-31T12:00:00Z") == moment("2026-01-31T13:00:00+01:00") == 1_769_860_800
+    assert [moment(text) for text in ("2026-01-31T12:00:00", "2h", "", "31.1.2026")] == [None] * 4
