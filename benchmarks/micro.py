@@ -33,7 +33,7 @@ from bridge.kafka import clients
 from bridge.messages.converter import conversion
 from bridge.messages.model import SettledBet
 from bridge.messages.parser import Converter
-from bridge.state.deduplicator import Guard, fingerprint
+from bridge.state.deduplicator import Deduplicator, fingerprint
 
 MESSAGES = 50_000
 PASSES = 20
@@ -64,7 +64,7 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
         steps: dict[str, Ways] = {
             **_converting(bodies, bets, converter, codec),
             "guard": {
-                "bridge": partial(_passes, partial(_guarded, Guard(), records)),
+                "bridge": partial(_passes, partial(_guarded, Deduplicator(), records)),
                 "dict": partial(_passes, partial(_remembered, {}, records)),
             },
             "receive": _receiving(url),
@@ -137,13 +137,13 @@ def _floor(body: bytes, schema: Any) -> bytes:
     return out.getvalue()
 
 
-def _guarded(guard: Guard, records: list[Record], number: int) -> int:
+def _guarded(deduplicator: Deduplicator, records: list[Record], number: int) -> int:
     """Bets that the guard does not know: with another betId in each pass, as in a replay."""
     prefix, now = b"%d-%d-" % (time.monotonic_ns(), number), time.time()
     for key, version, value in records:
         content = fingerprint(value)
-        guard.judge(prefix + key, version, content, lambda _: None, replaying=True)
-        guard.publish(prefix + key, version, content, now)
+        deduplicator.judge(prefix + key, version, content, lambda _: None, replaying=True)
+        deduplicator.publish(prefix + key, version, content, now)
     return len(records)
 
 

@@ -12,10 +12,10 @@ MICROS = 1_000_000
 
 
 class Instant(NamedTuple):
-    """A moment by both clocks: the wall clock (Unix seconds) may be set, the steady one may not."""
+    """A moment by both clocks: the wall clock (Unix seconds) may be set, the monotonic one may not."""
 
     wall: float
-    steady: float
+    monotonic: float
 
 
 Clock = Callable[[], Instant]
@@ -39,7 +39,7 @@ def now() -> Instant:
 
 
 class AnchoredClock:
-    """The wall clock as it was when it was last anchored, and steady time since: no step of it shows.
+    """The wall clock as it was when it was last anchored, and monotonic time since: no step of it shows.
 
     Call it for the present moment.
     """
@@ -49,14 +49,14 @@ class AnchoredClock:
         self.anchor()
 
     def __call__(self) -> Instant:
-        steady = self._machine().steady
-        return Instant(steady + self.offset, steady)
+        monotonic = self._machine().monotonic
+        return Instant(monotonic + self.offset, monotonic)
 
     @property
     def machine_offset(self) -> float:
-        """The machine's wall clock less its steady one, as it is now."""
+        """The machine's wall clock less its monotonic one, as it is now."""
         now = self._machine()
-        return now.wall - now.steady
+        return now.wall - now.monotonic
 
     @property
     def stepped(self) -> float:
@@ -66,4 +66,4 @@ class AnchoredClock:
     def anchor(self) -> None:
         """Believe the machine's wall clock as it is now."""
         self.offset = self.machine_offset
-        """This clock less the steady one."""
+        """This clock less the monotonic one."""

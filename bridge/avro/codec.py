@@ -16,7 +16,7 @@ from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, UnknownType
 
 from bridge.avro.encoder import Encoder, UnknownSchema
-from bridge.avro.mismatch import misfit
+from bridge.avro.mismatch import mismatch
 from bridge.avro.schemas import Schema
 from bridge.errors import NotOurs, SchemaError
 from bridge.formatting import shortened
@@ -76,7 +76,7 @@ class Codec:
         out = io.BytesIO(self.header)
         out.seek(_HEADER.size)
         try:
-            if why := misfit(self.schema, self.named, datum):
+            if why := mismatch(self.schema, self.named, datum):
                 raise SchemaError(f"not a {self._name}: {why}")
             schemaless_writer(out, self.schema, datum, disable_tuple_notation=True)
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -30,15 +30,15 @@ _WANTED: Final = {
 }
 
 
-def misfit(schema: Any, named: Named, datum: object) -> str | None:
-    """The first misfit, such as `selections[2].price: must be a number, got 'x'`; None when all fits.
+def mismatch(schema: Any, named: Named, datum: object) -> str | None:
+    """The first mismatch, such as `selections[2].price: must be a number, got 'x'`; None when all fits.
 
     `schema` and `named` are as `parse_schema` makes them. Raises RecursionError for a datum inside itself.
     """
-    return next(_misfits(schema, named, datum, ""), None)
+    return next(_mismatches(schema, named, datum, ""), None)
 
 
-def _misfits(schema: Any, named: Named, datum: object, path: str) -> Iterator[str]:
+def _mismatches(schema: Any, named: Named, datum: object, path: str) -> Iterator[str]:
     if isinstance(schema, str) and schema in named:
         schema = named[schema]
     if isinstance(schema, list):
@@ -50,11 +50,11 @@ def _misfits(schema: Any, named: Named, datum: object, path: str) -> Iterator[st
             yield from _in_field(field, named, datum, f"{path}.{field['name']}".removeprefix("."))
     elif kind == "array" and isinstance(datum, Sequence) and not isinstance(datum, str):
         for index, item in enumerate(datum):
-            yield from _misfits(schema["items"], named, item, f"{path}[{index}]")
+            yield from _mismatches(schema["items"], named, item, f"{path}[{index}]")
     elif kind == "map" and isinstance(datum, Mapping):
         for key, item in datum.items():
-            yield from _misfits("string", named, key, f"{path}: the key {shortened(key)}")
-            yield from _misfits(schema["values"], named, item, f"{path}[{shortened(key)}]")
+            yield from _mismatches("string", named, key, f"{path}: the key {shortened(key)}")
+            yield from _mismatches(schema["values"], named, item, f"{path}[{shortened(key)}]")
     elif kind in ("record", "array", "map"):
         yield _told(path, _WANTED[kind], datum)
     else:
@@ -62,11 +62,11 @@ def _misfits(schema: Any, named: Named, datum: object, path: str) -> Iterator[st
 
 
 def _in_union(union: list[Any], named: Named, datum: object, path: str) -> Iterator[str]:
-    """No branch fits. Where it can only have been meant for one, the misfit is inside that."""
-    if all(next(_misfits(branch, named, datum, path), None) is not None for branch in union):
+    """No branch fits. Where it can only have been meant for one, the mismatch is inside that."""
+    if all(next(_mismatches(branch, named, datum, path), None) is not None for branch in union):
         others = [branch for branch in union if branch != "null"]
         if len(others) == 1 and datum is not None:
-            yield from _misfits(others[0], named, datum, path)
+            yield from _mismatches(others[0], named, datum, path)
         else:
             yield _told(path, f"any of {', '.join(map(_name, union))}", datum)
 
@@ -78,7 +78,7 @@ def _name(schema: Any) -> str:
 def _in_field(field: Any, named: Named, record: Mapping[Any, object], path: str) -> Iterator[str]:
     name = field["name"]
     if name in record or "default" in field or "null" in field["type"]:
-        yield from _misfits(field["type"], named, record.get(name, field.get("default")), path)
+        yield from _mismatches(field["type"], named, record.get(name, field.get("default")), path)
     else:
         yield f"{path}: is missing, and has no default"
 

@@ -51,7 +51,7 @@ def limits(
     By the attempts in the committed checkpoint; nothing is asked of the provider.
     """
     from bridge import clock
-    from bridge.inspection.limits import look_ahead, outlook_as_json, outlook_as_lines, parse_moment
+    from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
     from bridge.inspection.readers import read_checkpoint
 
     settings, now = load(config), clock.now().wall
@@ -64,7 +64,7 @@ def limits(
             f"{settings.topics.prefix}: nothing was asked of the provider yet."
         )
     revision = checkpoint.revision if length is None else math.ceil(then) - length
-    outlook = look_ahead(settings, checkpoint, then, revision)
+    outlook = forecast(settings, checkpoint, then, revision)
     if json:
         print_json(outlook_as_json(outlook))
     else:

@@ -7,7 +7,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -27,7 +34,7 @@ class Bars:
     def __init__(self, clock: Clock, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
         self._clock = clock
-        self._told_at = clock().steady
+        self._told_at = clock().monotonic
         self._tasks: dict[str, TaskID] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -54,7 +61,7 @@ class Bars:
             if what not in self._tasks:
                 self._tasks[what] = self._progress.add_task(what)
             self._progress.update(self._tasks[what], completed=done, total=total)
-        elif (now := self._clock().steady) - self._told_at >= LINE_SECONDS:
+        elif (now := self._clock().monotonic) - self._told_at >= LINE_SECONDS:
             self._told_at = now
             get().info("the snapshot is under way", doing=what, done=done, of=total)
 

@@ -105,7 +105,7 @@ def _do(
     from bridge import clock
     from bridge.cli import snapshot_tables
     from bridge.snapshots import job, scheduler
-    from bridge.snapshots.metrics import Seen, must_be_writable, write
+    from bridge.snapshots.metrics import JobStatus, must_be_writable, write
 
     if every is not None and (plan or metrics_file or json):
         raise SettingsError("--every goes on and serves its metrics: without --plan, --json, --metrics-file.")
@@ -137,7 +137,7 @@ def _do(
     _print(json, report.as_json, lambda: snapshot_tables.report_as_table(report))
     try:
         if metrics_file is not None:
-            write(Seen.of(report), metrics_file)
+            write(JobStatus.of(report), metrics_file)
     finally:
         report.raise_if_left_out()
 

@@ -19,7 +19,7 @@ from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.formatting import duration, utc
-from bridge.inspection.limits import look_ahead
+from bridge.inspection.limits import forecast
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka import clients, topics
 from bridge.observability.health import COMMIT_SECONDS
@@ -195,8 +195,8 @@ def judged_limits(settings: Settings, checkpoint: Checkpoint | None, now: float)
     """What is to be said of a ledger at a moment, Unix seconds; None before the first checkpoint."""
     if checkpoint is None:
         return Finding(Outcome.OK, "nothing was asked of the feed yet")
-    seen = look_ahead(settings, checkpoint, now, checkpoint.revision)
-    used = ", ".join(f"{room.name} {room.used:.0f} of {room.allowed:g}" for room in seen.rooms)
+    seen = forecast(settings, checkpoint, now, checkpoint.revision)
+    used = ", ".join(f"{room.name} {room.used:.0f} of {room.allowed:g}" for room in seen.usage)
     if seen.dial_at > now:
         until = utc(seen.dial_at)
         return Finding(Outcome.WARN, f"a reconnect has to wait until {until}: {seen.reason}\nused: {used}")

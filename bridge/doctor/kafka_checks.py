@@ -132,7 +132,7 @@ def judged_owners(group: str, owners: list[str], members: int) -> Finding:
 
 def _group(client: AdminClient, group: str) -> Any:
     """The description of a group, also of one that nobody has joined yet. Raises as `kafka.explained`."""
-    deadline = clock.now().steady + COORDINATOR_SECONDS
+    deadline = clock.now().monotonic + COORDINATOR_SECONDS
     while True:
         try:
             with clients.explained(f"describing the group {group}"):
@@ -141,7 +141,7 @@ def _group(client: AdminClient, group: str) -> Any:
                 )
                 return clients.answer(asked[group])
         except clients.KafkaUnavailable:
-            if clock.now().steady > deadline:
+            if clock.now().monotonic > deadline:
                 raise
             time.sleep(RETRY_SECONDS)
 

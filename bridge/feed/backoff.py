@@ -16,7 +16,7 @@ STEADY_SECONDS = 60.0
 
 
 class Backoff:
-    """The pause before the next dial. Times are steady seconds.
+    """The pause before the next dial. Times are monotonic seconds.
 
     `scale` shortens all of it, as it does the provider's limits. `uniform` draws between two numbers.
     """

@@ -29,8 +29,8 @@ class _Sample(NamedTuple):
     position: float | None
 
 
-class Progress:
-    """Looks at the counts now and then. Its own times are steady seconds."""
+class CatchUpTracker:
+    """Looks at the counts now and then. Its own times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()

@@ -79,7 +79,7 @@ class Connection(ClientConnection):
         self._without_secret = without_secret
         self._refusal_codes = refusal_codes
         self.skew: Skew | None = None
-        """What the handshake says of the provider's clock, by our steady one."""
+        """What the handshake says of the provider's clock, by our monotonic one."""
         self._queue: deque[Received] = deque()
         self._queued_bytes = 0
         self.held = False
@@ -88,7 +88,7 @@ class Connection(ClientConnection):
         self._stalled = False
         self._clock = clock
         self._read_at = clock()
-        self.heard_at = self._read_at.steady
+        self.heard_at = self._read_at.monotonic
         """When something last came, monotonic: a message, a part of one, or a ping of the protocol."""
 
     @property
@@ -102,7 +102,7 @@ class Connection(ClientConnection):
         self._reader.feed(data)
         self._handle()
         if self._reader.midway:
-            self.heard_at = self._read_at.steady
+            self.heard_at = self._read_at.monotonic
         if self._queue:
             self._wake()
 
@@ -116,7 +116,7 @@ class Connection(ClientConnection):
                 elif not self._ended:
                     self._add(piece, fin=True)
         if len(self._queue) > before:
-            self.heard_at = self._read_at.steady
+            self.heard_at = self._read_at.monotonic
         if self._lost and (not self._reader.more or self.over):
             super().connection_lost(self._lost.pop())
         self._hold()
@@ -138,7 +138,7 @@ class Connection(ClientConnection):
         if isinstance(event, Frame):
             self._spent += FRAME_BYTES + len(event.data)
             if event.fin or event.data:  # fragments with nothing in them could go on for ever
-                self.heard_at = self._read_at.steady
+                self.heard_at = self._read_at.monotonic
             if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
                 self._add(bytes(event.data), event.fin)
                 return
@@ -172,7 +172,7 @@ class Connection(ClientConnection):
 
     def _note_reading(self) -> None:
         now = self._clock()
-        if now.steady - self._read_at.steady > self._stall_after:
+        if now.monotonic - self._read_at.monotonic > self._stall_after:
             self._stalled = True
         self._read_at = now
 
@@ -275,7 +275,7 @@ async def dial(
         )
 
     options: dict[str, Any] = {"create_connection": create}
-    asked_at = clock().steady
+    asked_at = clock().monotonic
     if request.url.startswith("wss:"):
         options["ssl"] = tls.context("feed", settings.ca_file)
     try:
@@ -306,7 +306,7 @@ async def dial(
         raise FeedLost(f"no connection: {detail}") from None
     assert isinstance(connection, Connection)
     dates = connection.response.headers.get_all("Date") if connection.response else []
-    connection.skew = from_dates(dates, asked_at, clock().steady)
+    connection.skew = from_dates(dates, asked_at, clock().monotonic)
     return connection
 
 

@@ -18,7 +18,7 @@ _SCHEMES = {"ws": "http", "wss": "https"}
 async def ask(settings: FeedSettings) -> Skew | None:
     """Ask the provider for the time, at the root of its base address and without the credential.
 
-    Returns its clock less our steady one. No connection to the feed is attempted, so this counts against
+    Returns its clock less our monotonic one. No connection to the feed is attempted, so this counts against
     none of its limits (interface, "Limits"). Any status is an answer. None when it has no `Date`, or one
     that a cache has kept.
 
@@ -28,9 +28,9 @@ async def ask(settings: FeedSettings) -> Skew | None:
     headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
     try:
         async with asyncio.timeout(settings.connect_timeout_seconds), _client(settings) as client:
-            asked = clock.now().steady
+            asked = clock.now().monotonic
             async with client.stream("GET", _root(settings), headers=headers) as answer:
-                received = clock.now().steady
+                received = clock.now().monotonic
     except TimeoutError:
         raise FeedLost(f"the provider did not answer in {settings.connect_timeout_seconds:g} s") from None
     except httpx2.HTTPError as error:

@@ -57,7 +57,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LimitUsage:
     """How much of a limit is used: attempts, or seconds for the bucket."""
 
     name: str
@@ -179,18 +179,20 @@ class Limiter:
             room = min(room, older, self._large_age - ages.low)
         return room + RESOLUTION_SECONDS
 
-    def rooms(self, now: Instant) -> tuple[Room, ...]:
+    def usage(self, now: Instant) -> tuple[LimitUsage, ...]:
         """How much of each limit is used."""
         self.observe(now)
-        rooms = []
+        usage = []
         for window in self._windows:
             used = sum(at > now.wall - window.seconds for at in self._seen(window))
             free_at = self._free_at(window)
-            rooms.append(Room(window.name, used, window.connections, free_at if free_at > now.wall else None))
+            usage.append(
+                LimitUsage(window.name, used, window.connections, free_at if free_at > now.wall else None)
+            )
         level = self._level(now.wall).seconds
         full_until = now.wall + (level - self._bucket) / self._drain
-        rooms.append(Room("bucket", level, self._bucket, full_until if level >= self._bucket else None))
-        return tuple(rooms)
+        usage.append(LimitUsage("bucket", level, self._bucket, full_until if level >= self._bucket else None))
+        return tuple(usage)
 
     # What was asked.
 
@@ -219,12 +221,12 @@ class Limiter:
         self.ledger = (*self.ledger[:-1], replace(last, answered_at=at, refused=refused))
 
     def observe(self, now: Instant) -> None:
-        """Keep the ledger as old as it is: by the steady clock, however the wall clock was set meanwhile.
+        """Keep the ledger as old as it is: by the monotonic clock, however the wall clock was set meanwhile.
 
         At first only the wall clock is known. A ledger from its future happened now at the latest.
         """
         last, self._last = self._last or now, now
-        ahead = (now.wall - last.wall) - (now.steady - last.steady)
+        ahead = (now.wall - last.wall) - (now.monotonic - last.monotonic)
         self.ledger = tuple(_moved(attempt, ahead, now.wall) for attempt in self.ledger)
 
     # What counts, and for how much.

@@ -8,13 +8,13 @@ from typing import Any
 from bridge.clock import Instant
 from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
-from bridge.feed.rate_limits import Attempt, Limiter, Room
+from bridge.feed.rate_limits import Attempt, Limiter, LimitUsage
 from bridge.formatting import duration, moment, utc
 from bridge.state.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class LimitForecast:
     """The limits as of a moment, and when a reconnect would be let in. Moments are Unix seconds."""
 
     at: float
@@ -24,12 +24,12 @@ class Outlook:
     """`at` when it would be let in then."""
     reason: str
     """Why it has to wait; empty when it does not."""
-    rooms: tuple[Room, ...]
+    usage: tuple[LimitUsage, ...]
     ledger: tuple[Attempt, ...]
     """The attempts that may still count, oldest first."""
 
 
-def look_ahead(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> Outlook:
+def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> LimitForecast:
     """What the limits would say at a moment to a reconnect that asks for `revision`."""
     limiter = Limiter(
         settings.limits,
@@ -37,9 +37,11 @@ def look_ahead(settings: Settings, checkpoint: Checkpoint, at: float, revision: 
         settings.feed.max_skew_seconds,
         checkpoint.ledger,
     )
-    instant = Instant(at, 0.0)  # the only one it sees: the steady clock is for what passes in between
+    instant = Instant(at, 0.0)  # the only one it sees: the monotonic clock is for what passes in between
     decision = limiter.decide(instant, revision)
-    return Outlook(at, revision, decision.until, decision.reason, limiter.rooms(instant), limiter.ledger)
+    return LimitForecast(
+        at, revision, decision.until, decision.reason, limiter.usage(instant), limiter.ledger
+    )
 
 
 def parse_moment(text: str, now: float) -> float:
@@ -53,7 +55,7 @@ def parse_moment(text: str, now: float) -> float:
     return found
 
 
-def outlook_as_json(outlook: Outlook) -> dict[str, Any]:
+def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
     """For scripts."""
     return {
         "at": utc(outlook.at),
@@ -70,7 +72,7 @@ def outlook_as_json(outlook: Outlook) -> dict[str, Any]:
                 "allowed": room.allowed,
                 "freeAt": None if room.free_at is None else utc(room.free_at),
             }
-            for room in outlook.rooms
+            for room in outlook.usage
         ],
         "attempts": [
             {
@@ -85,7 +87,7 @@ def outlook_as_json(outlook: Outlook) -> dict[str, Any]:
     }
 
 
-def outlook_as_lines(outlook: Outlook) -> str:
+def outlook_as_lines(outlook: LimitForecast) -> str:
     """For people."""
     recovery = duration(max(0.0, outlook.at - outlook.revision))
     lines = [f"at          {utc(outlook.at)}", f"recovery    {recovery}, from {utc(outlook.revision)}"]
@@ -95,7 +97,7 @@ def outlook_as_lines(outlook: Outlook) -> str:
         wait = duration(outlook.dial_at - outlook.at)
         lines.append(f"reconnect   not before {utc(outlook.dial_at)}, in {wait}: {outlook.reason}")
     lines.append("limits")
-    for room in outlook.rooms:
+    for room in outlook.usage:
         unit = " s" if room.name == "bucket" else ""
         free = "" if room.free_at is None else f", full until {utc(room.free_at)}"
         lines.append(f"  {room.name:8}  {room.used:.0f} of {room.allowed:g}{unit}{free}")

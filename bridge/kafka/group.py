@@ -102,12 +102,12 @@ class Watch:
         awaited = others.awaited()
         if seen != self._seen or (self._joining and not group.joining):
             patience = self._session * sessions(others, awaited)
-            self._until = Instant(whole(now.wall + patience), now.steady + patience)
+            self._until = Instant(whole(now.wall + patience), now.monotonic + patience)
         self._seen, self._joining = seen, group.joining
         if not awaited:
             return Wait()
         names = ", ".join(sorted(member.name for member in awaited))
-        if now.steady < self._until.steady:
+        if now.monotonic < self._until.monotonic:
             return Wait(f"waits for {names}; {release(awaited, self._until.wall)}", self._until.wall)
         if others.owners:
             return Wait(f"{names} owns the feed")

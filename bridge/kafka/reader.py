@@ -46,7 +46,7 @@ def reading_clients(settings: Settings) -> Clients:
     return Clients(kafka.admin(settings.kafka), reader)
 
 
-def persist(
+def with_fresh_clients(
     settings: Settings,
     read: Callable[[AdminClient, Consumer], None],
     give_up: Callable[[], bool],
@@ -127,7 +127,7 @@ def read_topic(
     has come for `patience` seconds, or twice that; TopologyError when a right is missing or the topic ends
     before `ends`; and what `take` raises.
     """
-    passage = Passage(
+    passage = TopicScan(
         topic, take, start=start, ends=ends, visible=visible, progress=progress, patience=patience
     )
 
@@ -137,7 +137,9 @@ def read_topic(
         else:
             passage.done = True
 
-    trouble = persist(settings, read, lambda: instant.now().steady - passage.moved_at > patience)
+    trouble = with_fresh_clients(
+        settings, read, lambda: instant.now().monotonic - passage.moved_at > patience
+    )
     if not passage.done:
         raise kafka.KafkaUnavailable(f"{topic}: nothing came for {patience:g} s: {trouble}")
     return dict(enumerate(passage.ends))
@@ -189,7 +191,7 @@ class Foreign:
             get().warning("passed over records that are none of ours", count=self.count, first=self.first)
 
 
-class Passage:
+class TopicScan:
     """A reader's way through a topic: another try goes on where the last one was interrupted.
 
     The arguments are those of `read_topic`.
@@ -210,7 +212,7 @@ class Passage:
         self.ends: list[int] = []
         """Empty until they are known."""
         self.done = False
-        self.moved_at = clock().steady
+        self.moved_at = clock().monotonic
         """When something came, or else when it began; monotonic."""
         self._topic = topic
         self._take = take
@@ -233,7 +235,7 @@ class Passage:
         """
         if not self.ends:
             self._set_out(admin, consumer)
-        begun = self._clock().steady
+        begun = self._clock().monotonic
 
         def is_over() -> bool:
             self._look(admin, begun)
@@ -261,7 +263,7 @@ class Passage:
 
     def _look(self, admin: AdminClient, begun: float) -> None:
         """Whether anything has come since the last look; this try has begun at that moment, monotonic."""
-        now, reached = self._clock().steady, sum(place.offset for place in self._places)
+        now, reached = self._clock().monotonic, sum(place.offset for place in self._places)
         if reached != self._reached:
             self._reached, self.moved_at, self.patience = reached, now, self._least_patience
             self._tell(reached)

@@ -30,7 +30,7 @@ from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.election import Leadership
 from bridge.kafka.topics import max_record_bytes
-from bridge.kafka.triage import Answer, cause, refusal, triage
+from bridge.kafka.triage import ErrorAction, cause, refusal, triage
 from bridge.kafka.watchdog import Watchdog, discard
 from bridge.kafka.worker import Worker
 from bridge.log import get
@@ -187,12 +187,12 @@ class TransactionalWriter:
                 break
             except KafkaException as exception:
                 answer = self._face(exception.args[0])
-                if answer is Answer.RETRY and self._failures >= PATIENT_RETRIES:
+                if answer is ErrorAction.RETRY and self._failures >= PATIENT_RETRIES:
                     # Seen: a coordinator that is back, and a client that never finds it again.
-                    answer = Answer.REOPEN
-                if answer is Answer.ABORT:
+                    answer = ErrorAction.REOPEN
+                if answer is ErrorAction.ABORT:
                     self._abort()
-                elif answer is Answer.REOPEN:
+                elif answer is ErrorAction.REOPEN:
                     self._discard()
         self._last = checkpoint.value
         self._forget()
@@ -214,7 +214,7 @@ class TransactionalWriter:
         if self._gone():
             raise NotOwner("another process owns the feed, or this one is ending")
 
-    def _face(self, error: KafkaError) -> Answer:
+    def _face(self, error: KafkaError) -> ErrorAction:
         """What the error asks for, after a rest that grows, with jitter.
 
         Raises SinkBroken when a person has to act, NotOwner when there is nothing left to wait for.
@@ -223,7 +223,7 @@ class TransactionalWriter:
             error = cause(self._producer, error)
         answer = triage(error)
         get().debug("a transaction failed", error=error.str(), code=error.name(), answer=answer.name)
-        if answer is Answer.REFUSED:
+        if answer is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error))
         self._trouble(error.str())
         self._abandoned.wait(rest_seconds(self._failures))
@@ -265,7 +265,7 @@ class TransactionalWriter:
                 self._forget()
                 return
             except KafkaException as exception:
-                if self._face(exception.args[0]) is not Answer.RETRY:
+                if self._face(exception.args[0]) is not ErrorAction.RETRY:
                     self._discard()
 
     def _reopen(self, awaited: bytes | None = None) -> bool:

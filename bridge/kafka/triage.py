@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bridge.kafka import clients
 
 
-class Answer(enum.Enum):
+class ErrorAction(enum.Enum):
     """What an error asks for."""
 
     RETRY = "the same call again"
@@ -41,21 +41,21 @@ _FOLLOWING = {
 """What the client says of all that fails because something else has failed."""
 
 
-def triage(error: KafkaError) -> Answer:
+def triage(error: KafkaError) -> ErrorAction:
     """What an error of the transactional producer asks for.
 
     An error that says nothing of itself is taken for the worst that can be mended: a new producer.
     """
     code = error.code()
     if clients.lacks_right(error) or code in _NEVER_ACCEPTED:
-        return Answer.REFUSED
+        return ErrorAction.REFUSED
     if error.fatal() or code in (KafkaError._FATAL, KafkaError._FENCED):
-        return Answer.REOPEN
+        return ErrorAction.REOPEN
     if error.txn_requires_abort() or code == KafkaError._STATE:
-        return Answer.ABORT
+        return ErrorAction.ABORT
     if error.retriable() or code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._QUEUE_FULL):
-        return Answer.RETRY
-    return Answer.REOPEN
+        return ErrorAction.RETRY
+    return ErrorAction.REOPEN
 
 
 def follows(error: KafkaError) -> bool:

@@ -59,7 +59,7 @@ class ByPydantic:
     def __init__(self, converter: Converter, codec: Codec) -> None:
         self._decode = converter.decode
         self._encode = codec.encode
-        self.untaken = 0
+        self.fallbacks = 0
         """As of `ByTranscoder`: nothing is left to anybody."""
 
     def convert(self, data: bytes) -> Conversion:
@@ -82,7 +82,7 @@ class ByTranscoder:
         self._transcode = transcoder.transcode
         self._date_time = DateTimes(ValueError).parse
         self._otherwise = otherwise
-        self.untaken = 0
+        self.fallbacks = 0
         """Messages that were left to `otherwise`: each has cost more than it would have at once."""
 
     def convert(self, data: bytes) -> Conversion:
@@ -90,7 +90,7 @@ class ByTranscoder:
         try:
             return self.transcode(data)
         except NOT_TAKEN:
-            self.untaken += 1
+            self.fallbacks += 1
             return self._otherwise(data)
 
     def transcode(self, data: bytes) -> Conversion:

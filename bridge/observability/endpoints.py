@@ -11,20 +11,22 @@ from bridge import clock as instant
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.formatting import utc
-from bridge.observability.health import Verdict, healthy, ready
+from bridge.observability.health import HealthStatus, healthy, ready
 from bridge.observability.metrics import exposition
 from bridge.observability.pages import Answer, Page, application, well_or_not
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 
 
-def make_app(view: Callable[[], View], settings: Settings, clock: Clock = instant.now) -> WSGIApplication:
+def make_app(
+    view: Callable[[], StatusSnapshot], settings: Settings, clock: Clock = instant.now
+) -> WSGIApplication:
     """The application. `view` and `clock` are called on the server's threads, once a request.
 
     `/healthz` and `/readyz` answer 200 or 503 with JSON, `/metrics` in Prometheus' text format or as
     OpenMetrics, `/` lists them.
     """
 
-    def judged(judge: Callable[[View, float, float], Verdict]) -> Page:
+    def judged(judge: Callable[[StatusSnapshot, float, float], HealthStatus]) -> Page:
         def page(environ: WSGIEnvironment) -> Answer:
             seen, now = view(), clock().wall
             verdict = judge(seen, now, settings.feed.silence_seconds)
@@ -39,7 +41,7 @@ def make_app(view: Callable[[], View], settings: Settings, clock: Clock = instan
     return application({"/healthz": judged(healthy), "/readyz": judged(ready), "/metrics": metrics})
 
 
-def _report(verdict: Verdict, view: View, now: float) -> dict[str, Any]:
+def _report(verdict: HealthStatus, view: StatusSnapshot, now: float) -> dict[str, Any]:
     return {
         "state": view.state and view.state.value,
         "reason": verdict.reason,

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 from bridge.state.checkpoint import State
 
 LOOP_SECONDS = 10.0
@@ -36,34 +36,34 @@ _MOVING = {State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.H
 _SERVING = {*_MOVING, State.STANDBY, State.WAITING_FOR_LIMIT}
 
 
-class Verdict(NamedTuple):
+class HealthStatus(NamedTuple):
     """The answer, and why: when it is no, what is wrong, otherwise the reason of the state, if any."""
 
     ok: bool
     reason: str
 
 
-def healthy(view: View, now: float, silence_seconds: float) -> Verdict:
+def healthy(view: StatusSnapshot, now: float, silence_seconds: float) -> HealthStatus:
     """Whether the bridge makes progress, or waits for something that a restart would not bring."""
     if now - view.at > LOOP_SECONDS:
-        return Verdict(False, f"the event loop was not heard of for {now - view.at:.0f} s")
+        return HealthStatus(False, f"the event loop was not heard of for {now - view.at:.0f} s")
     patience = silence_seconds + COMMIT_SECONDS
     if view.state is None and now - view.started_at > START_SECONDS:
-        return Verdict(False, f"still starting after {now - view.started_at:.0f} s")
+        return HealthStatus(False, f"still starting after {now - view.started_at:.0f} s")
     if view.state in _MOVING:
         still = now - max(view.since, view.committed_at or view.since)
         if still > patience:
-            return Verdict(False, f"nothing was committed for {still:.0f} s")
+            return HealthStatus(False, f"nothing was committed for {still:.0f} s")
     if view.state is State.WAITING_FOR_LIMIT and view.until is not None and now - view.until > patience:
-        return Verdict(False, f"the wait should have been over {now - view.until:.0f} s ago")
-    return Verdict(True, view.reason)
+        return HealthStatus(False, f"the wait should have been over {now - view.until:.0f} s ago")
+    return HealthStatus(True, view.reason)
 
 
-def ready(view: View, now: float, silence_seconds: float) -> Verdict:
+def ready(view: StatusSnapshot, now: float, silence_seconds: float) -> HealthStatus:
     """Whether the bridge is set up, and owns the feed or stands by to own it."""
     health = healthy(view, now, silence_seconds)
     if not health.ok:
         return health
     if view.state is None:
-        return Verdict(False, "still starting")
-    return Verdict(view.state in _SERVING, view.reason)
+        return HealthStatus(False, "still starting")
+    return HealthStatus(view.state in _SERVING, view.reason)

@@ -1,4 +1,4 @@
-"""Every metric, declared once with its meaning, and how it is read from a View when it is scraped.
+"""Every metric, declared once with its meaning, and how it is read from a StatusSnapshot when it is scraped.
 
 Moments are Unix timestamps, so that an age keeps growing when a bridge no longer says anything:
 `time() - bridge_last_commit_timestamp_seconds`. A metric whose value is not known has no sample.
@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from bridge import __version__
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 from bridge.state.checkpoint import State
 
 MOST_PATHS = 50
@@ -41,20 +41,20 @@ class Declared(Generic[S]):
     help: str
     labels: tuple[str, ...]
     read: Callable[[S, float], Samples]
-    """From what is to be shown (of the main job a View) and the present moment, Unix seconds."""
+    """From what is to be shown (of the main job a StatusSnapshot) and the present moment, Unix seconds."""
     of_feed: bool = False
     """Whether only the owner knows it."""
 
 
-def _one(read: Callable[[View], float | None]) -> Callable[[View, float], Samples]:
+def _one(read: Callable[[StatusSnapshot], float | None]) -> Callable[[StatusSnapshot, float], Samples]:
     return lambda view, now: [((), read(view))]
 
 
-def _states(view: View, now: float) -> Samples:
+def _states(view: StatusSnapshot, now: float) -> Samples:
     return (((state.value,), state is view.state) for state in State)
 
 
-def _outcomes(view: View, now: float) -> Samples:
+def _outcomes(view: StatusSnapshot, now: float) -> Samples:
     counters = view.counters
     return [
         (("published",), counters.published),
@@ -66,15 +66,15 @@ def _outcomes(view: View, now: float) -> Samples:
     ]
 
 
-def _connections(view: View, now: float) -> Samples:
+def _connections(view: StatusSnapshot, now: float) -> Samples:
     return (((result,), view.connections.get(result, 0)) for result in ("accepted", "refused", "failed"))
 
 
-def _paths(view: View, now: float) -> Samples:
+def _paths(view: StatusSnapshot, now: float) -> Samples:
     return (((path,), count) for path, count in islice(view.extras.items(), MOST_PATHS))
 
 
-METRICS: tuple[Declared[View], ...] = (
+METRICS: tuple[Declared[StatusSnapshot], ...] = (
     Declared(
         "bridge_info",
         "info",
@@ -166,7 +166,7 @@ METRICS: tuple[Declared[View], ...] = (
         "gauge",
         "What counts against a limit of the provider now: attempts, or seconds of recovery in the bucket.",
         ("limit",),
-        lambda view, now: (((room.name,), room.used) for room in view.rooms),
+        lambda view, now: (((room.name,), room.used) for room in view.usage),
         of_feed=True,
     ),
     Declared(
@@ -174,7 +174,7 @@ METRICS: tuple[Declared[View], ...] = (
         "gauge",
         "What that limit allows, in the same unit.",
         ("limit",),
-        lambda view, now: (((room.name,), room.allowed) for room in view.rooms),
+        lambda view, now: (((room.name,), room.allowed) for room in view.usage),
         of_feed=True,
     ),
     Declared(
@@ -229,11 +229,11 @@ METRICS: tuple[Declared[View], ...] = (
         _paths,
     ),
     Declared(
-        "bridge_untaken_messages_total",
+        "bridge_converter_fallbacks_total",
         "counter",
         "Messages that the compiled converter has left to pydantic since this process last won the feed.",
         (),
-        _one(lambda view: view.untaken),
+        _one(lambda view: view.fallbacks),
     ),
     Declared(
         "bridge_queue_messages",
@@ -266,7 +266,7 @@ METRICS: tuple[Declared[View], ...] = (
 )
 
 
-def exposition(view: View, now: float, accept: str = "") -> tuple[bytes, str]:
+def exposition(view: StatusSnapshot, now: float, accept: str = "") -> tuple[bytes, str]:
     """All metrics of a view and of the process, as text, and the type of that text.
 
     `now` is in Unix seconds; `accept` is the scraper's header of that name, which may ask for

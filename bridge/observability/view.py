@@ -1,7 +1,7 @@
 """What can be seen of a bridge at one moment: what health, metrics and the status page are made of.
 
-Whoever looks gets a View and computes what he shows from it and from his own `now`, so that nothing is
-done for an onlooker while messages are handled, and a View that nobody renews grows visibly old.
+A reader computes what it shows from a StatusSnapshot and its own `now`. So nothing is done for it while
+messages are handled, and a StatusSnapshot that is not renewed grows visibly old.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bridge.feed.rate_limits import Room
+from bridge.feed.rate_limits import LimitUsage
 from bridge.state.checkpoint import Counters, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class StatusSnapshot:
     """A bridge at one moment. Moments are Unix seconds of our clock, durations are seconds.
 
     The defaults are what is seen of one that has only just started.
@@ -57,12 +57,12 @@ class View:
     """Messages a second, lately."""
     eta: float | None = None
     """Until what was published is caught up with."""
-    rooms: tuple[Room, ...] = ()
+    usage: tuple[LimitUsage, ...] = ()
     next_dial: float | None = None
     """When a reconnect would be let in by the provider's limits."""
     extras: Mapping[str, int] = field(default_factory=dict)
     """Messages with a field that the interface does not know, by the path of the field."""
-    untaken: int = 0
+    fallbacks: int = 0
     """Messages that the compiled converter has left to pydantic."""
     queue_messages: int = 0
     """Read from the socket, not yet handled."""

@@ -113,7 +113,7 @@ class Client:
     @property
     def pause(self) -> float:
         """Seconds until the next request may be sent."""
-        return self._pace.left(self._clock().steady)
+        return self._pace.left(self._clock().monotonic)
 
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         """The answer, without content for a 404 where the interface has one.
@@ -231,14 +231,14 @@ class Client:
         self._check_clock(answer, asked, now)
         if answer.status == 429:
             self.refusals += 1
-            self._pace.refused(now.steady, sent_at)
+            self._pace.refused(now.monotonic, sent_at)
         if not _is_passing(answer.status):
             self._pace.answered()
             if answer.status != 401:
                 self._token.accept(token)
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
-            self._pace.pause(now.steady, pause)
-        if answer.status == 429 and self._slowed.begins(now.steady):
+            self._pace.pause(now.monotonic, pause)
+        if answer.status == 429 and self._slowed.begins(now.monotonic):
             get().warning("the provider says too many requests", rate=self.rate, pause=duration(self.pause))
         return answer, token
 
@@ -260,12 +260,12 @@ class Client:
             )
 
     async def _turn(self) -> float:
-        """Wait until a request may be sent. Returns the moment, in steady seconds."""
+        """Wait until a request may be sent. Returns the moment, in monotonic seconds."""
         async with self._line:
             # Not once: the pace may have become slower meanwhile.
             while left := self.pause:
                 await self._sleep(left)
-            now = self._clock().steady
+            now = self._clock().monotonic
             self._pace.sent(now)
         return now
 
@@ -277,7 +277,7 @@ class Client:
         )
 
     def _tell_of_trouble(self, state: RetryCallState) -> None:
-        if self._troubled.begins(self._clock().steady):
+        if self._troubled.begins(self._clock().monotonic):
             assert state.outcome is not None
             get().warning(
                 "the provider is tried again",

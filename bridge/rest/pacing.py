@@ -2,7 +2,7 @@
 
 The interface has a 429 everywhere and no figure for it (interface, "Limits"): the configured rate is a guess,
 and the provider corrects it. Additive increase, multiplicative decrease, as TCP does with a full network.
-Times are steady seconds unless they are said to be Unix seconds.
+Times are monotonic seconds unless they are said to be Unix seconds.
 """
 
 from __future__ import annotations

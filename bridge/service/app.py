@@ -34,9 +34,9 @@ from bridge.kafka.worker import Worker
 from bridge.log import get
 from bridge.observability.endpoints import make_app
 from bridge.observability.http_server import served
-from bridge.observability.view import View
-from bridge.service.interfaces import Ports
-from bridge.service.owner import Reign
+from bridge.observability.view import StatusSnapshot
+from bridge.service.interfaces import Dependencies
+from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
 from bridge.state.checkpoint import State
 from bridge.state.restore import Store
@@ -107,7 +107,7 @@ class _Service:
         self._started_at = self._clock().wall
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()
-        self._reign: Reign | None = None
+        self._reign: FeedOwner | None = None
         self._view = self._look()
 
     async def serve(self) -> None:
@@ -144,7 +144,7 @@ class _Service:
             partial(loop.call_soon_threadsafe, self._notice),
             self._owner_id,
         )
-        ports = Ports(
+        dependencies = Dependencies(
             topics=declared,
             codecs=codecs,
             store=store,
@@ -162,7 +162,7 @@ class _Service:
                 if not leadership.owner:
                     await self._stand_by(leadership)
                     continue
-                await self._one_reign(ports, leadership)
+                await self._one_term(dependencies, leadership)
                 await self._until_stopped(asyncio.sleep(PAUSE_SECONDS))
         finally:
             await asyncio.to_thread(leadership.close)
@@ -202,8 +202,8 @@ class _Service:
         finally:
             worker.close(0)
 
-    async def _one_reign(self, ports: Ports, leadership: Leadership) -> None:
-        self._reign = Reign(self._settings, ports, self._status, self._owner_id, self._stop)
+    async def _one_term(self, dependencies: Dependencies, leadership: Leadership) -> None:
+        self._reign = FeedOwner(self._settings, dependencies, self._status, self._owner_id, self._stop)
         try:
             await self._reign.run()
         except (NotOwner, NotCommitted) as error:
@@ -244,9 +244,9 @@ class _Service:
 
     # What can be seen from outside.
 
-    def _look(self) -> View:
+    def _look(self) -> StatusSnapshot:
         status = self._status
-        return View(
+        return StatusSnapshot(
             at=self._clock().wall,
             started_at=self._started_at,
             feed=self._settings.feed.name,

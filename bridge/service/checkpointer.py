@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from bridge.config import Settings
-from bridge.feed.catch_up import Progress
+from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.batch import Record
 from bridge.service.committer import Committer
-from bridge.service.interfaces import Ports
+from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 
 
-class Journal:
+class Checkpointer:
     """Commits what the pipeline has in hand. Nothing is committed without a checkpoint."""
 
     def __init__(
         self,
         settings: Settings,
-        ports: Ports,
+        dependencies: Dependencies,
         committer: Committer,
         pipeline: Pipeline,
         limiter: Limiter,
@@ -30,7 +30,7 @@ class Journal:
         previous: Checkpoint | None,
     ) -> None:
         self._settings = settings
-        self._ports = ports
+        self._dependencies = dependencies
         self._committer = committer
         self._pipeline = pipeline
         self._limiter = limiter
@@ -43,10 +43,10 @@ class Journal:
         """The state as the last checkpoint has it."""
         self.committed = previous
         """The last checkpoint that is committed."""
-        self.progress = Progress()
+        self.progress = CatchUpTracker()
 
     def due_at(self, backlog: int) -> float | None:
-        """When the next commit is due, steady seconds, while so many messages wait to be handled.
+        """When the next commit is due, monotonic seconds, while so many messages wait to be handled.
 
         None while there is nothing to commit.
         """
@@ -54,7 +54,7 @@ class Journal:
             return None
         if self._told is not self._status.state:
             return 0.0
-        if self._pipeline.batch.records and self._ports.clock().steady < self._committer.rested_at:
+        if self._pipeline.batch.records and self._dependencies.clock().monotonic < self._committer.rested_at:
             return self._committer.rested_at  # first the broker is to have its records
         return self._pipeline.batch.due_at(self._settings.batch, backlog)
 
@@ -64,10 +64,10 @@ class Journal:
         Raises what ended the last commit.
         """
         if self._collect():
-            if self._ports.clock().steady >= self._committer.rested_at:
+            if self._dependencies.clock().monotonic >= self._committer.rested_at:
                 self._committer.hand_over(self._pipeline.batch)
             due = self.due_at(backlog)
-            if self._pipeline.full or (due is not None and self._ports.clock().steady >= due):
+            if self._pipeline.full or (due is not None and self._dependencies.clock().monotonic >= due):
                 self._start()
 
     async def commit(self) -> None:
@@ -85,7 +85,7 @@ class Journal:
         return True
 
     def _start(self) -> None:
-        now, status, position = self._ports.clock(), self._status, self._pipeline.position
+        now, status, position = self._dependencies.clock(), self._status, self._pipeline.position
         state = status.state or State.CONNECTING
         self._limiter.observe(now)  # a clock that was set meanwhile must not make the attempts older
         checkpoint = Checkpoint(
@@ -104,9 +104,9 @@ class Journal:
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
         )
         record = Record(
-            self._ports.topics.checkpoints.name,
+            self._dependencies.topics.checkpoints.name,
             checkpoint.feed.encode(),
-            self._ports.codecs.checkpoints.encode(checkpoint.to_avro()),
+            self._dependencies.codecs.checkpoints.encode(checkpoint.to_avro()),
             int(now.wall * 1000),
             partition=0,
         )

@@ -65,7 +65,7 @@ class Committer:
 
     def tell_if_waiting(self) -> bool:
         """Whether Kafka keeps us waiting; if so, it is told."""
-        waiting = self._since is not None and self._clock().steady - self._since > TROUBLE_SECONDS
+        waiting = self._since is not None and self._clock().monotonic - self._since > TROUBLE_SECONDS
         if waiting:
             self._told(self._trouble or self._doing or "it has not answered yet")
         return waiting
@@ -94,8 +94,8 @@ class Committer:
         began, self._since, self._trouble = self._since, None, ""
         committed.result()
         self.transactions += 1
-        self.seconds += self._clock().steady - (began or 0.0)
-        self.rested_at = self._clock().steady + REST_SECONDS
+        self.seconds += self._clock().monotonic - (began or 0.0)
+        self.rested_at = self._clock().monotonic + REST_SECONDS
         return True
 
     async def finish(self) -> None:
@@ -122,7 +122,7 @@ class Committer:
     def _submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
         future = asyncio.wrap_future(self.writer.run(job))
         future.add_done_callback(lambda _: self._wake.set())
-        self._since = self._clock().steady
+        self._since = self._clock().monotonic
         return future
 
     async def _wait(self, job: asyncio.Future[T]) -> None:
@@ -131,8 +131,8 @@ class Committer:
             await asyncio.wait({job}, timeout=LOOK_SECONDS)
             self.tell_if_waiting()
         if not job.done():
-            self._last_moment = self._last_moment or self._clock().steady + LAST_COMMIT_SECONDS
-            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - self._clock().steady))
+            self._last_moment = self._last_moment or self._clock().monotonic + LAST_COMMIT_SECONDS
+            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - self._clock().monotonic))
         if not job.done():
             raise NotCommitted("Kafka does not answer in time for the end; a replay brings the rest back")
 

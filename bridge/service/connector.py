@@ -28,8 +28,8 @@ from bridge.feed.protocol import Request, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
 from bridge.formatting import duration, utc
 from bridge.log import get
-from bridge.service.checkpointer import Journal
-from bridge.service.interfaces import Connection, Ports
+from bridge.service.checkpointer import Checkpointer
+from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.timekeeper import STEP_SECONDS, Timekeeper
@@ -51,7 +51,7 @@ HOW_TO_GO_ON = (
 )
 
 
-class Dialler:
+class Connector:
     """Opens one connection after the other.
 
     `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `certain` is
@@ -63,11 +63,11 @@ class Dialler:
     def __init__(
         self,
         settings: Settings,
-        ports: Ports,
+        dependencies: Dependencies,
         status: Status,
         limiter: Limiter,
         pipeline: Pipeline,
-        journal: Journal,
+        checkpointer: Checkpointer,
         timekeeper: Timekeeper,
         *,
         first: bool,
@@ -79,16 +79,16 @@ class Dialler:
     ) -> None:
         self._settings = settings
         self._feed = settings.feed
-        self._ports = ports
-        self._clock = ports.clock
+        self._dependencies = dependencies
+        self._clock = dependencies.clock
         self._status = status
         self._limiter = limiter
         self._pipeline = pipeline
-        self._journal = journal
+        self._checkpointer = checkpointer
         self._timekeeper = timekeeper
         self._first = first
         self._certain = certain
-        self._offset = ports.clock.offset
+        self._offset = dependencies.clock.offset
         self._pause = pause
         self._goes_on = goes_on
         self._still_owner = still_owner
@@ -102,7 +102,7 @@ class Dialler:
     def decide(self, now: Instant) -> Decision:
         """When the next dial is let in, by the provider's limits and by the pause after a failure."""
         decision = self._limiter.decide(now, None if self._first else self._revision(now))
-        rested = now.wall + self._backoff.left(now.steady)
+        rested = now.wall + self._backoff.left(now.monotonic)
         return decision if decision.until >= rested else Decision(rested, "a pause after a failure")
 
     async def connect(self) -> Connection | None:
@@ -123,8 +123,8 @@ class Dialler:
             asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
             self._limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
-            await self._journal.commit()
-            if self._clock().steady - now.steady > DECIDED_SECONDS:
+            await self._checkpointer.commit()
+            if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("Kafka took long for the checkpoint: asking the limiter anew")
                 self._limiter.withdraw()  # what was decided then need not hold now
                 return None
@@ -144,9 +144,9 @@ class Dialler:
             self._limiter.answered(now, refused=True)
         if self._opened_at is None or refused:
             self.connections["refused" if refused else "failed"] += 1
-        lasted = 0.0 if self._opened_at is None else now.steady - self._opened_at
+        lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
         self._opened_at = None
-        self._backoff.failed(now.steady, lasted=lasted, refused=refused)
+        self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
         get().warning("the connection is over", reason=str(error), failures=self._backoff.failures)
 
     async def _wait(self) -> None:
@@ -156,7 +156,7 @@ class Dialler:
             if decision.until <= now.wall:
                 return
             if self._status.become(State.WAITING_FOR_LIMIT, decision.reason, until=decision.until):
-                await self._journal.commit()
+                await self._checkpointer.commit()
                 continue
             await self._pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
 
@@ -244,14 +244,14 @@ class Dialler:
             self._status.become(
                 State.STOPPED_ON_GAP, f"{gap.cause.value}: {utc(gap.start)} to {utc(gap.end)}"
             )
-            await self._journal.commit()
+            await self._checkpointer.commit()
             raise GapError(gap_text(gap))
 
     async def _dial(self, asked: Request, revision: int | None, decided: Instant) -> Connection | None:
         """One attempt, given up when this process is told to stop."""
         try:
             connection = await answer(
-                self._ports.dial(self._feed, asked, self._woken, self._clock), self._goes_on
+                self._dependencies.dial(self._feed, asked, self._woken, self._clock), self._goes_on
             )
         except FeedRefused as error:
             self._limiter.answered(self._clock(), refused=self._is_refusal(error))
@@ -267,12 +267,12 @@ class Dialler:
     async def _opened(self, connection: Connection, revision: int | None, decided: Instant) -> None:
         now = self._clock()
         self._limiter.answered(now, refused=False)
-        self._opened_at = now.steady
+        self._opened_at = now.monotonic
         self.connections["accepted"] += 1
         # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
         if not await self._still_owner() and self._goes_on():
             raise NotOwner("leadership was lost while dialling")
-        if now.steady - decided.steady > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
+        if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
             raise FeedLost("this process stood still while it dialled: what was decided is too old")
         if self.moved(self._timekeeper.note(connection.skew)):
             raise FeedLost("this machine's clock was set right: what was asked for was older than it seemed")
@@ -284,7 +284,7 @@ class Dialler:
             # Only now: as long as nobody answers, the gap grows, and one is enough.
             await self._skip(revision)
         self._pipeline.connected(revision, self._timekeeper.skew, now.wall)
-        self._journal.progress.connected()
+        self._checkpointer.progress.connected()
 
     def _is_refusal(self, error: FeedError) -> bool:
         """Whether the provider meant: not now. Any other answer is a fault of somebody's."""
@@ -298,7 +298,7 @@ class Dialler:
         while trouble := self._feed.auth_trouble():
             reason = f"the credential was refused, and its file cannot be read: {trouble}"
             if self._status.become(State.WAITING_FOR_LIMIT, reason):
-                await self._journal.commit()
+                await self._checkpointer.commit()
             await self._pause(CREDENTIAL_SECONDS)
             if not self._goes_on():
                 return

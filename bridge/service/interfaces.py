@@ -21,7 +21,7 @@ from bridge.feed.received import Received
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
 from bridge.service.timekeeper import AskTime
-from bridge.state.deduplicator import Guard
+from bridge.state.deduplicator import Deduplicator
 
 T = TypeVar("T")
 GiveUp = Callable[[], bool]
@@ -31,7 +31,7 @@ class Connection(Protocol):
     """An open connection to the feed, as `bridge.feed.client.Connection`."""
 
     skew: Skew | None
-    """What its handshake says of the provider's clock, by our steady one."""
+    """What its handshake says of the provider's clock, by our monotonic one."""
     held: bool
     heard_at: float
 
@@ -81,7 +81,7 @@ class Writer(Protocol):
 class Store(Protocol):
     """What is already in Kafka, as `bridge.state.restore.Store`."""
 
-    def guard(self, since: float, give_up: GiveUp, told: Callable[[str], None]) -> Guard:
+    def deduplicator(self, since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
         """A guard that knows all bets and dead letters received since then, Unix seconds.
 
         `told` hears what keeps it, each time that something does.
@@ -103,7 +103,7 @@ class Ownership(Protocol):
 
 
 @dataclass(frozen=True)
-class Ports:
+class Dependencies:
     """All of it."""
 
     topics: Topics

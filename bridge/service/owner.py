@@ -27,10 +27,10 @@ from bridge.feed.protocol import Session
 from bridge.feed.rate_limits import Limiter
 from bridge.formatting import duration, utc
 from bridge.log import get
-from bridge.service.checkpointer import Journal
+from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
-from bridge.service.connector import HOW_TO_GO_ON, Dialler, answer
-from bridge.service.interfaces import Connection, Ports
+from bridge.service.connector import HOW_TO_GO_ON, Connector, answer
+from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.timekeeper import Timekeeper, check_skew
@@ -50,25 +50,32 @@ PROGRESS_SECONDS = 10.0
 """Between two lines of the log on how a replay goes."""
 
 
-class Reign:
+class FeedOwner:
     """This process owns the feed. `run` returns when `stop` is set, and raises NotOwner on a loss."""
 
     def __init__(
-        self, settings: Settings, ports: Ports, status: Status, owner_id: str, stop: asyncio.Event
+        self,
+        settings: Settings,
+        dependencies: Dependencies,
+        status: Status,
+        owner_id: str,
+        stop: asyncio.Event,
     ) -> None:
         self._settings = settings
-        self._ports = ports
-        self._clock = ports.clock
-        self._term = ports.leadership.term
+        self._dependencies = dependencies
+        self._clock = dependencies.clock
+        self._term = dependencies.leadership.term
         self._status = status
-        self._timekeeper = Timekeeper(settings.feed, ports.clock, ports.ask_time)
+        self._timekeeper = Timekeeper(settings.feed, dependencies.clock, dependencies.ask_time)
         self._owner_id = owner_id
         self._stop = stop
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._evict_at = self._tell_at = 0.0
         self._connection: Connection | None = None
-        self._committer = Committer(ports.writer, ports.clock, self._wake, stop, self._kafka_is_away)
+        self._committer = Committer(
+            dependencies.writer, dependencies.clock, self._wake, stop, self._kafka_is_away
+        )
         self._is_open = False
 
     def wake(self) -> None:
@@ -84,7 +91,7 @@ class Reign:
         try:
             await self._open()
             while self._goes_on():
-                connection = await self._dialler.connect()
+                connection = await self._connector.connect()
                 if connection is not None:
                     await self._use(connection)
             self._status.become(State.STOPPED)
@@ -100,32 +107,32 @@ class Reign:
 
     async def _leave_word(self) -> None:
         """Commit why this ends; unless nothing was ever asked, so that the next start is still the first."""
-        if self._journal.committed is not None:
-            await self._journal.commit()
+        if self._checkpointer.committed is not None:
+            await self._checkpointer.commit()
 
     def seen(self) -> dict[str, Any]:
-        """What can be seen of it now, as the fields of a `bridge.observability.view.View`."""
+        """What can be seen of it now, as the fields of a `bridge.observability.view.StatusSnapshot`."""
         if not self._is_open:
             return {"owner": True}
-        now, pipeline, journal = self._clock(), self._pipeline, self._journal
-        committed = journal.committed
-        catch_up = journal.progress.catch_up(now.wall)
+        now, pipeline, checkpointer = self._clock(), self._pipeline, self._checkpointer
+        committed = checkpointer.committed
+        catch_up = checkpointer.progress.catch_up(now.wall)
         return {
             "owner": True,
             "revision": committed and committed.revision,
             "committed_at": committed.updated_at if committed and self._committer.transactions else None,
             "counters": pipeline.counters.copy(),
-            "guard_entries": len(self._guard),
+            "guard_entries": len(self._deduplicator),
             "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
             "gaps": pipeline.gaps,
-            "connections": dict(self._dialler.connections),
+            "connections": dict(self._connector.connections),
             "newest": pipeline.position.newest,
             "rate": catch_up.rate,
             "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
-            "rooms": self._limiter.rooms(now),
-            "next_dial": self._dialler.decide(now).until,
+            "usage": self._limiter.usage(now),
+            "next_dial": self._connector.decide(now).until,
             "extras": dict(pipeline.extras),
-            "untaken": pipeline.untaken,
+            "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": len(pipeline.batch.records),
             "transactions": self._committer.transactions,
@@ -138,7 +145,9 @@ class Reign:
         settings, feed = self._settings, self._settings.feed
         value = await self._committer.run(self._committer.writer.open, "taking over from the former owner")
         previous = (
-            None if value is None else Checkpoint.from_avro(self._ports.codecs.checkpoints.decode(value))
+            None
+            if value is None
+            else Checkpoint.from_avro(self._dependencies.codecs.checkpoints.decode(value))
         )
         if previous and previous.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, previous.reason)
@@ -153,28 +162,28 @@ class Reign:
             feed.max_skew_seconds,
             previous.ledger if previous else (),
         )
-        self._limiter.observe(self._clock())  # from here on the ledger grows older by the steady clock
+        self._limiter.observe(self._clock())  # from here on the ledger grows older by the monotonic clock
         certain = self._certain(previous) if previous else None
         restoring = partial(
-            self._ports.store.guard,
+            self._dependencies.store.deduplicator,
             self._guarded_from(revision if certain is None else certain),
             self._gone,
             self._committer.troubled,
         )
-        self._guard = await self._committer.run(restoring, "reading back what is published already")
+        self._deduplicator = await self._committer.run(restoring, "reading back what is published already")
         self._pipeline = Pipeline(
             settings,
-            self._ports.topics,
-            self._ports.codecs,
-            self._guard,
+            self._dependencies.topics,
+            self._dependencies.codecs,
+            self._deduplicator,
             position,
             previous.counters.copy() if previous else Counters(),
             previous.newest if previous else None,
             self._on_new_extra,
         )
-        self._journal = Journal(
+        self._checkpointer = Checkpointer(
             settings,
-            self._ports,
+            self._dependencies,
             self._committer,
             self._pipeline,
             self._limiter,
@@ -183,13 +192,13 @@ class Reign:
             self._owner_id,
             previous,
         )
-        self._dialler = Dialler(
+        self._connector = Connector(
             settings,
-            self._ports,
+            self._dependencies,
             self._status,
             self._limiter,
             self._pipeline,
-            self._journal,
+            self._checkpointer,
             self._timekeeper,
             first=previous is None and feed.start == "0",
             certain=certain,
@@ -203,7 +212,7 @@ class Reign:
             "owning the feed",
             feed=feed.name,
             revision=revision,
-            known=len(self._guard),
+            known=len(self._deduplicator),
             first=previous is None,
         )
 
@@ -257,27 +266,27 @@ class Reign:
         try:
             await self._pump(connection)
         except FeedError as error:
-            self._dialler.ended(error)
+            self._connector.ended(error)
         finally:
             self._connection = None
             self._timekeeper.close()
             await connection.hang_up()
-        await self._journal.commit()
+        await self._checkpointer.commit()
 
     async def _pump(self, connection: Connection) -> None:
         pipeline = self._pipeline
-        session = Session(self._settings.feed, self._clock().steady)
+        session = Session(self._settings.feed, self._clock().monotonic)
         while self._goes_on():
             connection.breathe()
             goes_on = self._handle_burst(connection, session)
             if pipeline.unwitnessed is not None:
                 gap, pipeline.unwitnessed = pipeline.unwitnessed, None
-                await self._dialler.declared(gap)
+                await self._connector.declared(gap)
             self._tell_state()
-            self._journal.go_on(connection.waiting)
+            self._checkpointer.go_on(connection.waiting)
             if connection.over and not connection.waiting:
                 raise connection.why_over()
-            now = self._clock().steady
+            now = self._clock().monotonic
             # What we do not read, we do not hear.
             session.heard(now if connection.held or pipeline.full else connection.heard_at)
             if now >= session.silent_at:
@@ -290,7 +299,7 @@ class Reign:
 
     def _handle_burst(self, connection: Connection, session: Session) -> bool:
         """Handle what waits, for a moment; returns whether there was anything."""
-        pipeline, began, handled = self._pipeline, self._clock().steady, 0
+        pipeline, began, handled = self._pipeline, self._clock().monotonic, 0
         now = began
         while handled < BURST and now - began < BURST_SECONDS and not pipeline.full:
             taken = connection.take(PORTION)
@@ -303,13 +312,13 @@ class Reign:
             if not taken:
                 break
             handled += len(taken)
-            now = self._clock().steady
+            now = self._clock().monotonic
         return handled > 0
 
     def _until_due(self, session: Session, backlog: int) -> float:
-        now = self._clock().steady
+        now = self._clock().monotonic
         moments = [now + BREATH_SECONDS, session.silent_at]
-        due = self._journal.due_at(backlog)
+        due = self._checkpointer.due_at(backlog)
         if due is not None:
             moments.append(due)
         return max(0.0, min(moments) - now)
@@ -317,13 +326,13 @@ class Reign:
     def _tell_state(self) -> None:
         position = self._pipeline.position
         moved = self._timekeeper.watch(doubted=position.doubts_clocks)
-        if self._dialler.moved(moved):
+        if self._connector.moved(moved):
             raise FeedLost("this machine's clock was set right: nobody knows when what waits was sent")
         if moved is not None and (skew := self._timekeeper.skew) is not None:
             position.compared(skew.seconds, skew.high)
         check_skew(self._settings.feed, position.skew)
         now = self._clock()
-        self._journal.progress.observe(now.steady, self._pipeline.counters.received, position.newest)
+        self._checkpointer.progress.observe(now.monotonic, self._pipeline.counters.received, position.newest)
         self._evict(now)
         if self._committer.tell_if_waiting():
             return
@@ -336,10 +345,10 @@ class Reign:
             self._status.become(State.LIVE, revision=position.revision)
 
     def _tell_progress(self, now: Instant) -> None:
-        if now.steady < self._tell_at:
+        if now.monotonic < self._tell_at:
             return
-        self._tell_at = now.steady + PROGRESS_SECONDS
-        catch_up = self._journal.progress.catch_up(now.wall)
+        self._tell_at = now.monotonic + PROGRESS_SECONDS
+        catch_up = self._checkpointer.progress.catch_up(now.wall)
         if catch_up.position is not None:
             get().info(
                 "catching up",
@@ -351,10 +360,10 @@ class Reign:
 
     def _evict(self, now: Instant) -> None:
         """Forget what no replay can bring back any more."""
-        committed = self._journal.committed
-        if now.steady >= self._evict_at and committed is not None:
-            self._evict_at = now.steady + EVICT_SECONDS
-            self._guard.evict(self._guarded_from(min(committed.revision, self._pipeline.replays_from)))
+        committed = self._checkpointer.committed
+        if now.monotonic >= self._evict_at and committed is not None:
+            self._evict_at = now.monotonic + EVICT_SECONDS
+            self._deduplicator.evict(self._guarded_from(min(committed.revision, self._pipeline.replays_from)))
 
     # Little things.
 
@@ -365,10 +374,10 @@ class Reign:
         return not self._stop.is_set()
 
     def _owned(self) -> bool:
-        return self._ports.leadership.holds(self._term)
+        return self._dependencies.leadership.holds(self._term)
 
     async def _still_owner(self) -> bool:
-        confirm = partial(self._ports.leadership.confirm, self._gone)
+        confirm = partial(self._dependencies.leadership.confirm, self._gone)
         return await self._committer.run(confirm, "asking whether the feed is still ours")
 
     def _gone(self) -> bool:

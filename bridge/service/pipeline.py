@@ -24,12 +24,12 @@ from bridge.messages.converter import Bet, conversion
 from bridge.messages.parser import Converter, holds_objects
 from bridge.state.checkpoint import Counters
 from bridge.state.dead_letter import Kind, dead_letter, identity
-from bridge.state.deduplicator import Guard, Verdict, fingerprint
+from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap
 
 SAMPLES = 3
 """Originals kept of each field that the interface does not know."""
-_WITNESSES = (Verdict.DUPLICATE, Verdict.STALE)
+_WITNESSES = (DedupResult.DUPLICATE, DedupResult.STALE)
 """What was published before; a correction is new, though its bet is known."""
 EXTRA_PATHS = 1_000
 """Distinct paths of such fields that are told apart."""
@@ -46,7 +46,7 @@ class Pipeline:
         settings: Settings,
         topics: Topics,
         codecs: Codecs,
-        guard: Guard,
+        deduplicator: Deduplicator,
         position: Position,
         counters: Counters,
         newest: float | None,
@@ -60,7 +60,7 @@ class Pipeline:
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._gaps = codecs.gaps
-        self._guard = guard
+        self._deduplicator = deduplicator
         self._awaiting: int | None = None
         """The revision that was asked for, while what is known from after it has yet to come back."""
         self._stood_at = position.revision
@@ -87,9 +87,9 @@ class Pipeline:
         return self.batch.full(self._settings.batch)
 
     @property
-    def untaken(self) -> int:
+    def fallbacks(self) -> int:
         """Messages that the compiled converter has left to pydantic."""
-        return self._conversion.untaken
+        return self._conversion.fallbacks
 
     def seal(self) -> Batch:
         """The batch in hand, to be committed; a new one is begun."""
@@ -100,7 +100,7 @@ class Pipeline:
         """A connection that replays from this revision begins; `skew` is what its handshake says, if any."""
         self.position.connected(*(skew.seconds, skew.high) if skew else (0.0, None))
         self._connected_at = now
-        self._guard.connected(revision)
+        self._deduplicator.connected(revision)
         self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay has to bring it back.
         known = revision is not None and self.newest is not None and self.newest > revision
@@ -172,28 +172,28 @@ class Pipeline:
         key, version, micros, value = bet
         settled_at = micros / MICROS
         content = fingerprint(value)
-        self._guard.came(settled_at)
-        verdict = self._guard.judge(
+        self._deduplicator.came(settled_at)
+        verdict = self._deduplicator.judge(
             key,
             version,
             content,
             lambda schema: self._rewrite(body, schema),
             replaying=self.position.replaying(message.at),
         )
-        if verdict in _WITNESSES and self._guard.knew(key):
+        if verdict in _WITNESSES and self._deduplicator.knew(key):
             self._awaiting = None
-        if verdict is Verdict.DUPLICATE:
+        if verdict is DedupResult.DUPLICATE:
             self.counters.duplicates += 1
-        elif verdict is Verdict.STALE:
+        elif verdict is DedupResult.STALE:
             self.counters.stale += 1
         else:
-            self._guard.publish(key, version, content, message.at, settled_at)
+            self._deduplicator.publish(key, version, content, message.at, settled_at)
             self.replays_from = inf  # the feed is in order: all that is known has come before what is new
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
             self.counters.published += 1
-            self.counters.corrections += verdict is Verdict.CORRECTION
+            self.counters.corrections += verdict is DedupResult.CORRECTION
         self.position.data(message.at, settled_at)
 
     def _rewrite(self, body: bytes, schema: bytes) -> bytes | None:
@@ -210,13 +210,13 @@ class Pipeline:
 
     def _bury(self, message: Received, kind: Kind, reason: str) -> None:
         content = identity(message.body)
-        buried_at = self._guard.buried_at(content)
+        buried_at = self._deduplicator.buried_at(content)
         if buried_at is not None:
             self.counters.duplicates += 1
             if self._awaiting is not None and self._awaiting <= buried_at < self._connected_at:
                 self._awaiting = None
         else:
-            self._guard.bury(content, message.at)
+            self._deduplicator.bury(content, message.at)
             self._write_dead_letter(message, kind, reason)
             self.counters.dead_lettered += 1
         self.position.not_understood(message.at)

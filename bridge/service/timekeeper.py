@@ -17,7 +17,7 @@ from bridge.errors import ClockError, FeedError, FeedLost, SettingsError
 from bridge.log import get
 
 AskTime = Callable[[FeedSettings], Awaitable[Skew | None]]
-"""Asks the provider for the time: its clock less our steady one. Raises FeedError."""
+"""Asks the provider for the time: its clock less our monotonic one. Raises FeedError."""
 STEP_SECONDS = 1.0
 """A wall clock that was set by more than that is worth a question."""
 ASK_SECONDS = 60.0
@@ -35,7 +35,7 @@ class Timekeeper:
         self._ask = ask
         self._asking: asyncio.Future[Skew | None] | None = None
         self._unanswered = 0
-        self._asked_at = clock().steady - ASK_SECONDS
+        self._asked_at = clock().monotonic - ASK_SECONDS
         self._known_step = 0.0
         self.skew: Skew | None = None
 
@@ -66,7 +66,7 @@ class Timekeeper:
         return moved
 
     def note(self, seen: Skew | None) -> float:
-        """Take note of the provider's clock less our steady one; None where an answer does not tell.
+        """Take note of the provider's clock less our monotonic one; None where an answer does not tell.
 
         The wall clock is believed as it is now, unless it is too far off and the clock so far is not. Returns
         by how many seconds `clock` was moved. Raises ClockError when both are too far off.
@@ -92,7 +92,7 @@ class Timekeeper:
         To be called now and then. Returns by how many seconds `clock` was moved when an answer was taken note
         of, else None. Raises ClockError, and FeedLost where only another handshake can tell.
         """
-        asking, now = self._asking, self._clock().steady
+        asking, now = self._asking, self._clock().monotonic
         if asking is None:
             if (self.stepped or doubted) and now - self._asked_at >= ASK_SECONDS:
                 self._asked_at = now

@@ -24,7 +24,7 @@ UNANSWERED_AFTER: Final = 5
 CLOSED_AFTER: Final = 3
 """Refusals for a missing right (403), one after the other: then the endpoint is not asked any more."""
 
-Progress = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Told what is asked about, how many of these are done, and of how many."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.snapshots.model import KINDS, Kind, Translation, key_of
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 
 MOST_EXAMPLES = 10
 
@@ -36,23 +36,23 @@ class Covered:
         return {"seen": self.seen, "named": self.named, "missing": self.missing}
 
 
-def cover(mentions: Mentions, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
+def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
     """One row a kind that the bets mention anything of, in the order of the kinds."""
-    rows = (_cover(kind, keys, languages, lookup) for kind, keys in _keys(mentions, lookup))
+    rows = (_cover(kind, keys, languages, lookup) for kind, keys in _keys(references, lookup))
     return [row for row in rows if row.seen]
 
 
-def _keys(mentions: Mentions, lookup: Lookup) -> Iterable[tuple[Kind, Iterable[bytes]]]:
+def _keys(references: References, lookup: Lookup) -> Iterable[tuple[Kind, Iterable[bytes]]]:
     for kind in KINDS:
         if kind == "competitor":
-            yield kind, {key_of("competitor", c) for c in _competitors(mentions, lookup)}
+            yield kind, {key_of("competitor", c) for c in _competitors(references, lookup)}
         else:
-            yield kind, set(mentions.keys(kind))
+            yield kind, set(references.keys(kind))
 
 
-def _competitors(mentions: Mentions, lookup: Lookup) -> Iterable[int]:
+def _competitors(references: References, lookup: Lookup) -> Iterable[int]:
     """Bets do not name them: their events do."""
-    for key in mentions.keys("event"):
+    for key in references.keys("event"):
         event = lookup(key)
         yield from (event and event.competitor_ids) or ()
 

@@ -12,9 +12,9 @@ from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
 from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
-from bridge.snapshots.asking import Account, Asks, Progress, Refused, Thing
+from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.model import Counts, Currency, CurrencyType
-from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate
 
 MOST_NOTES: Final = 100
@@ -28,12 +28,12 @@ TYPES: Final[dict[int, CurrencyType]] = {1: "Fiat", 2: "Crypto", 3: "Custom"}
 class Currencies:
     """One run of the job. `codec` reads the records of its topic."""
 
-    def __init__(self, settings: ApiSettings, codec: Codec, known: Known) -> None:
+    def __init__(self, settings: ApiSettings, codec: Codec, known: JobInput) -> None:
         self._settings = settings
         self._questions = Questions(settings)
         self._known = known
         self._full = known.full
-        self._used = (known.kept or known.mentions).currencies
+        self._used = (known.kept or known.references).currencies
         self._present: dict[bytes, Currency] = {}
         owed = {name.removeprefix(f"{_THING}:") for name in known.owed}
         self._owed = owed & self._used if known.full and self._used else owed
@@ -45,7 +45,7 @@ class Currencies:
             except SchemaError as error:
                 self._note(f"the record of {key.decode()} cannot be read, and is written anew: {error}")
 
-    async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
+    async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
         """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
         account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
         whole = await self._list(account, progress)
@@ -110,7 +110,7 @@ class Currencies:
         """How many symbols that may be, before the list is read."""
         return len(self.unlisted(self._present if self._full else ()))
 
-    async def _list(self, account: Account, progress: Progress) -> bool:
+    async def _list(self, account: Account, progress: ProgressCallback) -> bool:
         """Whether the whole list was read: all, then each type, in case the first is not all of it."""
         types = [None, *TYPES]
         whole = True

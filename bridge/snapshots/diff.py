@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Container, Iterable
 from dataclasses import replace
 
 from bridge.snapshots.model import KINDS, Counts, Translation, kind_of
-from bridge.snapshots.packed import Packed
+from bridge.snapshots.packed import CompactTranslation
 
 Read = Callable[[bytes], Translation | None]
 """Reads the record of a key; None where there is none, or none that can be read."""
 
 
-def merge(collected: dict[bytes, Packed], read: Read, whole: Container[bytes]) -> None:
+def merge(collected: dict[bytes, CompactTranslation], read: Read, whole: Container[bytes]) -> None:
     """Leave in `collected` what is new or changed, completed by what the topic has.
 
     `whole` has the keys of those that were told in all languages: a text that they lack is gone.
@@ -35,7 +35,7 @@ def merge(collected: dict[bytes, Packed], read: Read, whole: Container[bytes]) -
         if new == old:
             del collected[key]
         else:
-            collected[key] = Packed(new)
+            collected[key] = CompactTranslation(new)
 
 
 def forgotten(

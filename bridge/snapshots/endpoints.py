@@ -9,10 +9,10 @@ from bridge import clock as instant
 from bridge.clock import Clock
 from bridge.formatting import utc
 from bridge.observability.pages import Answer, application, well_or_not
-from bridge.snapshots.metrics import Seen, exposition
+from bridge.snapshots.metrics import JobStatus, exposition
 
 
-def make_app(seen: Seen, clock: Clock = instant.now) -> WSGIApplication:
+def make_app(seen: JobStatus, clock: Clock = instant.now) -> WSGIApplication:
     """The application: `/healthz`, `/readyz` and `/metrics`, as the main job has them.
 
     Healthy is a job that moves, or rests until its next run; ready one whose last run has published.

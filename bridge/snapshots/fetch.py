@@ -33,15 +33,15 @@ from bridge.rest.endpoints import (
     Request,
     TranslationItem,
 )
-from bridge.snapshots.asking import UNANSWERED_AFTER, Account, Asks, Progress, Refused, Thing
-from bridge.snapshots.merge import Collected
+from bridge.snapshots.asking import UNANSWERED_AFTER, Account, Asks, ProgressCallback, Refused, Thing
+from bridge.snapshots.merge import MergedNames
 from bridge.snapshots.model import (
     Kind,
     Template,
 )
-from bridge.snapshots.plan import Wants, chunks
+from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
-from bridge.snapshots.verdict import Verdict
+from bridge.snapshots.verdict import IdComparison
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -56,18 +56,18 @@ class _FlawedItem(NamedTuple):
     flaw: Flaw
 
 
-class Gatherer:
+class Fetcher:
     """One run's questions. `places` is where bets say that events are."""
 
     def __init__(
         self,
         asks: Asks,
         settings: ApiSettings,
-        wants: Wants,
+        wants: FetchPlan,
         places: Mapping[int, Place],
-        progress: Progress = lambda what, done, total: None,
+        progress: ProgressCallback = lambda what, done, total: None,
     ) -> None:
-        self.collected = Collected(wants.scope, settings.language_keys)
+        self.collected = MergedNames(wants.scope, settings.language_keys)
         self.account = Account(asks, settings, wants.owed)
         self.gone: dict[Listed, set[int]] = {}
         """What the topic has, and the provider neither lists nor names any more."""
@@ -77,8 +77,8 @@ class Gatherer:
         """What these lack, to be compared with what the next full run finds."""
         self.unknown_events: set[int] = set()
         self.verdicts = {
-            "region": Verdict("countryId", "region's id"),
-            "league": Verdict("competitionId", "league's id"),
+            "region": IdComparison("countryId", "region's id"),
+            "league": IdComparison("competitionId", "league's id"),
         }
         self._settings = settings
         self._questions = Questions(settings)
@@ -99,7 +99,7 @@ class Gatherer:
             return {*lists}
         return {*(lists - self._listed.keys()), *(item.kind for item in self._flawed)}
 
-    async def run(self) -> Collected:
+    async def run(self) -> MergedNames:
         """Ask it all. Raises ApiError, AuthError and ClockError."""
         wants = self._wants
         for kind in wants.lists:

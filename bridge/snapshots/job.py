@@ -26,11 +26,11 @@ from bridge.log import get
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Questions
 from bridge.snapshots import currencies
-from bridge.snapshots.asking import Progress
+from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
-from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import Estimate, Scope, estimate
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
 from bridge.snapshots.report import Report
@@ -40,7 +40,7 @@ from bridge.snapshots.storage import (
     Learnt,
     last_snapshot,
     learn,
-    read_present,
+    read_compacted,
     read_state,
     topic_of,
 )
@@ -64,7 +64,7 @@ class Task:
     full: bool = False
 
 
-def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
+def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
     """What a run would ask of the provider now. Asks nothing of it, takes no lock and writes nothing.
 
     Raises KafkaUnavailable and TopologyError.
@@ -85,7 +85,7 @@ def plan(settings: Settings, task: Task, progress: Progress) -> list[Estimate]:
 def run(
     settings: Settings,
     task: Task,
-    progress: Progress,
+    progress: ProgressCallback,
     stop: threading.Event,
     *,
     patience: float | None = BUSY_SECONDS,
@@ -133,7 +133,7 @@ def run(
 def _run(
     settings: Settings,
     task: Task,
-    progress: Progress,
+    progress: ProgressCallback,
     last: Snapshot | None,
     client: Client,
     codecs: _Codecs,
@@ -189,7 +189,7 @@ def _run(
         full=known.full,
         bets=learnt.bets,
         requests=client.requests,
-        seconds=clock.now().steady - started.steady,
+        seconds=clock.now().monotonic - started.monotonic,
         coverage=outcome.coverage,
         notes=[*filter(None, [learnt.foreign]), *outcome.notes],
     )
@@ -213,7 +213,7 @@ class _Codecs:
         return Codec(load(schema), self._ids[schema], self._registry.schema_by_id)
 
 
-async def _ask(client: Client, job: Currencies | Translations, progress: Progress) -> Outcome:
+async def _ask(client: Client, job: Currencies | Translations, progress: ProgressCallback) -> Outcome:
     async with client:
         return await job.run(client, progress)
 
@@ -224,17 +224,17 @@ def _look(
     last: Snapshot | None,
     state: State,
     now: float,
-    progress: Progress,
+    progress: ProgressCallback,
     save: Callable[[], None],
     *,
     visible: bool = False,
-) -> tuple[Known, Learnt]:
+) -> tuple[JobInput, Learnt]:
     """What Kafka has: the present records, and what bets mention; and what was read for that.
 
     Of what an open transaction hides it takes what is `visible`, or waits for it.
     """
     ours = is_key if task.job == "translations" else bool
-    present = read_present(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
+    present = read_compacted(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
     learnt = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
     lost = _is_lost(last, present)
     # Whose debts are not known any more, those of old bets included: with the state that knew them.
@@ -246,10 +246,10 @@ def _look(
     recent = newest - settings.api.recent_days * DAY_SECONDS
     if full:
         state.forget(newest - settings.api.keep_days * DAY_SECONDS)
-    known = Known(
+    known = JobInput(
         last,
         present,
-        state.mentions(0 if forgot else recent, full=full),
+        state.references(0 if forgot else recent, full=full),
         full,
         kept=state.in_use() if full else None,
         selections_in_use=state.selections_in_use if full else None,
@@ -293,7 +293,13 @@ def _id(started: float) -> str:
 
 
 def _snapshot(
-    id_: str, task: Task, known: Known, outcome: Outcome, position: Offsets, started: float, finished: float
+    id_: str,
+    task: Task,
+    known: JobInput,
+    outcome: Outcome,
+    position: Offsets,
+    started: float,
+    finished: float,
 ) -> Snapshot:
     """Without its ends."""
     last, narrowed = known.last, task.scope.narrowed

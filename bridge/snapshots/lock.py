@@ -69,12 +69,12 @@ class Lock:
         Returns False when `give_up` said so first. Raises Busy when the time is over and another run is at
         work, KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
         """
-        deadline = None if seconds is None else clock.now().steady + seconds
+        deadline = None if seconds is None else clock.now().monotonic + seconds
         while not self.leadership.owner:
             self.leadership.check()
             if give_up():
                 return False
-            if deadline is not None and clock.now().steady > deadline:
+            if deadline is not None and clock.now().monotonic > deadline:
                 raise self._reason()
             self._changed.wait(POLL_SECONDS)
             self._changed.clear()
@@ -91,7 +91,7 @@ class Lock:
         if self.leadership.owner:
             self._missed = None
             return
-        now = clock.now().steady
+        now = clock.now().monotonic
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now

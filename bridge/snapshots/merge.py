@@ -19,15 +19,15 @@ from bridge.rest.endpoints import (
     TranslationItem,
 )
 from bridge.snapshots.model import Kind, Texts, Translation, key_of
-from bridge.snapshots.packed import Packed
+from bridge.snapshots.packed import CompactTranslation
 from bridge.snapshots.plan import Scope
 
 
-class Collected:
+class MergedNames:
     """Records by key. `language_keys` says what a language is called here: provider's key → code."""
 
     def __init__(self, scope: Scope, language_keys: Mapping[str, str]) -> None:
-        self.records: dict[bytes, Packed] = {}
+        self.records: dict[bytes, CompactTranslation] = {}
         self.whole: set[bytes] = set()
         """The keys of those that were told in all languages at once: what they lack, nobody has."""
         self.languages: Counter[str] = Counter()
@@ -119,7 +119,7 @@ class Collected:
             if not new.supersedes(found):
                 found.complete(new)
                 new = found
-        self.records[key] = Packed(new)
+        self.records[key] = CompactTranslation(new)
         return key
 
     def _code(self, key: str) -> str:

@@ -21,7 +21,7 @@ LATE_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
-class Seen:
+class JobStatus:
     """What a process has seen of its job. Moments are Unix seconds."""
 
     job: str
@@ -44,7 +44,7 @@ class Seen:
     requests: int = 0
 
     @classmethod
-    def of(cls, report: Report) -> Seen:
+    def of(cls, report: Report) -> JobStatus:
         """Of a process that makes this one snapshot."""
         seen = cls(report.snapshot.job, at=report.snapshot.finished_at)
         seen.publish(report)
@@ -74,33 +74,33 @@ class Seen:
         return f"nothing has happened for {still:.0f} s" if still > STILL_SECONDS else ""
 
 
-def _last(read: Callable[[Report], float | None]) -> Callable[[Seen, float], Samples]:
+def _last(read: Callable[[Report], float | None]) -> Callable[[JobStatus, float], Samples]:
     return lambda seen, now: [((), None if seen.last is None else read(seen.last))]
 
 
-def _runs(seen: Seen, now: float) -> Samples:
+def _runs(seen: JobStatus, now: float) -> Samples:
     return [(("published",), seen.published), (("failed",), seen.failed)]
 
 
-def _records(seen: Seen, now: float) -> Samples:
+def _records(seen: JobStatus, now: float) -> Samples:
     counts = seen.last.snapshot.counts if seen.last else {}
     return [((kind,), count.records) for kind, count in counts.items()]
 
 
-def _left_out(seen: Seen, now: float) -> Samples:
+def _left_out(seen: JobStatus, now: float) -> Samples:
     left = Counter(left.endpoint for left in seen.last.snapshot.left_out) if seen.last else {}
     return [((endpoint,), number) for endpoint, number in sorted(left.items())]
 
 
-def _ids(seen: Seen, now: float) -> Samples:
+def _ids(seen: JobStatus, now: float) -> Samples:
     return [((row.kind,), row.seen) for row in seen.coverage]
 
 
-def _covered(seen: Seen, now: float) -> Samples:
+def _covered(seen: JobStatus, now: float) -> Samples:
     return [((row.kind, language), row.share(language)) for row in seen.coverage for language in row.named]
 
 
-METRICS: Final[tuple[Declared[Seen], ...]] = (
+METRICS: Final[tuple[Declared[JobStatus], ...]] = (
     Declared(
         "bridge_snapshot_timestamp_seconds",
         "gauge",
@@ -195,7 +195,7 @@ METRICS: Final[tuple[Declared[Seen], ...]] = (
 )
 
 
-def exposition(seen: Seen, now: float, accept: str = "") -> tuple[bytes, str]:
+def exposition(seen: JobStatus, now: float, accept: str = "") -> tuple[bytes, str]:
     """All of them, as text, and the type of that text, as `bridge.observability.metrics.exposition` does."""
     return exposed(METRICS, seen, {"snapshot": seen.job}, now, accept)
 
@@ -212,7 +212,7 @@ def must_be_writable(file: Path) -> None:
         raise _unwritable(file, error) from None
 
 
-def write(seen: Seen, file: Path) -> None:
+def write(seen: JobStatus, file: Path) -> None:
     """Write them to a file at once, as a textfile collector wants it. Raises SettingsError.
 
     Without those of the process, which such a collector has of its own.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from bridge.snapshots.coverage import Covered
 from bridge.snapshots.model import Counts, LeftOut, Snapshot, kind_of
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 
 
 class Publishable(Protocol):
@@ -27,17 +27,17 @@ class Publishable(Protocol):
 
 
 @dataclass(slots=True)
-class Known:
+class JobInput:
     """What Kafka told at the beginning of a run."""
 
     last: Snapshot | None
     present: Mapping[bytes, bytes]
     """Key → value, of all records of the job's topic."""
-    mentions: Mentions
+    references: References
     """What bets mention that is new; in a full run all that recent ones mention."""
     full: bool
     """Whether everything is asked about anew."""
-    kept: Mentions | None = None
+    kept: References | None = None
     """In a full run what all bets mention that names are kept for: more than what is asked about."""
     selections_in_use: Callable[[Collection[int]], set[int]] | None = None
     """Those of some selections that are among that; where it is None `kept` has them."""

@@ -9,7 +9,7 @@ import orjson
 from bridge.snapshots.model import Translation
 
 
-class Packed:
+class CompactTranslation:
     """A translation that is not worked on; what it says is unpacked each time."""
 
     __slots__ = ("_packed",)
@@ -20,7 +20,7 @@ class Packed:
         self._packed = memoryview(packed).tobytes()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Packed) and self.unpack() == other.unpack()
+        return isinstance(other, CompactTranslation) and self.unpack() == other.unpack()
 
     def unpack(self) -> Translation:
         """What was packed."""

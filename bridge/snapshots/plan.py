@@ -15,7 +15,7 @@ from bridge.snapshots.model import (
     Kind,
     key_of,
 )
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 
 BELIEVED: Final = "so did the last full run, so it is believed"
 DISBELIEVED: Final = "nothing is removed for it until another full run finds the same"
@@ -61,7 +61,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class FetchPlan:
     """Ids to ask about, in order. What lists answer for is not asked for one by one."""
 
     scope: Scope
@@ -92,12 +92,12 @@ class Wants:
     def of(
         cls,
         scope: Scope,
-        mentions: Mentions,
+        references: References,
         present: Collection[bytes],
         *,
         full: bool,
         owed: frozenset[str] = frozenset(),
-    ) -> Wants:
+    ) -> FetchPlan:
         """What is owed, and what is mentioned and, unless the run is full, not in the topic.
 
         `present` has the keys of the topic.
@@ -108,8 +108,8 @@ class Wants:
 
         def lacks_markets(event: int) -> bool:
             """Whether the topic lacks a market or a selection of the event that a bet mentions."""
-            markets = mentions.markets.get(event, set())
-            selections = mentions.selections.get(event, set())
+            markets = references.markets.get(event, set())
+            selections = references.selections.get(event, set())
             if not (markets | selections) - {0}:
                 # It may be how the provider writes that there is none: asked about as long as its event is.
                 return bool(markets | selections) and wanted("event", event)
@@ -121,7 +121,7 @@ class Wants:
         def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if scope.events is not None:
                 return sorted(scope.events)
-            return sorted({*filter(lacks, mentions.events), *_owed(owed, kind)})
+            return sorted({*filter(lacks, references.events), *_owed(owed, kind)})
 
         def numbers(kind: Kind, mentioned: Iterable[int]) -> list[int]:
             if kind not in scope.kinds:
@@ -130,24 +130,24 @@ class Wants:
 
         types: dict[int, list[int]] = {}
         for sport, number in sorted(
-            {x for x in mentions.market_types if wanted("market-type-template", x[1], x[0])}
+            {x for x in references.market_types if wanted("market-type-template", x[1], x[0])}
             | ({*_owed_types(owed)} if "market-type-template" in scope.kinds else set())
         ):
             types.setdefault(sport, []).append(number)
         return cls(
             scope,
             mentioned={
-                "sport": numbers("sport", mentions.sports),
-                "region": numbers("region", mentions.regions),
-                "league": numbers("league", mentions.leagues),
+                "sport": numbers("sport", references.sports),
+                "region": numbers("region", references.regions),
+                "league": numbers("league", references.leagues),
                 "competitor": numbers("competitor", ()),
             },
             events=events("event", lambda x: wanted("event", x)) if "event" in scope.kinds else (),
             markets=events("markets", lacks_markets) if scope.kinds & OF_MARKETS else (),
-            selection_templates=numbers("selection-template", mentions.all_selections()),
+            selection_templates=numbers("selection-template", references.all_selections()),
             market_type_templates=types,
             owed=owed,
-            sports=mentions.sports,
+            sports=references.sports,
         )
 
     def sports_known(self, *listed: int) -> list[int]:
@@ -199,7 +199,7 @@ class Estimate(NamedTuple):
     """None where only the answers of others tell."""
 
 
-def estimate(wants: Wants, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
+def estimate(wants: FetchPlan, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
     """What a run would ask, before it has asked anything. Lists may go `by_sport`.
 
     Retries are not in it. What the provider gives no right to, or an event that it does not know, is not
@@ -221,7 +221,7 @@ def estimate(wants: Wants, by_sport: Callable[[Listed], bool] = lambda kind: Fal
     return [row for row in rows if row.most != 0]
 
 
-def _list(wants: Wants, kind: Listed, by_sport: bool) -> Estimate:
+def _list(wants: FetchPlan, kind: Listed, by_sport: bool) -> Estimate:
     sports = len(wants.sports_known()) if by_sport else 1
     least = len(wants.scope.languages) * sports
     # The list of sports, where it is asked for, may tell of others.
@@ -229,7 +229,7 @@ def _list(wants: Wants, kind: Listed, by_sport: bool) -> Estimate:
     return Estimate(f"/api/translations/{{lang}}/{kind}s", least, most)
 
 
-def _by_id(wants: Wants, kind: Listed) -> Estimate:
+def _by_id(wants: FetchPlan, kind: Listed) -> Estimate:
     """Only those for which the answers so far lack a language, and those that no list has any more."""
     is_open = (wants.used is not None and wants.known.get(kind)) or (kind == "competitor" and wants.events)
     most = None if is_open else len(wants.mentioned.get(kind, ()))

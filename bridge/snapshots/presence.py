@@ -34,12 +34,12 @@ class Presence:
         """Raise TopologyError when two looks in a row have not found a topic, KafkaUnavailable when no
         broker answers. To be called often: it looks every `LOOK_SECONDS`, and blocks for 3 s at most.
         """
-        if clock.now().steady - self._looked_at < LOOK_SECONDS:
+        if clock.now().monotonic - self._looked_at < LOOK_SECONDS:
             return
         try:
             missing = self.topics - clients.listed(clients.admin(self._settings.kafka))
         finally:
-            self._looked_at = clock.now().steady
+            self._looked_at = clock.now().monotonic
         gone, self._missing = missing & self._missing, missing
         if gone:
             raise TopologyError(

@@ -37,7 +37,7 @@ from bridge.kafka.batch import Record
 from bridge.kafka.election import Leadership
 from bridge.kafka.reader import ends_of
 from bridge.kafka.transactions import hand_over, rest_seconds
-from bridge.kafka.triage import Answer, cause, follows, refusal, triage
+from bridge.kafka.triage import ErrorAction, cause, follows, refusal, triage
 from bridge.kafka.watchdog import Watchdog, discard
 from bridge.log import get
 from bridge.snapshots import storage
@@ -92,7 +92,7 @@ class Publisher:
         self._producer: Producer | None = None
         self._begun = False
         self._deadline = math.inf
-        """Of what is attempted, in steady seconds."""
+        """Of what is attempted, in monotonic seconds."""
         self._undelivered: KafkaError | None = None
         self._last: bytes | None = None
         """The Snapshot record, its value, that is known to be the committed one."""
@@ -168,7 +168,7 @@ class Publisher:
         """
         failures = 0
         self._presence = Presence(self._settings, {self._topic, self._snapshots, *written})
-        self._deadline = math.inf if patience is None else clock.now().steady + patience
+        self._deadline = math.inf if patience is None else clock.now().monotonic + patience
         while True:
             try:
                 return attempt()
@@ -176,7 +176,7 @@ class Publisher:
                 error: KafkaError = exception.args[0]
                 if self._producer is not None:
                     error = cause(self._producer, error)
-                if triage(error) is Answer.REFUSED:
+                if triage(error) is ErrorAction.REFUSED:
                     raise SinkBroken(refusal(self.transactional_id, error)) from None
                 reason = error.str()
             except clients.KafkaUnavailable as exception:
@@ -240,11 +240,11 @@ class Publisher:
         if self._leadership.owner:
             return
         clients.listed(clients.admin(self._settings.kafka))
-        deadline = clock.now().steady + REGAIN_SECONDS
+        deadline = clock.now().monotonic + REGAIN_SECONDS
         while not self._leadership.owner:
             self._leadership.check()
             self._must_go_on()
-            if clock.now().steady > deadline:
+            if clock.now().monotonic > deadline:
                 clients.listed(clients.admin(self._settings.kafka))  # it may have gone again
                 raise taken_over(self._job)
             self._stop.wait(POLL_SECONDS)
@@ -277,7 +277,7 @@ class Publisher:
     def _offer(self, producer: Producer) -> None:
         """Make the lock part of the transaction, so that it fails where another has it."""
         if not self._leadership.owner:
-            # Seen: the call below, with the membership of before an outage, does not return.
+            # JobStatus: the call below, with the membership of before an outage, does not return.
             raise clients.KafkaUnavailable(LOCK_IS_LOST)
         offsets, group = self._leadership.offsets()
         self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
@@ -306,7 +306,7 @@ class Publisher:
             self._undelivered = error or self._undelivered
 
     def _is_late(self) -> bool:
-        return clock.now().steady > self._deadline
+        return clock.now().monotonic > self._deadline
 
     def _is_over(self) -> bool:
         if self._stop.is_set() or self._is_late():

@@ -63,7 +63,7 @@ def _bet_with(field_: Schema) -> Schema:
     return {"type": "record", "name": "SettledBet", "namespace": "settlement", "fields": [field_]}
 
 
-REFERENCES: Final[dict[Job, Schema]] = {
+REFERENCES_SCHEMAS: Final[dict[Job, Schema]] = {
     "translations": _bet_with({"name": "selections", "type": ["null", {"type": "array", "items": _ITEM}]}),
     "currencies": _bet_with({"name": "amount", "type": ["null", _AMOUNT]}),
 }
@@ -80,7 +80,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Mentions:
+class References:
     """The ids that bets have mentioned. `add` takes one bet after the other."""
 
     bets: int = 0
@@ -99,7 +99,7 @@ class Mentions:
     """Symbols. What is longer than any symbol is not kept: a bet may hold megabytes."""
 
     def add(self, bet: Mapping[str, Any]) -> None:
-        """Take a settled bet, as read with one of `REFERENCES`."""
+        """Take a settled bet, as read with one of `REFERENCES_SCHEMAS`."""
         self.bets += 1
         amount = bet.get("amount")
         symbol = amount and amount["currency"]

@@ -12,10 +12,10 @@ from bridge.errors import ApiError, NotOwner
 from bridge.kafka import clients
 from bridge.log import get
 from bridge.observability.http_server import served
-from bridge.snapshots.asking import Progress
+from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.endpoints import make_app
 from bridge.snapshots.job import Task, run
-from bridge.snapshots.metrics import Seen
+from bridge.snapshots.metrics import JobStatus
 from bridge.snapshots.report import Report
 
 _PASSING: Final = (ApiError, clients.KafkaUnavailable, RegistryUnavailable, NotOwner)
@@ -25,14 +25,14 @@ MOST_TOLD: Final = 20
 
 
 def run_every(
-    settings: Settings, task: Task, seconds: float, progress: Progress, stop: threading.Event
+    settings: Settings, task: Task, seconds: float, progress: ProgressCallback, stop: threading.Event
 ) -> None:
     """Run now, and then every so many seconds, until `stop` is set.
 
     A run that takes longer is followed by the next at once. One that fails is told in the log and in the
     metrics, and tried again when the next is due. Raises what a person has to mend, as `job.run`.
     """
-    seen = Seen(task.job, at=clock.now().wall)
+    seen = JobStatus(task.job, at=clock.now().wall)
 
     def moves(what: str, done: int, total: int) -> None:
         seen.at, seen.doing = clock.now().wall, what
@@ -41,7 +41,7 @@ def run_every(
     with served(make_app(seen), settings.web.host, settings.web.port):
         while not stop.is_set():
             begun = clock.now()
-            due = begun.steady + seconds
+            due = begun.monotonic + seconds
             seen.at, seen.rests_until = begun.wall, None
             try:
                 report = run(settings, task, moves, stop, patience=None)
@@ -53,7 +53,7 @@ def run_every(
                     return
                 seen.publish(report)
                 _tell(report)
-            left = max(0.0, due - clock.now().steady)
+            left = max(0.0, due - clock.now().monotonic)
             seen.rests_until = clock.now().wall + left
             stop.wait(left)
 

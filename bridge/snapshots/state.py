@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 
 from bridge.snapshots.model import Job, Offsets
-from bridge.snapshots.references import Mentions, Place
+from bridge.snapshots.references import Place, References
 
 HOUR_SECONDS: Final = 3_600
 """To the hour it is known when a bet last mentioned something: so seldom is it written again."""
@@ -70,17 +70,17 @@ class State:
         """From now on all that is learnt is new."""
         self._begun = True
 
-    def learn(self, hour: int, mentions: Mentions) -> None:
+    def learn(self, hour: int, references: References) -> None:
         """Take what bets mention that were received in that hour (its beginning)."""
         hour = max(0, hour)  # a record may be without a time
         self.newest = max(self.newest, hour)
-        for key in _plain(mentions):
+        for key in _plain(references):
             self._mention(key, hour, {})
-        for number, place in mentions.events.items():
+        for number, place in references.events.items():
             added = {
                 "place": [place.sport, place.competition, place.country],
-                "markets": mentions.markets.get(number, ()),
-                "selections": mentions.selections.get(number, ()),
+                "markets": references.markets.get(number, ()),
+                "selections": references.selections.get(number, ()),
             }
             self._mention(b"in-use/event:%d" % number, hour, added)
 
@@ -90,7 +90,7 @@ class State:
         places = {str(partition): offset for partition, offset in sorted(position.items())}
         self._put(b"read", {"position": places, "topic": topic_id, "run": self._run, "keep": keep_days})
 
-    def mentions(self, recent: float, *, full: bool) -> Mentions:
+    def references(self, recent: float, *, full: bool) -> References:
         """What is new since the last snapshot saw what there was, and in a `full` run what is recent, too.
 
         `recent` is the moment from which on it is; before the first snapshot nothing else is new.
@@ -98,9 +98,9 @@ class State:
         first = self._first
         return self._as_mentions(recent if full or first else math.inf, new=not first)
 
-    def in_use(self) -> Mentions:
+    def in_use(self) -> References:
         """All that is remembered, but for markets and selections: there are millions of them."""
-        found = Mentions()
+        found = References()
         for key, entry in self._in_use():
             _add(found, key.removeprefix(b"in-use/").decode(), {**entry, "markets": (), "selections": ()})
         return found
@@ -195,8 +195,8 @@ class State:
     def _under(self, start: bytes) -> list[tuple[bytes, bytes]]:
         return [(key, value) for key, value in self._entries.items() if key.startswith(start)]
 
-    def _as_mentions(self, since: float, *, new: bool) -> Mentions:
-        found = Mentions()
+    def _as_mentions(self, since: float, *, new: bool) -> References:
+        found = References()
         for key, entry in self._in_use():
             if entry["at"] + HOUR_SECONDS > since or (new and entry["run"] > self._seen):
                 _add(found, key.removeprefix(b"in-use/").decode(), entry)
@@ -230,7 +230,7 @@ def _is_sound(key: bytes, value: bytes) -> bool:
         content = orjson.loads(value)
         match key.partition(b"/")[0]:
             case b"in-use":
-                _add(Mentions(), key.removeprefix(b"in-use/").decode(), content)
+                _add(References(), key.removeprefix(b"in-use/").decode(), content)
                 return _are_whole(content["at"], content["run"])
             case b"owed" | b"missing":
                 return all(_NAME.fullmatch(name) for name in content)
@@ -250,42 +250,42 @@ def _are_whole(*numbers: object) -> bool:
     return all(type(number) is int and number >= 0 for number in numbers)
 
 
-def _plain(mentions: Mentions) -> Iterator[bytes]:
+def _plain(references: References) -> Iterator[bytes]:
     """The keys of what is remembered without anything else."""
     for kind, numbers in (
-        ("sport", mentions.sports),
-        ("region", mentions.regions),
-        ("league", mentions.leagues),
-        ("selection", mentions.selections.get(None, ())),
+        ("sport", references.sports),
+        ("region", references.regions),
+        ("league", references.leagues),
+        ("selection", references.selections.get(None, ())),
     ):
         for number in numbers:
             yield f"in-use/{kind}:{number}".encode()
-    for sport, type_ in mentions.market_types:
+    for sport, type_ in references.market_types:
         yield b"in-use/market-type:%d:%d" % (sport, type_)
-    for symbol in mentions.currencies:
+    for symbol in references.currencies:
         yield f"in-use/currency:{symbol}".encode()
 
 
-def _add(mentions: Mentions, key: str, entry: Mapping[str, Any]) -> None:
+def _add(references: References, key: str, entry: Mapping[str, Any]) -> None:
     kind, _, name = key.partition(":")
     match kind:
         case "currency":
-            mentions.currencies.add(name)
+            references.currencies.add(name)
         case "market-type":
             sport, type_ = name.split(":")
-            mentions.market_types.add((int(sport), int(type_)))
+            references.market_types.add((int(sport), int(type_)))
         case "event":
             number = int(name)
-            mentions.events[number] = Place(*map(int, entry["place"]))
+            references.events[number] = Place(*map(int, entry["place"]))
             if markets := entry["markets"]:
-                mentions.markets[number] = set(map(int, markets))
+                references.markets[number] = set(map(int, markets))
             if selections := entry["selections"]:
-                mentions.selections[number] = set(map(int, selections))
+                references.selections[number] = set(map(int, selections))
         case "selection":
-            mentions.selections.setdefault(None, set()).add(int(name))
+            references.selections.setdefault(None, set()).add(int(name))
         case "sport":
-            mentions.sports.add(int(name))
+            references.sports.add(int(name))
         case "region":
-            mentions.regions.add(int(name))
+            references.regions.add(int(name))
         case "league":
-            mentions.leagues.add(int(name))
+            references.leagues.add(int(name))

@@ -24,13 +24,13 @@ from bridge.kafka.reader import (
     at,
     decode,
     key_of,
-    persist,
     read_topic,
     starts_since,
+    with_fresh_clients,
 )
 from bridge.log import get
 from bridge.snapshots.model import Job, Offsets, Snapshot
-from bridge.snapshots.references import REFERENCES, Mentions
+from bridge.snapshots.references import REFERENCES_SCHEMAS, References
 from bridge.snapshots.state import HOUR_SECONDS, State
 
 DAY_SECONDS: Final = 86_400
@@ -90,7 +90,7 @@ def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
         return Snapshot.from_avro(codec.decode(value))
 
 
-def read_present(
+def read_compacted(
     settings: Settings,
     topic: str,
     ends: Mapping[int, int] | None = None,
@@ -170,18 +170,18 @@ def learn(
         if state.position and state.topic_id != topic_id:
             get().warning("the topic of the bets was made anew: it is read again", topic=topic)
         position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
-    hours: dict[int, Mentions] = {}
+    hours: dict[int, References] = {}
     bets, foreign = 0, Foreign()
 
     def remember(read: Offsets) -> None:
-        for hour, mentions in hours.items():
-            state.learn(hour, mentions)
+        for hour, references in hours.items():
+            state.learn(hour, references)
         hours.clear()
         state.learnt(read, topic_id, keep_days)
         save()
 
     with Registry(settings.registry) as registry:
-        codec = Codec(REFERENCES[job], READ_ONLY, registry.schema_by_id)
+        codec = Codec(REFERENCES_SCHEMAS[job], READ_ONLY, registry.schema_by_id)
 
         def take(message: Message) -> None:
             nonlocal bets
@@ -194,7 +194,7 @@ def learn(
             if bet is None:
                 return
             received = max(0, message.timestamp()[1] // 1000)
-            hours.setdefault(received - received % HOUR_SECONDS, Mentions()).add(bet)
+            hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
             bets += 1
             if bets % LEARNT_AT_ONCE == 0:
                 remember(position)
@@ -237,7 +237,7 @@ def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
             ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic), visible=True)
             found.update({x.partition: x.offset for x in starts_since(admin, consumer, topic, moment, ends)})
 
-    deadline = clock.now().steady + PATIENCE_SECONDS
-    if trouble := persist(settings, read, lambda: clock.now().steady > deadline):
+    deadline = clock.now().monotonic + PATIENCE_SECONDS
+    if trouble := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
         raise clients.KafkaUnavailable(f"{topic}: {trouble}")
     return found

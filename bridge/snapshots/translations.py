@@ -10,18 +10,18 @@ from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
 from bridge.rest.endpoints import LISTED, Listed
-from bridge.snapshots.asking import Asks, Progress
+from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.coverage import cover
 from bridge.snapshots.diff import count, forgotten, merge
-from bridge.snapshots.fetch import Gatherer
+from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.model import (
     Translation,
     key_of,
     kind_of,
 )
-from bridge.snapshots.outcome import Known, Outcome
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Scope, Wants, ids_of
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.outcome import JobInput, Outcome
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, Scope, ids_of
+from bridge.snapshots.references import References
 
 _MOST_NAMED: Final = 10
 
@@ -29,7 +29,7 @@ _MOST_NAMED: Final = 10
 class Translations:
     """One run of the job. `codec` reads the records of its topic."""
 
-    def __init__(self, settings: ApiSettings, scope: Scope, codec: Codec, known: Known) -> None:
+    def __init__(self, settings: ApiSettings, scope: Scope, codec: Codec, known: JobInput) -> None:
         self._settings = settings
         self._scope = scope
         self._codec = codec
@@ -40,7 +40,7 @@ class Translations:
         """Whether all is asked that tells what is gone."""
         used = self._used() if self._removes else None
         owed = known.owed if used is None else frozenset(self._still_wanted(known.owed, used))
-        wants = Wants.of(scope, known.mentions, known.present, full=known.full, owed=owed)
+        wants = FetchPlan.of(scope, known.references, known.present, full=known.full, owed=owed)
         self.wants = replace(
             wants,
             known={kind: ids_of(kind, known.present) for kind in LISTED},
@@ -49,16 +49,16 @@ class Translations:
             turn=known.turn,
         )
 
-    async def run(self, asks: Asks, progress: Progress = lambda what, done, total: None) -> Outcome:
+    async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
         """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
-        present, mentions = self._known.present, self._known.mentions
-        gatherer = Gatherer(asks, self._settings, self.wants, mentions.events, progress)
-        collected = await gatherer.run()
-        records, account = collected.records, gatherer.account
-        gone = {key_of(kind, x) for kind, found in gatherer.gone.items() for x in found}
+        present, references = self._known.present, self._known.references
+        fetcher = Fetcher(asks, self._settings, self.wants, references.events, progress)
+        collected = await fetcher.run()
+        records, account = collected.records, fetcher.account
+        gone = {key_of(kind, x) for kind, found in fetcher.gone.items() for x in found}
         whole, outdated = set[bytes](), set[bytes]()
         if self._removes:
-            whole = {key for key in collected.whole if kind_of(key) not in gatherer.untold}
+            whole = {key for key in collected.whole if kind_of(key) not in fetcher.untold}
             if self._kept.events:
                 outdated = forgotten(present, self._present, self._kept.events, self._selections_in_use)
         gone |= outdated - records.keys()
@@ -76,14 +76,14 @@ class Translations:
             left_out=account.left_out,
             # Of what a run asks that keeps only a part of the answers, the rest is still to be told.
             owed=frozenset(account.owed | (self._known.owed | account.asked if self._scope.cut else set())),
-            missing=frozenset(gatherer.missing),
-            coverage=cover(mentions, self._scope.languages, lookup),
-            notes=self._notes(gatherer, unnamed, gone),
+            missing=frozenset(fetcher.missing),
+            coverage=cover(references, self._scope.languages, lookup),
+            notes=self._notes(fetcher, unnamed, gone),
         )
 
     @property
-    def _kept(self) -> Mentions:
-        return self._known.kept or self._known.mentions
+    def _kept(self) -> References:
+        return self._known.kept or self._known.references
 
     def _selections_in_use(self, among: Collection[int]) -> set[int]:
         if self._known.selections_in_use is not None:
@@ -134,9 +134,9 @@ class Translations:
             self._broken.add(key)
             return None
 
-    def _notes(self, gatherer: Gatherer, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
-        notes = [str(verdict) for verdict in gatherer.verdicts.values() if verdict.seen]
-        for kind, (missing, known) in gatherer.shrunk.items():
+    def _notes(self, fetcher: Fetcher, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
+        notes = [str(verdict) for verdict in fetcher.verdicts.values() if verdict.seen]
+        for kind, (missing, known) in fetcher.shrunk.items():
             is_again = any(name.startswith(f"{kind}:") for name in self._known.missing)
             believed = BELIEVED if self._removes and is_again else DISBELIEVED
             notes.append(
@@ -150,11 +150,11 @@ class Translations:
             )
         if gone:
             notes.append(f"{len(gone):,} records are removed, {_some(key.decode() for key in gone)}")
-        if unknown := gatherer.unknown_events:
+        if unknown := fetcher.unknown_events:
             notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
         if unnamed:
             notes.append(f"{len(unnamed):,} events have no name, {_some(key.decode() for key in unnamed)}")
-        told = gatherer.collected.languages
+        told = fetcher.collected.languages
         if others := {x: n for x, n in told.items() if x not in self._settings.languages}:
             most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MOST_NAMED])
             notes.append(

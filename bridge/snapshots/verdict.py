@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Verdict:
+class IdComparison:
     """Whether two ids are the same thing, by as many cases as there were."""
 
     def __init__(self, ours: str, theirs: str) -> None:

@@ -11,7 +11,7 @@ with another schema than today's is compared in that one.
 Memory: 44 bytes a publication and 12 to 24 a bet, in a `Table`. Only a bet that has had several contents at
 its last version, which is rare, takes some hundred more. A bet is known by a 128-bit hash of its id: two
 bets that share one would be taken for one. What was published at `keep_from` or later is not evicted, the
-rest is: `Marks` says what that is.
+rest is: `EvictionHorizon` says what that is.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hashlib import blake2b
 
 from bridge.avro.codec import HEADER_BYTES
 from bridge.state.hash_table import KEY_BYTES, Table
-from bridge.state.replay_marks import Marks
+from bridge.state.replay_marks import EvictionHorizon
 
 Rewrite = Callable[[bytes], bytes | None]
 """The fingerprint of the content in hand in another schema, by the schema's id; None if it does not fit."""
 
 
-class Verdict(Enum):
+class DedupResult(Enum):
     """What to do with a message."""
 
     NEW = "publish"
@@ -86,14 +86,14 @@ def fingerprint(value: bytes) -> bytes:
     return value[1:HEADER_BYTES] + blake2b(value[HEADER_BYTES:], digest_size=_HASH_BYTES).digest()
 
 
-class Guard:
+class Deduplicator:
     """The last version of each bet, and the dead letters, of the time that a replay can reach."""
 
     def __init__(self) -> None:
         self._table = Table(_ROW.size)
         self._chains: dict[bytes, _Chain] = {}
         """Of the few bets that have had several contents at their last version."""
-        self._marks = Marks()
+        self._marks = EvictionHorizon()
         self._passed = self._table.first
         """The rows before this one are to be dropped."""
         self._connection = 0
@@ -117,18 +117,18 @@ class Guard:
 
     def judge(
         self, key: bytes, version: int, content: bytes, rewrite: Rewrite, *, replaying: bool
-    ) -> Verdict:
+    ) -> DedupResult:
         """What to do with this content of this bet. Changes nothing but the place in the replay."""
         _, digest, row = self._find(key)
         if not row:
-            return Verdict.NEW
+            return DedupResult.NEW
         last, last_version = _ROW.unpack(self._table.payload(row))
         if version != last_version:
-            return Verdict.NEW if version > last_version else Verdict.STALE
+            return DedupResult.NEW if version > last_version else DedupResult.STALE
         chain = self._chains.get(digest)
         if chain is not None and replaying and chain.walk(content, rewrite, self._connection):
-            return Verdict.DUPLICATE
-        return Verdict.DUPLICATE if _same(last, content, rewrite) else Verdict.CORRECTION
+            return DedupResult.DUPLICATE
+        return DedupResult.DUPLICATE if _same(last, content, rewrite) else DedupResult.CORRECTION
 
     def knew(self, key: bytes) -> bool:
         """Whether the last version of a bet was known before this connection began."""

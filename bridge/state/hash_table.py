@@ -1,8 +1,8 @@
 """Rows of one size in the order in which they came, found by key: a hash table and a queue in one.
 
-    rows     44 bytes each in `Guard`, one after the other in blocks. A row is never changed: a key that is
-             put again gets a row at the young end, and the older one is passed over when its turn comes.
-             A block is given back when its last row is dropped; nothing is ever copied.
+    rows     44 bytes each in `Deduplicator`, one after the other in blocks. A row is never changed: a key
+             that is put again gets a row at the young end, and the older one is passed over when its turn
+             comes. A block is given back when its last row is dropped; nothing is ever copied.
     index    key → number of its row. Open addressing with linear probing, 8 bytes a slot, in `SEGMENTS`
              arrays chosen by bits of the key. Each is a third to two thirds full and grows by itself, so
              that the longest pause is that of one: at ten million keys a few milliseconds.

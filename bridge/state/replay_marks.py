@@ -31,7 +31,7 @@ RANK = 900
 """Of the settlementTimes of a block in order, the one that counts: a tenth may be wrong."""
 
 
-class Marks:
+class EvictionHorizon:
     """What is known of when the rows were published."""
 
     def __init__(self) -> None:

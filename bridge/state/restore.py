@@ -18,17 +18,17 @@ from bridge.kafka import clients
 from bridge.kafka.reader import (
     PATIENCE_SECONDS,
     Foreign,
-    Passage,
     Progress,
+    TopicScan,
     at,
     decode,
     key_of,
     more_patient,
-    persist,
+    with_fresh_clients,
 )
 from bridge.kafka.topics import Topics
 from bridge.state.dead_letter import Kind
-from bridge.state.deduplicator import Guard, fingerprint
+from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
 """Records from the end of the checkpoint topic at which the search for a feed's own begins."""
@@ -80,7 +80,7 @@ class Store:
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)
-                passage = Passage(
+                passage = TopicScan(
                     topic.name,
                     take,
                     start={0: start},
@@ -102,15 +102,17 @@ class Store:
             if found is not None:
                 decode(self._checkpoints, found, found.value() or b"")
 
-        persist(self._settings, search, give_up, told)
+        with_fresh_clients(self._settings, search, give_up, told)
         return None if found is None else found.value()
 
-    def guard(self, since: float, give_up: Callable[[], bool], told: Callable[[str], None]) -> Guard:
+    def deduplicator(
+        self, since: float, give_up: Callable[[], bool], told: Callable[[str], None]
+    ) -> Deduplicator:
         """A guard that knows all bets and dead letters received since then, Unix seconds.
 
         What no bridge has written it need not know. Raises SchemaError, with the place, where one may have.
         """
-        guard, foreign = Guard(), Foreign()
+        deduplicator, foreign = Deduplicator(), Foreign()
 
         def take_bet(message: Message) -> None:
             value = message.value()
@@ -118,7 +120,7 @@ class Store:
                 key = key_of(message)
                 if value is not None:
                     version = self._versions.read(value)
-                    guard.publish(key, version, fingerprint(value), _received(message))
+                    deduplicator.publish(key, version, fingerprint(value), _received(message))
             except NotOurs as error:
                 foreign.add(at(message, error))
             except SchemaError as error:
@@ -127,11 +129,11 @@ class Store:
         def take_dead(message: Message) -> None:
             key = message.key()
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
-                guard.bury(key, _received(message))
+                deduplicator.bury(key, _received(message))
 
         # Another try goes on where the last was interrupted: the order of what the guard learns matters.
         passages = [
-            Passage(topic.name, take, start=since, progress=_nothing_is_in_the_way(told), clock=self._clock)
+            TopicScan(topic.name, take, start=since, progress=_nothing_is_in_the_way(told), clock=self._clock)
             for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))
         ]
 
@@ -139,9 +141,9 @@ class Store:
             for passage in passages:
                 passage.go_on(admin, consumer, give_up)
 
-        persist(self._settings, read, give_up, told)
+        with_fresh_clients(self._settings, read, give_up, told)
         foreign.tell()
-        return guard
+        return deduplicator
 
 
 def _nothing_is_in_the_way(told: Callable[[str], None]) -> Progress:

@@ -23,7 +23,7 @@ from bridge.kafka.batch import Record
 from bridge.kafka.election import Leadership
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.storage import last_snapshot, read_present, topic_of
+from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
 from tests.harness import Place
 
 JOB: Job = "translations"
@@ -67,7 +67,7 @@ def read_snapshot(settings: Settings, *, visible: bool = False) -> tuple[Snapsho
     snapshot = last_snapshot(settings, JOB, visible=visible)
     if snapshot is None:
         return None
-    return snapshot, read_present(settings, topic_of(settings, JOB), snapshot.ends)
+    return snapshot, read_compacted(settings, topic_of(settings, JOB), snapshot.ends)
 
 
 class Sealer:

@@ -14,7 +14,7 @@ from bridge.avro.schemas import load
 from bridge.clock import MICROS, Instant
 from bridge.kafka import clients, topics
 from bridge.state import restore
-from bridge.state.deduplicator import Verdict, fingerprint
+from bridge.state.deduplicator import DedupResult, fingerprint
 from tests.bets import BARE_BET
 from tests.harness import Place
 from tests.integration.publishing import prepared, settings_of
@@ -51,24 +51,27 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
     assert producer.flush(30) == 0
 
     last = COUNT - 1
-    guard = restore.Store(settings, declared, lambda _: load("settled-bet")).guard(
+    deduplicator = restore.Store(settings, declared, lambda _: load("settled-bet")).deduplicator(
         begin + 10 * last - 60, lambda: False, lambda _: None
     )
-    guard.connected()
+    deduplicator.connected()
 
     def knows(n: int) -> bool:
         content = fingerprint(values[n])
-        return guard.judge(b"b%d" % n, n, content, lambda _: None, replaying=True) is Verdict.DUPLICATE
+        return (
+            deduplicator.judge(b"b%d" % n, n, content, lambda _: None, replaying=True)
+            is DedupResult.DUPLICATE
+        )
 
     assert [n for n in range(COUNT) if not knows(n)] == []
-    assert guard.buried_at(b"letter") == pytest.approx(now, abs=0.01)
-    assert len(guard) == COUNT + 1
+    assert deduplicator.buried_at(b"letter") == pytest.approx(now, abs=0.01)
+    assert len(deduplicator) == COUNT + 1
 
 
 def hurried() -> Instant:
     """A clock on which half a minute is a second."""
     now = clock.now()
-    return Instant(now.wall, 30 * now.steady)
+    return Instant(now.wall, 30 * now.monotonic)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +108,9 @@ def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, exp
         return False
 
     with capture_logs() as lines:
-        guard = restore.Store(settings, declared, lambda _: load("settled-bet"), hurried).guard(
+        deduplicator = restore.Store(settings, declared, lambda _: load("settled-bet"), hurried).deduplicator(
             now - age, end_it_when_told, lambda _: None
         )
     assert over, "it ended without us"
-    known = {key for key in (b"before", b"aborted", b"behind") if guard.buried_at(key) is not None}
+    known = {key for key in (b"before", b"aborted", b"behind") if deduplicator.buried_at(key) is not None}
     assert known == expected

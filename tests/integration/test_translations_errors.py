@@ -27,9 +27,9 @@ from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 from bridge.snapshots.translations import Translations
 from tests.tls import Authority
 from tests.unit.snapshots.provider import AT, now
@@ -112,7 +112,7 @@ class Provider:
 
     def translate(self) -> Outcome:
         """A full run over an empty topic, in virtual time."""
-        known = Known(None, {}, mentions(), full=True)
+        known = JobInput(None, {}, references(), full=True)
 
         async def story() -> Outcome:
             async with self.client() as client:
@@ -123,7 +123,7 @@ class Provider:
 
     def exchange(self) -> Outcome:
         """The same of the currencies."""
-        known = Known(None, {}, mentions(), full=True)
+        known = JobInput(None, {}, references(), full=True)
 
         async def story() -> Outcome:
             async with self.client() as client:
@@ -137,7 +137,7 @@ class Provider:
 
 
 @cache
-def mentions() -> Mentions:
+def references() -> References:
     """Of every market, and of selections for three questions; of three currencies that the list lacks."""
     found = mention(*WORLD.events, currencies=("KWD", "PTS", "XTS"))
     for number in range(1, 2 * MOST_IDS + 1):

@@ -17,7 +17,7 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.state.deduplicator import Guard, Rewrite, Verdict
+from bridge.state.deduplicator import Deduplicator, DedupResult, Rewrite
 
 KEY = b"bet"
 SCHEMAS = [b"\0\0\0\1", b"\0\0\0\2"]
@@ -63,20 +63,20 @@ def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list
     topic: list[Message] = []  # what is committed
     written: list[Message] = []  # the same, each as its schema has it
     reached = 0
-    guard = Guard()
+    deduplicator = Deduplicator()
     for _ in range(data.draw(st.integers(1, 4), "connections")):
         if data.draw(st.booleans(), "crash"):
-            guard = Guard()
+            deduplicator = Deduplicator()
             for version, content in written:
-                guard.publish(KEY, version, content, at=0.0)
-        guard.connected()
+                deduplicator.publish(KEY, version, content, at=0.0)
+        deduplicator.connected()
         schema = data.draw(st.sampled_from(SCHEMAS), "schema")
         start = data.draw(st.integers(0, latest_start(sequence, reached)), "start")
         end = data.draw(st.integers(start, len(sequence)), "end")
         known = topic[-1][0] if topic else None
-        published = feed(guard, sequence[start:end], schema=schema)
+        published = feed(deduplicator, sequence[start:end], schema=schema)
         topic += published
-        assert guard.knew(KEY) == (known is not None and topic[-1][0] == known)
+        assert deduplicator.knew(KEY) == (known is not None and topic[-1][0] == known)
         written += [(version, schema + content) for version, content in published]
         reached = max(reached, end)
         assert topic == changes(sequence[:reached])
@@ -86,33 +86,33 @@ def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list
 @given(sequence=sequences(), others=sequences())
 def test_bets_do_not_touch_each_other(sequence: list[Message], others: list[Message]) -> None:
     """What one bet goes through changes nothing for another."""
-    guard = Guard()
+    deduplicator = Deduplicator()
     for version, content in others:
-        guard.publish(b"other", version, SCHEMAS[0] + content, at=0.0)
-    guard.connected()
-    assert feed(guard, sequence) == changes(sequence)
+        deduplicator.publish(b"other", version, SCHEMAS[0] + content, at=0.0)
+    deduplicator.connected()
+    assert feed(deduplicator, sequence) == changes(sequence)
 
 
 @settings(deadline=None)
 @given(sequence=sequences(), caught_up=st.integers(0, 12))
 def test_going_live_in_the_middle_changes_nothing(sequence: list[Message], caught_up: int) -> None:
     """What comes for the first time is published, whether the connection replays or not."""
-    guard = Guard()
-    guard.connected()
-    topic = feed(guard, sequence[:caught_up])
-    topic += feed(guard, sequence[caught_up:], replaying=False)
+    deduplicator = Deduplicator()
+    deduplicator.connected()
+    topic = feed(deduplicator, sequence[:caught_up])
+    topic += feed(deduplicator, sequence[caught_up:], replaying=False)
     assert topic == changes(sequence)
 
 
 def feed(
-    guard: Guard, messages: list[Message], *, schema: bytes = SCHEMAS[0], replaying: bool = True
+    deduplicator: Deduplicator, messages: list[Message], *, schema: bytes = SCHEMAS[0], replaying: bool = True
 ) -> list[Message]:
     """Judge the messages and publish what is to be published, which is returned."""
     published = []
     for version, content in messages:
-        verdict = guard.judge(KEY, version, schema + content, written_as(content), replaying=replaying)
-        if verdict in (Verdict.NEW, Verdict.CORRECTION):
-            guard.publish(KEY, version, schema + content, at=0.0)
+        verdict = deduplicator.judge(KEY, version, schema + content, written_as(content), replaying=replaying)
+        if verdict in (DedupResult.NEW, DedupResult.CORRECTION):
+            deduplicator.publish(KEY, version, schema + content, at=0.0)
             published.append((version, content))
     return published
 

@@ -40,7 +40,7 @@ class World:
         self.wall = random.uniform(-skew, skew)
         """What ours is ahead of it."""
         self._asleep = 0.0
-        """What the steady clock is behind: it does not know for how long the machine has been suspended."""
+        """What the monotonic clock is behind: it does not know how long the machine has been suspended."""
         self.revision: int | None = None
         self.arrivals: list[tuple[float, int]] = []
         """When each attempt reached the provider, and with what revision."""
@@ -49,7 +49,7 @@ class World:
     def process(self, ledger: Iterable[Attempt] = ()) -> Limiter:
         """A process that begins now."""
         made = Limiter(self._settings, TIMEOUT / self._scale, self._skew, ledger)
-        made.rooms(self.now)
+        made.usage(self.now)
         return made
 
     def take_over(self) -> None:
@@ -148,10 +148,10 @@ def test_a_clock_set_by_any_amount_breaks_no_window(seed: int, moves: list[tuple
     for seconds, wall in moves:
         world.revision = None
         world.dial()
-        world.limiter.rooms(world.now)
+        world.limiter.usage(world.now)
         world.time += seconds
         world.wall = wall
-        world.limiter.rooms(world.now)
+        world.limiter.usage(world.now)
     assert world.breaches() == []
 
 
@@ -197,7 +197,7 @@ def test_a_shortened_ledger_decides_as_the_whole_one(
     for seconds in outages:
         world.revision = None if ask is None else int(world.now.wall - ask)
         world.dial()
-        whole.rooms(world.now)  # moves what it has, by the clocks as they are now
+        whole.usage(world.now)  # moves what it has, by the clocks as they are now
         whole.ledger = (*whole.ledger, world.limiter.ledger[-1])
         world.time += seconds
         revision = None if ask is None else int(world.now.wall - ask)

@@ -21,8 +21,8 @@ from bridge.snapshots.model import (
     Snapshot,
     Translation,
 )
-from bridge.snapshots.plan import Scope, Wants, estimate
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.plan import FetchPlan, Scope, estimate
+from bridge.snapshots.references import References
 from tests.unit.snapshots.test_translations_refused import matches
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, bet, item, mention, translate
 
@@ -48,20 +48,20 @@ def provider_of(policy: dict[str, Any]) -> Provider:
     return Provider(only_in_lists=lists, only_in_all=whole, **rest)
 
 
-def bets_on(places: frozenset[int]) -> Mentions:
+def bets_on(places: frozenset[int]) -> References:
     """On all markets of the events at these places, and always one on no event and on what nobody knows."""
-    mentions = mention(*(WORLD.events[place] for place in sorted(places)))
-    mentions.add(bet([item(None, sportId=2, selectionId=1, market={"id": 1, "type": 18})]))
-    return mentions
+    references = mention(*(WORLD.events[place] for place in sorted(places)))
+    references.add(bet([item(None, sportId=2, selectionId=1, market={"id": 1, "type": 18})]))
+    return references
 
 
 def run(
-    provider: Provider, topic: Topic, mentions: Mentions, order: tuple[int, Random], full: bool
+    provider: Provider, topic: Topic, references: References, order: tuple[int, Random], full: bool
 ) -> tuple[set[bytes], set[bytes]]:
     """Keys that one run writes and removes."""
     concurrency, provider.disorder = order
     chosen = api(concurrency=concurrency, language_keys={"sv-SE": "sv"})
-    outcome = asyncio.run(translate(provider, topic, mentions, full=full, settings=chosen))
+    outcome = asyncio.run(translate(provider, topic, references, full=full, settings=chosen))
     return set(outcome.written), outcome.removed
 
 
@@ -92,14 +92,14 @@ def test_what_is_published_is_true(
 ) -> None:
     """And whole: of what bets mention, every text that there is."""
     provider, topic = provider_of(policy), Topic()
-    mentions = bets_on(mentioned)
-    run(provider, topic, mentions, order, full)
+    references = bets_on(mentioned)
+    run(provider, topic, references, order, full)
     truth = provider.truth()
     published = topic.texts()
     assert all(texts.items() <= truth[key].items() for key, texts in published.items())
     named = {key: texts for key, texts in truth.items() if texts}
     for kind in KINDS:
-        for key in mentions.keys(kind):
+        for key in references.keys(kind):
             assert published.get(key, {}) == named.get(key, {})
 
 
@@ -118,9 +118,9 @@ def test_as_many_questions_are_asked_as_were_foreseen(
     run(provider, topic, bets_on(known), order, False)
     provider.asked()
     chosen = api(language_keys={"sv-SE": "sv"})
-    scope, mentions = Scope.of(chosen, kinds), bets_on(mentioned)
-    rows = estimate(Wants.of(scope, mentions, topic.keys(), full=full))
-    asyncio.run(translate(provider, topic, mentions, full=full, settings=chosen, scope=scope))
+    scope, references = Scope.of(chosen, kinds), bets_on(mentioned)
+    rows = estimate(FetchPlan.of(scope, references, topic.keys(), full=full))
+    asyncio.run(translate(provider, topic, references, full=full, settings=chosen, scope=scope))
     asked = provider.asked()
     for endpoint in ENDPOINTS:
         row = next((row for row in rows if matches(row.endpoint, endpoint)), None)

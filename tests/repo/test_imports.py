@@ -94,8 +94,8 @@ def within(name: str, *prefixes: str) -> bool:
 
 def test_every_module_has_a_place() -> None:
     """And every place has a module."""
-    rooms = {room(module) for module in MODULES} - {None}
-    assert rooms == {name for names in LEVELS for name in names}
+    usage = {room(module) for module in MODULES} - {None}
+    assert usage == {name for names in LEVELS for name in names}
     assert {module for module in MODULES if room(module) is None} == {"bridge", "bridge.sandbox"}
 
 

@@ -8,10 +8,10 @@ from bridge.clock import AnchoredClock, Instant, now
 class Machine:
     """A machine whose clocks are set by hand."""
 
-    wall, steady = 1000.0, 7.0
+    wall, monotonic = 1000.0, 7.0
 
     def __call__(self) -> Instant:
-        return Instant(self.wall, self.steady)
+        return Instant(self.wall, self.monotonic)
 
 
 def test_an_anchored_clock_goes_on_steadily() -> None:
@@ -19,7 +19,7 @@ def test_an_anchored_clock_goes_on_steadily() -> None:
     machine = Machine()
     clock = AnchoredClock(machine)
     assert (clock(), clock.stepped) == (Instant(1000.0, 7.0), 0)
-    machine.wall, machine.steady = 4610.0, 17.0
+    machine.wall, machine.monotonic = 4610.0, 17.0
     assert (clock(), clock.stepped) == (Instant(1010.0, 17.0), 3600)
     clock.anchor()
     assert (clock(), clock.stepped) == (Instant(4610.0, 17.0), 0)
@@ -28,6 +28,6 @@ def test_an_anchored_clock_goes_on_steadily() -> None:
 
 
 def test_the_machine_has_clocks() -> None:
-    """The steady one goes forward."""
+    """The monotonic one goes forward."""
     first, second = now(), AnchoredClock()()
-    assert first.steady <= second.steady
+    assert first.monotonic <= second.monotonic

@@ -14,15 +14,15 @@ from bridge.feed.position import Position, PositionSettings
 from bridge.feed.protocol import Request
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.topics import declare
-from bridge.service.checkpointer import Journal
+from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
-from bridge.service.connector import Dialler
-from bridge.service.interfaces import Connection, Ports
+from bridge.service.connector import Connector
+from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Counters
-from bridge.state.deduplicator import Guard
+from bridge.state.deduplicator import Deduplicator
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import run
 from tests.virtual.world import EPOCH, FEED, Leadership
@@ -59,7 +59,7 @@ class Desk:
         topics = declare(self.settings)
         self.kafka = Kafka(topics)
         self.status = Status("f", self.clock)
-        ports = Ports(
+        dependencies = Dependencies(
             topics=topics,
             codecs=CODECS,
             store=self.kafka,
@@ -72,13 +72,15 @@ class Desk:
         position = Position(PositionSettings(30, 60, 120), int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15)
         self.pipeline = Pipeline(
-            self.settings, topics, CODECS, Guard(), position, Counters(), None, lambda _: None
+            self.settings, topics, CODECS, Deduplicator(), position, Counters(), None, lambda _: None
         )
-        self.committer = Committer(ports.writer, ports.clock, asyncio.Event(), self.stop, lambda _: None)
+        self.committer = Committer(
+            dependencies.writer, dependencies.clock, asyncio.Event(), self.stop, lambda _: None
+        )
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
-        self.journal = Journal(
+        self.checkpointer = Checkpointer(
             self.settings,
-            ports,
+            dependencies,
             self.committer,
             self.pipeline,
             self.limiter,
@@ -87,13 +89,13 @@ class Desk:
             "me",
             None,
         )
-        self.dialler = Dialler(
+        self.connector = Connector(
             self.settings,
-            ports,
+            dependencies,
             self.status,
             self.limiter,
             self.pipeline,
-            self.journal,
+            self.checkpointer,
             self.timekeeper,
             first=first,
             certain=certain,
@@ -105,8 +107,8 @@ class Desk:
 
     def machine(self) -> Instant:
         """Its clocks."""
-        steady = asyncio.get_running_loop().time()
-        return Instant(EPOCH + steady + self.set_by, steady)
+        monotonic = asyncio.get_running_loop().time()
+        return Instant(EPOCH + monotonic + self.set_by, monotonic)
 
     async def _ask_time(self, _settings: FeedSettings) -> Skew | None:
         if isinstance(self.asked_time, FeedLost):

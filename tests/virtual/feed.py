@@ -69,7 +69,7 @@ class Connection:
         self._queue: deque[Received] = deque()
         self._stalled = False
         self._read_at = clock()
-        self.heard_at = self._read_at.steady
+        self.heard_at = self._read_at.monotonic
         self._end: FeedError = FeedLost("hung up")
         self.read()
 
@@ -142,7 +142,7 @@ class Connection:
 
     def _receive(self, bodies: list[bytes]) -> None:
         self._note_reading()
-        self.heard_at = self._read_at.steady
+        self.heard_at = self._read_at.monotonic
         for body in bodies:
             self._queue.append(Received(body, self._read_at.wall, self._stalled))
             self._stalled = False
@@ -151,7 +151,7 @@ class Connection:
     def _note_reading(self) -> None:
         """As `bridge.feed.client` does: what comes after a long pause may have been sent long ago."""
         now = self._clock()
-        self._stalled |= now.steady - self._read_at.steady > self._settings.stall_seconds
+        self._stalled |= now.monotonic - self._read_at.monotonic > self._settings.stall_seconds
         self._read_at = now
 
 
@@ -198,7 +198,7 @@ class Feed:
 
     async def ask_time(self, _settings: FeedSettings) -> Skew | None:
         """What the provider's clock shows, to whoever asks."""
-        asked = self.clock().steady
+        asked = self.clock().monotonic
         await self._reach()
         await asyncio.sleep(self.network.there + self.network.back)
         return self._skew(asked)
@@ -207,7 +207,7 @@ class Feed:
         self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
     ) -> Connection:
         """One attempt, as the provider and the network have it."""
-        network, asked = self.network, self.clock().steady
+        network, asked = self.network, self.clock().monotonic
         await self._reach()
         arrived: asyncio.Future[Peer | Refusal] = self._loop.create_future()
         self._loop.call_later(network.there, self._arrive, request, arrived)
@@ -257,7 +257,7 @@ class Feed:
         if not self.network.shows_date:
             return None
         written = self.provider.log.stream.clock.reading(self.moment() - self.network.back)
-        return from_dates([formatdate(int(written), usegmt=True)], asked, self.clock().steady)
+        return from_dates([formatdate(int(written), usegmt=True)], asked, self.clock().monotonic)
 
     def _dismissed(self, code: int) -> Peer:
         """A connection that was let in, and closed before anything was sent."""

@@ -21,7 +21,7 @@ from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.deduplicator import Guard, fingerprint
+from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Gap
 from bridge.state.restore import SAMPLE
 
@@ -88,16 +88,18 @@ class Kafka:
         """All that were declared."""
         return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
 
-    def guard(self, since: float, _give_up: GiveUp, _told: Callable[[str], None]) -> Guard:
+    def deduplicator(self, since: float, _give_up: GiveUp, _told: Callable[[str], None]) -> Deduplicator:
         """Restored as by `bridge.state.restore`, from the first record of a partition that is as young."""
-        guard = Guard()
+        deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since):
             version = _VERSIONS.read(record.content)
-            guard.publish(record.key or b"", version, fingerprint(record.content), record.timestamp / 1000)
+            deduplicator.publish(
+                record.key or b"", version, fingerprint(record.content), record.timestamp / 1000
+            )
         for record in self._since(self.topics.deadletters.name, since):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
-                guard.bury(record.key or b"", record.timestamp / 1000)
-        return guard
+                deduplicator.bury(record.key or b"", record.timestamp / 1000)
+        return deduplicator
 
     def _since(self, topic: str, since: float) -> Iterator[Record]:
         for partition in self._log[topic].values():

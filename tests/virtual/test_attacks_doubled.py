@@ -23,8 +23,8 @@ def doubled(world: World) -> int:
 
 # Entries younger than what a replay can reach are never evicted. Between the end of a pause and the answer
 # that sets the clock right, bets are stamped by a clock that is behind. Then the position moves with the
-# right clock, and `Guard.evict` (or the restoration by `offsets_for_times`, after a kill) takes these bets
-# for older than they are. The connection breaks, and they are published again.
+# right clock, and `Deduplicator.evict` (or the restoration by `offsets_for_times`, after a kill) takes these
+# bets for older than they are. The connection breaks, and they are published again.
 @pytest.mark.parametrize("cut", ["drop", "kill"])
 def test_what_came_before_the_clock_was_set_right_is_known_in_the_replay(cut: str) -> None:
     """Paused for ten minutes, set right at once, connected all the time; it breaks 40 s later."""
@@ -61,7 +61,7 @@ async def promise_an_hour_too_far(world: World) -> int:
     return world.last.revision
 
 
-# The revision never goes back; the guard is restored from there. `Dialler._certain` is of the start of the
+# The revision never goes back; the guard is restored from there. `Connector._certain` is of the start of the
 # reign, and is never taken back. A second position in the future in the same reign goes back to it, hours
 # or days, when the guard has long forgotten what came since.
 def test_a_second_position_in_the_future_does_not_go_back_to_the_first() -> None:

@@ -55,7 +55,7 @@ def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no_limit
     play(story, rate=0.5, policy=Policy(replay_rate=1))
 
 
-# The limits are law; `decide` is asked for the attempt that is made. `Dialler.connect` waits for the
+# The limits are law; `decide` is asked for the attempt that is made. `Connector.connect` waits for the
 # limiter with the position as it is, which asks for seconds. Then `_look_back` takes it back to what is
 # certain, hours ago, and the dial is made without asking the limiter for *that* recovery.
 def test_a_position_that_is_taken_back_is_let_in_anew() -> None:
@@ -76,8 +76,8 @@ def test_a_position_that_is_taken_back_is_let_in_anew() -> None:
     play(story, rate=0.2, history=5 * HOUR, feed={"start": "4h"}, policy=Policy(replay_rate=1))
 
 
-# Within a process, what has passed is what the steady clock says (0010). `Reign._compare_clocks` anchors to
-# the wall clock before it asks. Where that was set wrong (the provider had said so, and it was not
+# Within a process, what has passed is what the monotonic clock says (0010). `FeedOwner._compare_clocks`
+# anchors to the wall clock before it asks. Where that was set wrong (the provider had said so, and it was not
 # believed) and the provider cannot be asked just now, the ledger of the last term looks an hour older.
 def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leadership is lost and won again while the wall clock is wrong and the provider away for 5 s."""

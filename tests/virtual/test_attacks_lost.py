@@ -38,7 +38,7 @@ def test_a_queue_from_before_the_clock_was_set_right_promises_nothing() -> None:
 
 
 # A gap is declared when the position is older than three days at the dial. The anchored clock stood still
-# with the machine, so `Dialler._look_back` takes a position that is four days old for a minute old, though
+# with the machine, so `Connector._look_back` takes a position that is four days old for a minute old, though
 # the wall clock is right by then. The handshake sets the clock right (`note`), and nobody looks again
 # whether what was asked for was within the feed's memory.
 @pytest.mark.parametrize("quiet", [False, True])
@@ -62,8 +62,8 @@ BURST = {"rate": 60 / 7200, "burst": 60}
 
 
 # A position that turns out to lie in the future is a gap (0011: waiting until it is past would lose, in
-# silence). `Reign._certain` knows at the start that the position lies in the future, but
-# `Dialler._look_back` only looks at the moment of the dial. While the provider is away, or a limit holds
+# silence). `FeedOwner._certain` knows at the start that the position lies in the future, but
+# `Connector._look_back` only looks at the moment of the dial. While the provider is away, or a limit holds
 # the dial up, it passes, and all is forgotten.
 @pytest.mark.parametrize("shows_date", [False, True])
 def test_a_position_in_the_future_is_a_gap_also_where_it_passes_before_the_dial(shows_date: bool) -> None:
@@ -89,8 +89,8 @@ def test_a_position_in_the_future_is_a_gap_also_where_it_passes_before_the_dial(
 
 
 # A position that turns out to lie in the future is a gap. A promise trails the clock by 90 s, so a position
-# of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Dialler._in_future` and
-# `Reign._certain` only look for more than max_skew_seconds ahead of now; neither does anybody look at
+# of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Connector._in_future` and
+# `FeedOwner._certain` only look for more than max_skew_seconds ahead of now; neither does anybody look at
 # `updated_at`, which lies in the future as well.
 def test_a_position_that_only_a_wrong_clock_can_have_promised_is_a_gap() -> None:
     """No Date, a clock 150 s ahead for two hours; killed, set right, started after a minute and a burst."""

@@ -16,13 +16,13 @@ from bridge.sandbox.provider.faults import Drop, Garbage, Pause
 from bridge.sandbox.provider.feed import Policy
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
-from bridge.state.deduplicator import Guard
+from bridge.state.deduplicator import Deduplicator
 from bridge.state.gap import Cause
 from tests.virtual.desk import Desk, at_desk
 from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
 
 
-# No clock takes it down. `Dialler._look_back` may ask for the time a second time after `_take_back` (what
+# No clock takes it down. `Connector._look_back` may ask for the time a second time after `_take_back` (what
 # is certain is older than the edge by then). `Checkpoint.follows` allows the way back only while the old
 # position is later than `updated_at`.
 def test_a_reset_is_committed_however_long_the_second_question_takes() -> None:
@@ -32,9 +32,9 @@ def test_a_reset_is_committed_however_long_the_second_question_takes() -> None:
         async def ask(_settings: object) -> None:
             await asyncio.sleep(20)
 
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         desk.timekeeper._ask = ask
-        await desk.dialler.connect()
+        await desk.connector.connect()
 
     at_desk(story, revision=EPOCH + 37, certain=int(EPOCH - 4 * DAY), connect_timeout_seconds=30.0)
 
@@ -157,7 +157,7 @@ def test_a_small_overlap_does_not_hold_the_position(overlap: float) -> None:
     play(story, rate=0.2, feed={"overlap_seconds": overlap, "max_skew_seconds": 0.0})
 
 
-# Before anything is skipped the provider is asked for the time (0011). `Dialler._look_back` does not look,
+# Before anything is skipped the provider is asked for the time (0011). `Connector._look_back` does not look,
 # after `answer(...)`, whether it was answered or the process told to stop. With on_gap = stop it then skips
 # by a clock that nobody has confirmed.
 def test_a_stop_during_the_question_declares_no_gap() -> None:
@@ -184,7 +184,7 @@ EVERYTHING = Policy(zero="everything", replay_rate=5)
 
 
 # FALSE PROMISE, and revision=0 is never asked. Rules broken: the provider is asked for the time before the
-# first checkpoint; a first start asks revision=0 once. On SIGTERM during the question `Reign.run` goes on
+# first checkpoint; a first start asks revision=0 once. On SIGTERM during the question `FeedOwner.run` goes on
 # to commit `Stopped` with a position by a clock that nobody has confirmed, and without an attempt. An
 # attempt that was withdrawn because Kafka took long spends the 0 as well.
 @pytest.mark.parametrize("off", [0, HOUR])
@@ -212,13 +212,13 @@ def test_a_first_attempt_that_is_withdrawn_was_none() -> None:
     """Kafka takes 15 s for the first checkpoint: the dial is not made, and the next one is the first."""
 
     async def story(world: World) -> None:
-        restored = world.kafka.guard
+        restored = world.kafka.deduplicator
 
-        def guard(since: float, give_up: GiveUp, told: Callable[[str], None]) -> Guard:
+        def deduplicator(since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
             world.kafka.away(15)
             return restored(since, give_up, told)
 
-        world.kafka.guard = guard  # type: ignore[method-assign,assignment]
+        world.kafka.deduplicator = deduplicator  # type: ignore[method-assign,assignment]
         world.start()
         await asyncio.sleep(60)
         assert [attempt.revision for attempt in world.provider.attempts] == [0]

@@ -1,7 +1,7 @@
 """A bridge, a provider and a Kafka in virtual time, what befalls them, and what must hold at the end.
 
 The bridge's process can be killed at any moment; then nothing survives but what is in Kafka. Times of the
-provider are `EPOCH` plus the loop's; the bridge's wall clock may be set, the steady one is the loop's.
+provider are `EPOCH` plus the loop's; the bridge's wall clock may be set, the monotonic one is the loop's.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from bridge.sandbox.provider.rate_limits import Limits
 from bridge.sandbox.provider.stream import Published, Stream
 from bridge.sandbox.provider.world.entities import Sizes
 from bridge.sandbox.provider.world.entities import World as Entities
-from bridge.service.interfaces import GiveUp, Ports
-from bridge.service.owner import Reign
+from bridge.service.interfaces import Dependencies, GiveUp
+from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.gap import Cause
@@ -138,7 +138,7 @@ class World:
         self.set_by = 0.0
         """How far the bridge's wall clock was set."""
         self.slept = 0.0
-        """For how long its machine was paused, all in all: its steady clock stood still meanwhile."""
+        """For how long its machine was paused, all in all: its monotonic clock stood still meanwhile."""
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
         self.leadership = Leadership()
         self.kafka = Kafka(declare(self.settings))
@@ -148,15 +148,15 @@ class World:
         """Started so far."""
         self._before = 0
         """How many transactions there were when the process began."""
-        self.reign: Reign | None = None
+        self.reign: FeedOwner | None = None
         self._process: asyncio.Task[None] | None = None
 
     # Time.
 
     def clock(self) -> Instant:
         """Those of the bridge's machine."""
-        steady = self._loop.time()
-        return Instant(EPOCH + steady + self.slept + self.set_by, steady)
+        monotonic = self._loop.time()
+        return Instant(EPOCH + monotonic + self.slept + self.set_by, monotonic)
 
     def pause(self, seconds: float) -> None:
         """Stop the bridge's machine for so long, as a hypervisor does; then its wall clock is set right."""
@@ -177,7 +177,7 @@ class World:
         self._before = self.kafka.transactions
         clock = AnchoredClock(self.clock)
         self.status = Status("f", clock)
-        ports = Ports(
+        dependencies = Dependencies(
             topics=self.kafka.topics,
             codecs=CODECS,
             store=self.kafka,
@@ -187,7 +187,7 @@ class World:
             ask_time=self.feed.ask_time,
             clock=clock,
         )
-        self.reign = Reign(self.settings, ports, self.status, "me", self._stop)
+        self.reign = FeedOwner(self.settings, dependencies, self.status, "me", self._stop)
         self._process = self._loop.create_task(self.reign.run())
 
     async def kill(self) -> None:

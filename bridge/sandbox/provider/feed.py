@@ -24,7 +24,7 @@ from bridge.sandbox.provider.faults import (
     Ongoing,
 )
 from bridge.sandbox.provider.history import Log
-from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits, Verdict
+from bridge.sandbox.provider.rate_limits import Breach, Kind, LimitDecision, Limits
 from bridge.sandbox.provider.stream import Published, Stream
 
 ACCEPTED = 101
@@ -190,7 +190,7 @@ class Provider:
         fault = self.ongoing.refusal(now)
         return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
 
-    def _refusal(self, revision: int | None, verdict: Verdict) -> Refusal | None:
+    def _refusal(self, revision: int | None, verdict: LimitDecision) -> Refusal | None:
         policy, breach = self.policy, verdict.breach
         status, code, reason = policy.refusal_status, policy.refusal_close_code, ""
         if breach:

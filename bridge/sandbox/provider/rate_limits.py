@@ -35,7 +35,7 @@ class Breach:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LimitDecision:
     """What the book says of an attempt. It is refused when `breach` is not None."""
 
     kind: Kind
@@ -101,7 +101,7 @@ class Limits:
 
     def attempt(
         self, now: float, revision: int | None, *, connected: bool = False, ahead: float = 0
-    ) -> Verdict:
+    ) -> LimitDecision:
         """Enter an attempt in the book and judge it; `connected` says that another connection is active."""
         kind = self.kind(now, revision, ahead=ahead)
         found: list[tuple[Rule, str | None]] = []
@@ -117,7 +117,7 @@ class Limits:
             found.append(("large", self._large.add(now)))
         breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
         self.breaches += breaches
-        return Verdict(kind, breaches[0] if breaches else None)
+        return LimitDecision(kind, breaches[0] if breaches else None)
 
     @staticmethod
     def _age(now: float, revision: int | None, ahead: float) -> float:

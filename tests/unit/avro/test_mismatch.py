@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastavro import parse_schema
 
-from bridge.avro.mismatch import misfit
+from bridge.avro.mismatch import mismatch
 
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
 LEG = {
@@ -41,7 +41,7 @@ LEG_3 = [{"colour": "RED"}, {"colour": "RED"}]
 
 def told(datum: object, schema: Any = TICKET) -> str | None:
     named: dict[str, Any] = {}
-    return misfit(parse_schema(schema, named), named, datum)
+    return mismatch(parse_schema(schema, named), named, datum)
 
 
 @pytest.mark.parametrize(

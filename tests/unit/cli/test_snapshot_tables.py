@@ -107,11 +107,11 @@ def test_a_bar_for_each_thing_on_a_terminal() -> None:
 
 def test_a_line_now_and_then_elsewhere() -> None:
     """Not one a request."""
-    steady = [0.0]
+    monotonic = [0.0]
     file = io.StringIO()
-    with capture_logs() as lines, Bars(lambda: Instant(AT, steady[0]), Console(file=file)) as bars:
+    with capture_logs() as lines, Bars(lambda: Instant(AT, monotonic[0]), Console(file=file)) as bars:
         for second in range(2 * int(LINE_SECONDS) + 1):
-            steady[0] = float(second)
+            monotonic[0] = float(second)
             bars("events", second, 100)
     assert file.getvalue() == ""
     assert [(line["doing"], line["done"], line["of"]) for line in lines] == [

@@ -26,7 +26,7 @@ from bridge.errors import SettingsError
 from bridge.feed.position import Position, PositionSettings
 from bridge.feed.protocol import Session
 from bridge.feed.rate_limits import Attempt
-from bridge.inspection.limits import look_ahead, outlook_as_json, outlook_as_lines, parse_moment
+from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
 from bridge.inspection.replay import parse_window
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Batch, Record
@@ -136,7 +136,7 @@ def limits_can_be_kept(settings: Settings) -> None:
     codec = Codec(load_schema("feed-checkpoint"), READ_ONLY)
     for at in (NOW, NOW + 1):
         for revision in (0, LAST.revision, int(NOW - settings.limits.memory_seconds)):
-            outlook = look_ahead(settings, LAST, at, revision)
+            outlook = forecast(settings, LAST, at, revision)
             assert at <= outlook.dial_at < math.inf
             outlook_as_json(outlook)
             outlook_as_lines(outlook)
@@ -217,7 +217,7 @@ def test_the_longest_age_and_the_last_moments_work() -> None:
     for moment in MOMENTS:
         at = parse_moment(moment, NOW)
         for revision in (LAST.revision, math.ceil(at) - longest):
-            outlook = look_ahead(Settings(), LAST, at, revision)
+            outlook = forecast(Settings(), LAST, at, revision)
             assert outlook_as_json(outlook)
             assert outlook_as_lines(outlook)
     assert parse_window(None, MOMENTS[-1], NOW).end == 253_402_351_199_000

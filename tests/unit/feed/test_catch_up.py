@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.feed.catch_up import CatchUp, Progress
+from bridge.feed.catch_up import CatchUp, CatchUpTracker
 
 WALL = 1_790_000_000.0
 
 
-def replay(seconds: int, *, rate: int, speed: float, behind: float) -> Progress:
+def replay(seconds: int, *, rate: int, speed: float, behind: float) -> CatchUpTracker:
     """Looked at each second; `speed` is in seconds of the feed a second, `behind` as it began."""
-    progress = Progress()
+    progress = CatchUpTracker()
     for second in range(seconds + 1):
         progress.observe(second, rate * second, WALL - behind + speed * second)
     return progress
@@ -19,7 +19,7 @@ def replay(seconds: int, *, rate: int, speed: float, behind: float) -> Progress:
 
 def test_nothing_is_known_at_first() -> None:
     """Neither before the first look, nor by one alone."""
-    progress = Progress()
+    progress = CatchUpTracker()
     assert progress.catch_up(WALL) == CatchUp(None, 0.0, None)
     progress.observe(0.0, 10, None)
     assert progress.catch_up(WALL) == CatchUp(None, 0.0, None)
@@ -59,7 +59,7 @@ def test_only_what_was_lately_counts() -> None:
 
 def test_samples_are_a_second_apart() -> None:
     """However often it is looked at, and then the latest of all is not awaited."""
-    progress = Progress()
+    progress = CatchUpTracker()
     for tenth in range(100):
         progress.observe(tenth / 10, tenth, None)
     assert progress.rate == pytest.approx(10)

@@ -116,7 +116,7 @@ class Hand:
 
     def __call__(self) -> Instant:
         real = now()
-        return Instant(real.wall, real.steady + self._ahead)
+        return Instant(real.wall, real.monotonic + self._ahead)
 
     def pass_(self, seconds: float) -> None:
         """So many have passed."""

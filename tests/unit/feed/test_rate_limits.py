@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridge.config import LimitsSettings
-from bridge.feed.rate_limits import Attempt, Decision, Limiter, Room
+from bridge.feed.rate_limits import Attempt, Decision, Limiter, LimitUsage
 from tests.unit.feed.ledgers import NEVER_ANSWERED, NOW, at, attempt, limiter, used, wait
 
 HOUR, DAYS = 3600, 259_200
@@ -248,27 +248,27 @@ def test_the_ledger_keeps_what_is_older_while_the_bucket_has_not_been_empty_sinc
 def test_the_room_of_each_limit() -> None:
     """How much is used of how much, and when some is free again where none is."""
     made = limiter(attempt(1802, LARGE), attempt(1801, INITIAL), *[attempt(100, LARGE)] * 5)
-    assert made.rooms(at()) == (
-        Room("initial", 1, 5, None),
-        Room("proper", 5, 5, NOW + 202),
-        Room("large", 6, 5, NOW + 1702),
-        Room("bucket", 0, 3600, None),
+    assert made.usage(at()) == (
+        LimitUsage("initial", 1, 5, None),
+        LimitUsage("proper", 5, 5, NOW + 202),
+        LimitUsage("large", 6, 5, NOW + 1702),
+        LimitUsage("bucket", 0, 3600, None),
     )
 
 
 def test_the_room_of_the_bucket() -> None:
     """It has some again as soon as it is not full."""
     made = limiter(attempt(27, 3600), attempt(2, 1998))
-    assert made.rooms(at())[-1] == Room("bucket", 5500, 3600, NOW + 475)
-    assert made.rooms(at(475))[-1] == Room("bucket", 3600, 3600, NOW + 475)
-    assert made.rooms(at(476))[-1] == Room("bucket", 3596, 3600, None)
+    assert made.usage(at())[-1] == LimitUsage("bucket", 5500, 3600, NOW + 475)
+    assert made.usage(at(475))[-1] == LimitUsage("bucket", 3600, 3600, NOW + 475)
+    assert made.usage(at(476))[-1] == LimitUsage("bucket", 3596, 3600, None)
 
 
 def test_a_full_window_has_no_room_until_it_has() -> None:
     """At that very moment it has."""
     made = limiter(*[attempt(0)] * 5)
-    assert made.rooms(at(1801))[0] == Room("initial", 5, 5, NOW + 1802)
-    assert made.rooms(at(1802))[0] == Room("initial", 0, 5, None)
+    assert made.usage(at(1801))[0] == LimitUsage("initial", 5, 5, NOW + 1802)
+    assert made.usage(at(1802))[0] == LimitUsage("initial", 0, 5, None)
 
 
 def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
@@ -279,5 +279,5 @@ def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
     assert wait(limiter(*[attempt(1, 0)] * 5, scale=100), 0) == pytest.approx(3 + 1)
     assert limiter(scale=100).edge(NOW) == NOW - DAYS // 100 + 23
     assert used(limiter(attempt(2, 30), scale=100))["bucket"] == 32
-    assert limiter(scale=100).rooms(at())[-1] == Room("bucket", 0, 36, None)
+    assert limiter(scale=100).usage(at())[-1] == LimitUsage("bucket", 0, 36, None)
     assert used(limiter(attempt(2, 40), scale=100)) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}

@@ -56,8 +56,8 @@ def test_an_attempt_without_an_answer_is_in_the_bucket_at_once() -> None:
     """With all the time that it may take, at the end of which it begins to drain."""
     made = limiter(attempt(2, 2000, took=NEVER_ANSWERED))
     assert used(made)["bucket"] == 2022
-    assert made.rooms(at(20))[-1].used == 2022
-    assert made.rooms(at(21))[-1].used == 2018
+    assert made.usage(at(20))[-1].used == 2022
+    assert made.usage(at(21))[-1].used == 2018
 
 
 def test_a_slow_connection_asks_for_as_much_more_as_it_took() -> None:
@@ -85,7 +85,7 @@ def test_a_refused_attempt_fills_the_bucket() -> None:
     made = limiter()
     made.attempt(at(), int(NOW - 2000))
     made.answered(at(5), refused=True)
-    assert made.rooms(at(7))[-1].used == 2007
+    assert made.usage(at(7))[-1].used == 2007
 
 
 def test_a_recovery_waits_for_room_as_long_as_it_will_be_by_then() -> None:

@@ -19,7 +19,7 @@ def clocks(seconds: float, step: float) -> Instant:
 def five() -> Limiter:
     """Five attempts without a revision, of NOW, by a process that has seen that moment."""
     made = limiter(*[attempt(0)] * 5)
-    made.rooms(at())
+    made.usage(at())
     return made
 
 
@@ -29,7 +29,7 @@ def waits(made: Limiter, now: Instant) -> float:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_wall_clock_that_is_set_shortens_and_lengthens_no_wait(step: float) -> None:
-    """Forward, back, or left behind by a suspended machine: only the steady clock says what has passed."""
+    """Forward, back, or left behind by a suspended machine: only the monotonic clock says what has passed."""
     made = five()
     assert waits(made, clocks(100, step)) == 1802 - 100
     assert waits(made, clocks(1801, step)) == 1
@@ -42,7 +42,7 @@ def test_a_clock_that_is_set_there_and_back_leaves_the_ledger_as_it_was(step: fl
     made = five()
     ledger = made.ledger
     for moment in (at(10), clocks(20, step), clocks(30, step), at(40)):
-        made.rooms(moment)
+        made.usage(moment)
     assert made.ledger == ledger
 
 
@@ -51,11 +51,11 @@ def test_everything_that_asks_the_limiter_keeps_the_ledger_true(step: float) -> 
     """A decision, an attempt, its answer, and a look at the room."""
     decided, attempted, answered, looked = (limiter(attempt(0)) for _ in range(4))
     for made in (decided, attempted, answered, looked):
-        made.rooms(at())
+        made.usage(at())
     decided.decide(clocks(10, step), None)
     attempted.attempt(clocks(10, step), None)
     answered.answered(clocks(10, step), refused=False)
-    looked.rooms(clocks(10, step))
+    looked.usage(clocks(10, step))
     moved = Attempt(NOW + step, 0, True, NOW + step)
     assert [made.ledger[0] for made in (decided, attempted, answered, looked)] == [moved] * 4
 
@@ -67,7 +67,7 @@ def test_an_attempt_is_on_its_way_as_long_as_the_steady_clock_says(step: float) 
     made.attempt(at(), int(NOW - 2000))
     made.answered(clocks(7, step), refused=False)
     assert made.ledger == (Attempt(NOW + step, 2000, False, NOW + step + 7),)
-    assert made.rooms(clocks(9, step))[-1].used == 2009
+    assert made.usage(clocks(9, step))[-1].used == 2009
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -87,7 +87,7 @@ def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
         attempt(3, took=5),
     )
     made = limiter(*ledger)
-    made.rooms(at())
+    made.usage(at())
     assert made.ledger == (
         ledger[0],
         Attempt(NOW - 5, 0, True, NOW),
@@ -99,8 +99,8 @@ def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
 def test_an_attempt_from_the_future_was_on_its_way_as_long_as_it_was() -> None:
     """It may have arrived as a large one, and it fills the bucket by as much."""
     made = limiter(attempt(-500, 3595, took=5), attempt(-500, 100, took=5))
-    rooms = {room.name: room.used for room in made.rooms(at(2))}
-    assert rooms == {"initial": 0, "proper": 2, "large": 1, "bucket": 3600 + 107}
+    usage = {room.name: room.used for room in made.usage(at(2))}
+    assert usage == {"initial": 0, "proper": 2, "large": 1, "bucket": 3600 + 107}
 
 
 def test_the_steady_clock_of_another_process_says_nothing() -> None:
@@ -120,8 +120,8 @@ def test_what_another_process_asked_counts_for_twice_the_skew_longer(took: float
 def test_what_another_process_asked_drains_from_the_bucket_later() -> None:
     """And its revision may have been as much older."""
     made = limiter(attempt(12, 2000, own=False), skew=5)
-    assert made.rooms(at())[-1].used == 2000 + 12 + 5
-    assert made.rooms(at(1))[-1].used == 2000 + 12 + 5 - 4
+    assert made.usage(at())[-1].used == 2000 + 12 + 5
+    assert made.usage(at(1))[-1].used == 2000 + 12 + 5 - 4
 
 
 @pytest.mark.parametrize("step", [0.0, *STEPS])

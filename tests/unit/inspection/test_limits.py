@@ -9,8 +9,8 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection.limits import (
-    Outlook,
-    look_ahead,
+    LimitForecast,
+    forecast,
     outlook_as_json,
     outlook_as_lines,
     parse_moment,
@@ -26,24 +26,24 @@ LEDGER = (
 )
 
 
-def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> Outlook:
+def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> LimitForecast:
     checkpoint = Checkpoint("f", int(NOW) - 30, State.LIVE, ledger, Counters(), NOW, "me")
-    return look_ahead(SETTINGS, checkpoint, at, int(at) - recovery)
+    return forecast(SETTINGS, checkpoint, at, int(at) - recovery)
 
 
 def test_what_fits_is_let_in() -> None:
     """A short recovery does; each limit tells what is used of it."""
     outlook = looked(NOW, 30)
     assert (outlook.dial_at, outlook.reason) == (NOW, "")
-    rooms = {room.name: room for room in outlook.rooms}
-    assert list(rooms) == ["initial", "proper", "large", "bucket"]
-    assert [(rooms[name].used, rooms[name].allowed) for name in ("initial", "proper", "large")] == [
+    usage = {room.name: room for room in outlook.usage}
+    assert list(usage) == ["initial", "proper", "large", "bucket"]
+    assert [(usage[name].used, usage[name].allowed) for name in ("initial", "proper", "large")] == [
         (1, 5),
         (2, 5),
         (1, 5),
     ]
     # 1203 s seen 197 s ago and 1822 s seen 78 s ago: asked, on their way, with 4 s a second drained.
-    assert rooms["bucket"].used == 1_203 - 4 * 119 + 1_822 - 4 * 78
+    assert usage["bucket"].used == 1_203 - 4 * 119 + 1_822 - 4 * 78
     assert outlook.ledger == LEDGER
 
 

@@ -12,7 +12,7 @@ SESSION = 10.0
 
 
 def at(seconds: float) -> Instant:
-    """So long after the start; the wall clock and the steady one are far apart."""
+    """So long after the start; the wall clock and the monotonic one are far apart."""
     return Instant(START + seconds, 50.0 + seconds)
 
 
@@ -100,7 +100,7 @@ def test_a_group_that_does_not_settle_is_told() -> None:
 
 
 def test_a_step_of_the_wall_clock_ends_no_wait() -> None:
-    """What is over is told by the steady clock."""
+    """What is over is told by the monotonic clock."""
     watch = Watch("me", SESSION)
     watch.look(group("a+", "me"), at(0))
     assert watch.look(group("a+", "me"), Instant(START + 3_600, 55.0)).until == START + 10

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
-from bridge.kafka.reader import Passage, persist, read_topic
+from bridge.kafka.reader import TopicScan, read_topic, with_fresh_clients
 from tests.unit.state.log import NEVER, Log, Message
 
 SETTINGS = Settings()
@@ -72,7 +72,7 @@ def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
 
     log.connected = connected
     told: list[str] = []
-    assert persist(SETTINGS, lambda *_: None, lambda: False, told.append) == ""
+    assert with_fresh_clients(SETTINGS, lambda *_: None, lambda: False, told.append) == ""
     assert (told, len(log.prompt)) == (["a file is away"] * 2, 3)
 
 
@@ -145,9 +145,9 @@ def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
     def take(message: Message) -> None:
         taken.append(message.at)
 
-    passage = Passage("t", take, clock=log.clock)  # type: ignore[arg-type]
+    passage = TopicScan("t", take, clock=log.clock)  # type: ignore[arg-type]
     with capture_logs() as lines:
-        persist(
+        with_fresh_clients(
             SETTINGS, lambda admin, consumer: passage.go_on(admin, consumer, lambda: False), lambda: False
         )
     assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from bridge.kafka.triage import Answer, cause, triage
+from bridge.kafka.triage import ErrorAction, cause, triage
 
-RETRY, ABORT, REOPEN, REFUSED = Answer.RETRY, Answer.ABORT, Answer.REOPEN, Answer.REFUSED
+RETRY, ABORT, REOPEN, REFUSED = ErrorAction.RETRY, ErrorAction.ABORT, ErrorAction.REOPEN, ErrorAction.REFUSED
 
 
 def error(code: int, flag: str = "") -> KafkaError:
@@ -25,7 +25,7 @@ def error(code: int, flag: str = "") -> KafkaError:
 
 # Every error that librdkafka documents for its transactional calls (init, begin, send offsets, commit,
 # abort) and for the delivery of a record, with the flag that it comes with.
-TRANSACTIONAL: list[tuple[str, str, Answer]] = [
+TRANSACTIONAL: list[tuple[str, str, ErrorAction]] = [
     # Kafka is away, or busy: the same call goes on where it was.
     ("_TIMED_OUT", "retriable", RETRY),
     ("_TIMED_OUT", "", RETRY),
@@ -91,7 +91,7 @@ TRANSACTIONAL: list[tuple[str, str, Answer]] = [
 
 
 @pytest.mark.parametrize(("name", "flag", "answer"), TRANSACTIONAL)
-def test_every_error_of_a_transaction_has_its_answer(name: str, flag: str, answer: Answer) -> None:
+def test_every_error_of_a_transaction_has_its_answer(name: str, flag: str, answer: ErrorAction) -> None:
     """By its code where that says more than the flag, by the flag otherwise."""
     assert triage(error(getattr(KafkaError, name), flag)) is answer
 
@@ -99,7 +99,7 @@ def test_every_error_of_a_transaction_has_its_answer(name: str, flag: str, answe
 @pytest.mark.parametrize(
     ("flag", "answer"), [("retriable", RETRY), ("abort", ABORT), ("fatal", REOPEN), ("", REOPEN)]
 )
-def test_an_error_that_nobody_listed_goes_by_its_flag(flag: str, answer: Answer) -> None:
+def test_an_error_that_nobody_listed_goes_by_its_flag(flag: str, answer: ErrorAction) -> None:
     """Without a flag it is taken for the worst that can be mended."""
     assert triage(error(KafkaError.INVALID_REQUIRED_ACKS, flag)) is answer
 

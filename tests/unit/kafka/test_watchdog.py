@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import watchdog
-from bridge.kafka.triage import Answer, triage
+from bridge.kafka.triage import ErrorAction, triage
 from bridge.kafka.watchdog import Clients, Watchdog
 
 
@@ -18,7 +18,7 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
     release, calls, made = threading.Event(), Watchdog(0.05), []
     with pytest.raises(KafkaException) as raised:
         calls.call(lambda: release.wait(30))
-    assert triage(raised.value.args[0]) is Answer.REOPEN
+    assert triage(raised.value.args[0]) is ErrorAction.REOPEN
     calls.call(lambda: made.append("again"))
     assert made == ["again"]
     release.set()
@@ -66,5 +66,5 @@ def test_what_a_call_raises_is_raised() -> None:
 
     with pytest.raises(KafkaException, match="on purpose") as raised:
         calls.call(refuse)
-    assert triage(raised.value.args[0]) is Answer.RETRY
+    assert triage(raised.value.args[0]) is ErrorAction.RETRY
     calls.close()

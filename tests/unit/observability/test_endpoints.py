@@ -14,11 +14,11 @@ import pytest
 from bridge.clock import Instant
 from bridge.config import FeedSettings, Settings
 from bridge.observability.endpoints import make_app
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 from bridge.state.checkpoint import State
 
 NOW = 1_790_000_000.25
-LIVE = View(
+LIVE = StatusSnapshot(
     at=NOW - 0.25,
     started_at=NOW - 900,
     feed="settlement-v4",
@@ -41,7 +41,7 @@ class Response(NamedTuple):
     body: bytes
 
 
-def ask(path: str, view: View = LIVE, method: str = "GET", **environ: str) -> Response:
+def ask(path: str, view: StatusSnapshot = LIVE, method: str = "GET", **environ: str) -> Response:
     """One request, with the rules of WSGI held against both sides."""
     settings = Settings(feed=FeedSettings(silence_seconds=60))
     app = validator(make_app(lambda: view, settings, lambda: Instant(NOW, 0.0)))
@@ -84,7 +84,7 @@ def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
 
 def test_a_bridge_that_has_only_just_started_has_nothing_to_tell() -> None:
     """Null for what is not known yet."""
-    response = ask("/healthz", View(at=NOW, started_at=NOW, feed="f", owner_id="me", since=NOW))
+    response = ask("/healthz", StatusSnapshot(at=NOW, started_at=NOW, feed="f", owner_id="me", since=NOW))
     told = orjson.loads(response.body)
     assert told["ok"] is True
     assert [told[key] for key in ("state", "revision", "revisionAgeSeconds", "lastCommitAgeSeconds")] == [

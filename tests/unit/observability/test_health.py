@@ -10,11 +10,11 @@ from bridge.observability.health import (
     COMMIT_SECONDS,
     LOOP_SECONDS,
     START_SECONDS,
-    Verdict,
+    HealthStatus,
     healthy,
     ready,
 )
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 from bridge.state.checkpoint import State
 
 NOW = 1_790_000_000.0
@@ -32,8 +32,10 @@ PATIENT = [
 READY = [*MOVING, State.STANDBY, State.WAITING_FOR_LIMIT]
 
 
-def view(state: State | None, *, since: float = LONG_AGO, committed_at: float | None = LONG_AGO) -> View:
-    return View(
+def view(
+    state: State | None, *, since: float = LONG_AGO, committed_at: float | None = LONG_AGO
+) -> StatusSnapshot:
+    return StatusSnapshot(
         at=NOW,
         started_at=LONG_AGO,
         feed="f",
@@ -53,9 +55,9 @@ def test_every_state_is_judged() -> None:
 @pytest.mark.parametrize("state", MOVING)
 def test_a_state_that_commits_is_healthy_while_it_does(state: State) -> None:
     """To the second."""
-    assert healthy(view(state, committed_at=NOW - PATIENCE), NOW, SILENCE) == Verdict(True, "why")
+    assert healthy(view(state, committed_at=NOW - PATIENCE), NOW, SILENCE) == HealthStatus(True, "why")
     stalled = healthy(view(state, committed_at=NOW - PATIENCE - 1), NOW, SILENCE)
-    assert stalled == Verdict(False, f"nothing was committed for {PATIENCE + 1:.0f} s")
+    assert stalled == HealthStatus(False, f"nothing was committed for {PATIENCE + 1:.0f} s")
     assert healthy(view(state, committed_at=NOW - PATIENCE - 1), NOW, SILENCE + 1).ok
 
 
@@ -70,7 +72,7 @@ def test_a_state_has_its_time_from_its_beginning(state: State, committed_at: flo
 @pytest.mark.parametrize("state", PATIENT)
 def test_waiting_for_something_outside_is_healthy(state: State) -> None:
     """For as long as it takes: a restart would only spend the provider's limits."""
-    assert healthy(view(state), NOW, SILENCE) == Verdict(True, "why")
+    assert healthy(view(state), NOW, SILENCE) == HealthStatus(True, "why")
 
 
 @pytest.mark.parametrize("state", [None, *State])
@@ -78,7 +80,7 @@ def test_an_event_loop_that_does_not_speak_is_neither_healthy_nor_ready(state: S
     """Whatever it said last."""
     last = replace(view(state, since=NOW, committed_at=NOW), started_at=NOW)
     assert healthy(last, NOW + LOOP_SECONDS, SILENCE).ok
-    dead = Verdict(False, "the event loop was not heard of for 11 s")
+    dead = HealthStatus(False, "the event loop was not heard of for 11 s")
     assert healthy(last, NOW + LOOP_SECONDS + 1, SILENCE) == dead
     assert ready(last, NOW + LOOP_SECONDS + 1, SILENCE) == dead
 
@@ -87,7 +89,7 @@ def test_a_start_may_take_a_while() -> None:
     """It is not ready meanwhile."""
     starting = replace(view(None), started_at=NOW - START_SECONDS)
     assert healthy(starting, NOW, SILENCE).ok
-    assert ready(starting, NOW, SILENCE) == Verdict(False, "still starting")
+    assert ready(starting, NOW, SILENCE) == HealthStatus(False, "still starting")
     assert not healthy(replace(starting, started_at=NOW - START_SECONDS - 1), NOW, SILENCE).ok
 
 
@@ -102,7 +104,7 @@ def test_a_wait_for_the_limiter_has_an_end() -> None:
 @pytest.mark.parametrize("state", State)
 def test_ready_is_who_owns_the_feed_or_stands_by(state: State) -> None:
     """Not who waits for Kafka, nor who has stopped."""
-    assert ready(view(state, committed_at=NOW), NOW, SILENCE) == Verdict(state in READY, "why")
+    assert ready(view(state, committed_at=NOW), NOW, SILENCE) == HealthStatus(state in READY, "why")
 
 
 def test_what_is_not_healthy_is_not_ready() -> None:

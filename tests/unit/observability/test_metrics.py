@@ -11,14 +11,14 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from bridge import __version__
-from bridge.feed.rate_limits import Room
+from bridge.feed.rate_limits import LimitUsage
 from bridge.observability.metrics import METRICS, MOST_PATHS, Declared, exposition
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 from bridge.snapshots.metrics import METRICS as SNAPSHOT_METRICS
 from bridge.state.checkpoint import Counters, State
 
 NOW = 1_790_000_000.0
-STARTED = View(at=NOW, started_at=NOW - 5, feed="f", owner_id="host:1:abc", since=NOW - 5)
+STARTED = StatusSnapshot(at=NOW, started_at=NOW - 5, feed="f", owner_id="host:1:abc", since=NOW - 5)
 OWNER = replace(
     STARTED,
     state=State.CATCHING_UP,
@@ -36,12 +36,12 @@ OWNER = replace(
     newest=NOW - 500,
     rate=100.0,
     eta=60.0,
-    rooms=(Room("initial", 2, 5, None), Room("bucket", 900.5, 3600, NOW + 225)),
+    usage=(LimitUsage("initial", 2, 5, None), LimitUsage("bucket", 900.5, 3600, NOW + 225)),
     next_dial=NOW + 30,
     extras={"data.new": 3, 'data."odd\\\n': 1},
     compiled=True,
     converter="compiled",
-    untaken=4,
+    fallbacks=4,
     queue_messages=8,
     batch_records=9,
     transactions=10,
@@ -50,7 +50,7 @@ OWNER = replace(
 Scraped = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def scrape(view: View, now: float = NOW) -> Scraped:
+def scrape(view: StatusSnapshot, now: float = NOW) -> Scraped:
     """Every sample by its name and labels, without the label `feed`."""
     body, _ = exposition(view, now)
     found: Scraped = {}
@@ -101,7 +101,7 @@ EXPECTED: Scraped = {
     key("unknown_fields"): 2,
     key("unknown_field_messages_total", path="data.new"): 3,
     key("unknown_field_messages_total", path='data."odd\\\n'): 1,
-    key("untaken_messages_total"): 4,
+    key("converter_fallbacks_total"): 4,
     key("queue_messages"): 8,
     key("batch_records"): 9,
     key("transactions_total"): 10,
@@ -131,7 +131,7 @@ def test_what_is_not_known_has_no_sample() -> None:
 
 
 @pytest.mark.parametrize("view", [replace(OWNER, owner=False), replace(OWNER, revision=None)])
-def test_only_who_knows_the_feed_speaks_of_it(view: View) -> None:
+def test_only_who_knows_the_feed_speaks_of_it(view: StatusSnapshot) -> None:
     """A standby would tell an old position, and a counter it takes over would seem to leap."""
     names = {name for name, _ in scrape(view)}
     of_feed = {metric.name for metric in METRICS if metric.of_feed}

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.observability.view import View
+from bridge.observability.view import StatusSnapshot
 
 NOW = 1_790_000_000.0
-VIEW = View(at=NOW, started_at=NOW, feed="f", owner_id="me", since=NOW)
+VIEW = StatusSnapshot(at=NOW, started_at=NOW, feed="f", owner_id="me", since=NOW)
 
 
 def test_nothing_is_said_of_what_is_not_known() -> None:

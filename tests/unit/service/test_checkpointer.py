@@ -18,7 +18,7 @@ def receive(desk: Desk, count: int) -> None:
     """Handle so many new bets."""
     now = desk.clock()
     for number in range(count):
-        desk.pipeline.handle(Received(settled(number, now.wall), now.wall), now.steady)
+        desk.pipeline.handle(Received(settled(number, now.wall), now.wall), now.monotonic)
 
 
 def test_a_checkpoint_says_how_things_are() -> None:
@@ -29,7 +29,7 @@ def test_a_checkpoint_says_how_things_are() -> None:
         desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
         desk.timekeeper.skew = Skew(2.5, 3.5)
         receive(desk, 3)
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         [checkpoint] = desk.kafka.checkpoints
         assert (checkpoint.feed, checkpoint.owner, checkpoint.updated_at) == ("f", "me", EPOCH)
         assert (checkpoint.state, checkpoint.reason) == (State.WAITING_FOR_LIMIT, "a limit")
@@ -39,7 +39,7 @@ def test_a_checkpoint_says_how_things_are() -> None:
         assert checkpoint.counters == desk.pipeline.counters
         assert (checkpoint.counters.published, checkpoint.newest) == (3, EPOCH)
         assert (checkpoint.skew, checkpoint.catch_up) == (2.5, None)
-        assert desk.journal.committed == checkpoint
+        assert desk.checkpointer.committed == checkpoint
 
     at_desk(story)
 
@@ -49,8 +49,8 @@ def test_a_batch_is_committed_with_its_checkpoint() -> None:
 
     async def story(desk: Desk) -> None:
         receive(desk, 2)
-        await desk.journal.commit()
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
+        await desk.checkpointer.commit()
         assert desk.kafka.transactions == 2
         assert len(desk.kafka.records("settlement.bets")) == 2
         assert desk.pipeline.batch.records == []
@@ -63,10 +63,10 @@ def test_the_progress_of_a_replay_is_told_while_there_is_one() -> None:
 
     async def story(desk: Desk) -> None:
         desk.status.become(State.CATCHING_UP)
-        desk.journal.progress.observe(0.0, 10, EPOCH - 50)
-        await desk.journal.commit()
+        desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
+        await desk.checkpointer.commit()
         desk.status.become(State.LIVE)
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         catching_up, live = desk.kafka.checkpoints
         assert catching_up.catch_up is not None
         assert catching_up.catch_up.position == EPOCH - 50
@@ -80,12 +80,12 @@ def test_a_commit_is_due_when_the_batch_is_old_enough() -> None:
 
     async def story(desk: Desk) -> None:
         desk.status.become(State.LIVE)
-        await desk.journal.commit()
-        assert desk.journal.due_at(0) is None
+        await desk.checkpointer.commit()
+        assert desk.checkpointer.due_at(0) is None
         await asyncio.sleep(REST_SECONDS)
         receive(desk, 1)
-        assert desk.journal.due_at(0) == REST_SECONDS + 0.02
-        desk.journal.go_on(0)
+        assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
+        desk.checkpointer.go_on(0)
         assert desk.kafka.transactions == 1
 
     at_desk(story)
@@ -96,15 +96,15 @@ def test_a_transaction_begins_a_moment_after_the_last() -> None:
 
     async def story(desk: Desk) -> None:
         desk.status.become(State.LIVE)
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         receive(desk, 1)
-        desk.journal.go_on(0)
+        desk.checkpointer.go_on(0)
         assert desk.kafka.handed_over == []
-        assert desk.journal.due_at(0) == REST_SECONDS
+        assert desk.checkpointer.due_at(0) == REST_SECONDS
         await asyncio.sleep(REST_SECONDS)
-        desk.journal.go_on(0)
+        desk.checkpointer.go_on(0)
         assert len(desk.kafka.handed_over) == 1
-        assert desk.journal.due_at(0) == 0.02
+        assert desk.checkpointer.due_at(0) == 0.02
 
     at_desk(story)
 
@@ -114,18 +114,18 @@ def test_while_messages_wait_a_batch_may_grow() -> None:
 
     async def story(desk: Desk) -> None:
         desk.status.become(State.CATCHING_UP)
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         receive(desk, 10)
         await asyncio.sleep(0.9)
-        desk.journal.go_on(5_000)
+        desk.checkpointer.go_on(5_000)
         assert desk.kafka.transactions == 1
         assert len(desk.kafka.handed_over) == 10
         await asyncio.sleep(0.2)
-        desk.journal.go_on(5_000)
+        desk.checkpointer.go_on(5_000)
         assert desk.kafka.transactions == 2
         await desk.committer.finish()
         receive(desk, 5_010)  # of which the first ten are known
-        desk.journal.go_on(5_000)
+        desk.checkpointer.go_on(5_000)
         assert desk.kafka.transactions == 3
 
     at_desk(story)
@@ -135,13 +135,13 @@ def test_a_new_state_is_due_at_once() -> None:
     """Whoever reads the checkpoint is to know it, also when nothing comes."""
 
     async def story(desk: Desk) -> None:
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         desk.status.become(State.HALF_OPEN)
-        assert desk.journal.due_at(0) == 0.0
-        desk.journal.go_on(0)
+        assert desk.checkpointer.due_at(0) == 0.0
+        desk.checkpointer.go_on(0)
         await desk.committer.finish()
         assert desk.kafka.checkpoints[-1].state is State.HALF_OPEN
-        assert desk.journal.due_at(0) is None
+        assert desk.checkpointer.due_at(0) is None
 
     at_desk(story)
 
@@ -153,15 +153,15 @@ def test_nothing_is_due_while_a_commit_is_under_way() -> None:
         desk.kafka.away(10)
         desk.status.become(State.LIVE)
         receive(desk, 1)
-        desk.journal.go_on(0)
+        desk.checkpointer.go_on(0)
         receive(desk, 1)
-        assert desk.journal.due_at(0) is None
-        desk.journal.go_on(0)
-        assert desk.journal.committed is None
+        assert desk.checkpointer.due_at(0) is None
+        desk.checkpointer.go_on(0)
+        assert desk.checkpointer.committed is None
         await desk.committer.finish()
-        desk.journal.go_on(0)
-        assert desk.journal.committed is not None
-        assert desk.journal.committed.counters.received == 1
+        desk.checkpointer.go_on(0)
+        assert desk.checkpointer.committed is not None
+        assert desk.checkpointer.committed.counters.received == 1
 
     at_desk(story)
 
@@ -171,14 +171,14 @@ def test_a_checkpoint_never_goes_back() -> None:
 
     async def story(desk: Desk) -> None:
         receive(desk, 2)
-        await desk.journal.commit()
+        await desk.checkpointer.commit()
         desk.pipeline.counters.published -= 1
         desk.pipeline.counters.received -= 1
         with pytest.raises(AssertionError, match="go back"):
-            await desk.journal.commit()
+            await desk.checkpointer.commit()
         desk.pipeline.counters.published += 1
         with pytest.raises(AssertionError, match="unaccounted"):
-            await desk.journal.commit()
+            await desk.checkpointer.commit()
         assert desk.kafka.transactions == 1
 
     at_desk(story)

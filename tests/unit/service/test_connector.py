@@ -58,7 +58,7 @@ def test_what_is_asked_for_is_the_position_unless_that_may_lie_ahead(revision: f
     provider = Provider()
 
     async def story(desk: Desk) -> None:
-        assert await desk.dialler.connect() is None
+        assert await desk.connector.connect() is None
 
     at_desk(story, revision=revision, dial=provider.dial)
     assert provider.asked == [asked]
@@ -70,7 +70,7 @@ def test_a_first_dial_asks_for_zero() -> None:
 
     async def story(desk: Desk) -> None:
         for _ in range(3):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - 30}
         assert [attempt.initial for attempt in desk.limiter.ledger] == [True, False, False]
 
@@ -89,7 +89,7 @@ def test_an_attempt_is_committed_before_it_is_made() -> None:
             assert [attempt.recovery_seconds for attempt in last.ledger] == [100]
 
         provider.on_dial = look
-        await desk.dialler.connect()
+        await desk.connector.connect()
         assert len(provider.asked) == 1
 
     at_desk(story, dial=provider.dial)
@@ -101,10 +101,10 @@ def test_a_decision_that_has_grown_old_is_taken_back() -> None:
 
     async def story(desk: Desk) -> None:
         desk.kafka.away(DECIDED_SECONDS + 1)
-        assert await desk.dialler.connect() is None
+        assert await desk.connector.connect() is None
         assert provider.asked == []
         assert desk.limiter.ledger == ()
-        await desk.dialler.connect()
+        await desk.connector.connect()
         assert len(provider.asked) == len(desk.limiter.ledger) == 1
 
     at_desk(story, dial=provider.dial)
@@ -115,7 +115,7 @@ def test_a_credential_that_cannot_be_read_costs_no_attempt(tmp_path: Path) -> No
 
     async def story(desk: Desk) -> None:
         with pytest.raises(SettingsError, match="BRIDGE_FEED__AUTH_VALUE_FILE"):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         assert desk.limiter.ledger == ()
         assert desk.kafka.transactions == 0
 
@@ -149,10 +149,10 @@ def test_whoever_stood_still_while_dialling_does_not_use_the_connection(trouble:
     async def story(desk: Desk) -> None:
         desk.still_owner = trouble == "late"
         if trouble == "late":
-            assert await desk.dialler.connect() is None
+            assert await desk.connector.connect() is None
         else:
             with pytest.raises(NotOwner):
-                await desk.dialler.connect()
+                await desk.connector.connect()
         assert connection.hung_up
         assert desk.limiter.ledger[-1].answered_at is not None
 
@@ -166,7 +166,7 @@ def test_a_stop_ends_the_dial_that_is_under_way() -> None:
     async def story(desk: Desk) -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(1, desk.stop.set)
-        assert await desk.dialler.connect() is None
+        assert await desk.connector.connect() is None
         assert loop.time() == pytest.approx(1.0, abs=0.3)
         assert provider.cancelled
 
@@ -181,7 +181,7 @@ def test_a_stop_ends_a_wait() -> None:
         for _ in range(5):
             desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
         asyncio.get_running_loop().call_later(10, desk.stop.set)
-        assert await desk.dialler.connect() is None
+        assert await desk.connector.connect() is None
         assert desk.status.state is State.WAITING_FOR_LIMIT
 
     at_desk(story, dial=provider.dial)
@@ -192,13 +192,13 @@ def test_the_later_of_limit_and_pause_decides() -> None:
     """And gives the reason."""
 
     async def story(desk: Desk) -> None:
-        await desk.dialler.connect()
-        decision = desk.dialler.decide(desk.clock())
+        await desk.connector.connect()
+        decision = desk.connector.decide(desk.clock())
         assert decision.reason == "a pause after a failure"
         assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
         for _ in range(4):
             desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-        decision = desk.dialler.decide(desk.clock())
+        decision = desk.connector.decide(desk.clock())
         assert decision.reason == "5 proper connections in 300 s"
         assert decision.until > EPOCH + 300
 
@@ -214,9 +214,9 @@ def test_how_attempts_end_is_counted() -> None:
 
     async def story(desk: Desk) -> None:
         while ends:
-            assert await desk.dialler.connect() is None
+            assert await desk.connector.connect() is None
             ends.pop(0)
-        assert desk.dialler.connections == {"failed": 2, "refused": 1}
+        assert desk.connector.connections == {"failed": 2, "refused": 1}
         assert [attempt.refused for attempt in desk.limiter.ledger] == [False, True, False]
         assert [attempt.answered_at is None for attempt in desk.limiter.ledger] == [True, False, False]
 
@@ -229,7 +229,7 @@ def test_a_position_in_the_future_is_a_gap_from_what_is_certain() -> None:
 
     async def story(desk: Desk) -> None:
         for _ in range(3):  # the first is not made: the limiter decided about another recovery
-            await desk.dialler.connect()
+            await desk.connector.connect()
         gap = Gap("f", EPOCH - HOUR, EPOCH + 16, Cause.POSITION_IN_FUTURE, EPOCH)
         assert desk.kafka.gaps == [gap]
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - HOUR}
@@ -243,7 +243,7 @@ def test_with_stop_a_position_in_the_future_stops_the_bridge() -> None:
 
     async def story(desk: Desk) -> None:
         with pytest.raises(GapError, match="PositionInFuture"):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         last = desk.kafka.checkpoints[-1]
         assert (last.state, last.revision) == (State.STOPPED_ON_GAP, EPOCH - HOUR)
         assert len(desk.kafka.gaps) == 1
@@ -263,7 +263,7 @@ def test_a_position_that_only_our_clock_finds_in_the_future_is_no_gap(
     async def story(desk: Desk) -> None:
         desk.asked_time = asked_time
         with pytest.raises(ClockError, match=words):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         assert (desk.limiter.ledger, desk.kafka.gaps) == ((), [])
 
     at_desk(story, revision=EPOCH + 61, certain=certain)
@@ -280,7 +280,7 @@ def test_with_stop_a_position_that_is_too_old_is_a_gap(asked: Skew | None) -> No
     async def story(desk: Desk) -> None:
         desk.asked_time = asked
         with pytest.raises(GapError, match=r"a gap of 1d.*BRIDGE_FEED__ON_GAP"):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         last = desk.kafka.checkpoints[-1]
         assert last.state is State.STOPPED_ON_GAP
         assert desk.kafka.gaps == [Gap("f", OLD, last.revision, Cause.TOO_OLD, EPOCH)]
@@ -295,7 +295,7 @@ def test_with_continue_a_gap_is_not_declared_before_somebody_answers() -> None:
 
     async def story(desk: Desk) -> None:
         for _ in range(3):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         assert desk.kafka.gaps == []
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {OLD}
 
@@ -310,10 +310,10 @@ def test_a_provider_that_cannot_be_asked_for_the_time_is_not_dialled(on_gap: str
 
     async def story(desk: Desk) -> None:
         desk.asked_time = FeedLost("away")
-        assert await desk.dialler.connect() is None
+        assert await desk.connector.connect() is None
         assert desk.kafka.gaps == []
         assert desk.limiter.ledger == ()
-        assert desk.dialler.decide(desk.clock()).reason == "a pause after a failure"
+        assert desk.connector.decide(desk.clock()).reason == "a pause after a failure"
 
     at_desk(story, revision=OLD, dial=provider.dial, on_gap=on_gap)
     assert provider.asked == []
@@ -325,7 +325,7 @@ def test_a_position_that_only_our_clock_finds_too_old_is_no_gap() -> None:
     async def story(desk: Desk) -> None:
         desk.asked_time = Skew(-2 * DAY, -2 * DAY + 1)
         with pytest.raises(ClockError, match="behind ours"):
-            await desk.dialler.connect()
+            await desk.connector.connect()
         assert desk.kafka.gaps == []
 
     at_desk(story, revision=OLD)

@@ -21,7 +21,7 @@ from bridge.kafka.batch import Record
 from bridge.kafka.topics import declare
 from bridge.service.pipeline import EXTRA_PATHS, SAMPLES, Pipeline
 from bridge.state.checkpoint import Counters
-from bridge.state.deduplicator import Guard
+from bridge.state.deduplicator import Deduplicator
 from tests.malformed import MALFORMED
 
 EXAMPLE: dict[str, Any] = json.loads(
@@ -45,7 +45,7 @@ class Line:
             settings,
             declare(settings),
             Codecs(bets, CHECKPOINTS, GAPS),
-            Guard(),
+            Deduplicator(),
             Position(PositionSettings(30, 60, 120), int(NOW) - 3600),
             Counters(),
             newest,

@@ -14,7 +14,7 @@ from bridge.feed.received import Received
 from bridge.kafka.topics import declare
 from bridge.service.pipeline import Pipeline
 from bridge.state.checkpoint import Counters
-from bridge.state.deduplicator import Guard, fingerprint
+from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Cause, Gap
 from tests.unit.service.test_pipeline import BETS, BROKEN, CHECKPOINTS, GAPS, NOW, bet
 
@@ -24,13 +24,15 @@ SETTLED = NOW - 20.25
 """When the bets of these tests were settled."""
 
 
-def pipeline(newest: float | None, *, bets: Codec = BETS, guard: Guard | None = None) -> Pipeline:
+def pipeline(
+    newest: float | None, *, bets: Codec = BETS, deduplicator: Deduplicator | None = None
+) -> Pipeline:
     """One whose connection has just begun, from a position of two hours ago."""
     made = Pipeline(
         SETTINGS,
         declare(SETTINGS),
         Codecs(bets, CHECKPOINTS, GAPS),
-        Guard() if guard is None else guard,
+        Deduplicator() if deduplicator is None else deduplicator,
         Position(PositionSettings(30, 60, 120), POSITION),
         Counters(),
         newest,
@@ -94,10 +96,10 @@ def test_one_thing_that_is_known_is_enough() -> None:
         (bet(2), bet(1)),
         (BROKEN, BROKEN),
     ):
-        guard = Guard()
-        first = pipeline(newest=None, guard=guard)
+        deduplicator = Deduplicator()
+        first = pipeline(newest=None, deduplicator=deduplicator)
         handle(first, known)
-        made = pipeline(newest=POSITION + 600, guard=guard)
+        made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
         handle(made, again, *fresh(5))
         assert gaps(made) == []
 
@@ -105,9 +107,9 @@ def test_one_thing_that_is_known_is_enough() -> None:
 @pytest.mark.parametrize("news", [bet(1, payout=2.0), bet(2)], ids=["correction", "next version"])
 def test_what_is_new_of_a_known_bet_is_no_witness(news: bytes) -> None:
     """It may have been published at any time since; only what was published before comes back in a replay."""
-    guard = Guard()
-    handle(pipeline(newest=None, guard=guard), bet(1))
-    made = pipeline(newest=POSITION + 600, guard=guard)
+    deduplicator = Deduplicator()
+    handle(pipeline(newest=None, deduplicator=deduplicator), bet(1))
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
     handle(made, news, *fresh(5))
     assert len(gaps(made)) == 1
 
@@ -122,9 +124,9 @@ def test_what_only_this_connection_has_brought_is_no_witness() -> None:
 
 def test_a_dead_letter_from_before_the_revision_is_no_witness() -> None:
     """The same junk may come at any time."""
-    guard = Guard()
-    handle(pipeline(newest=None, guard=guard), BROKEN, at=POSITION - 1)
-    made = pipeline(newest=POSITION + 600, guard=guard)
+    deduplicator = Deduplicator()
+    handle(pipeline(newest=None, deduplicator=deduplicator), BROKEN, at=POSITION - 1)
+    made = pipeline(newest=POSITION + 600, deduplicator=deduplicator)
     handle(made, BROKEN, *fresh(5))
     assert len(gaps(made)) == 1
 
@@ -161,12 +163,14 @@ def older_schema() -> dict[str, Any]:
 def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
     """Compared as that schema has it: only what it could say counts."""
     before = Codec(older_schema(), 6)
-    guard = Guard()
-    first = pipeline(newest=None, bets=before, guard=guard)
+    deduplicator = Deduplicator()
+    first = pipeline(newest=None, bets=before, deduplicator=deduplicator)
     handle(first, bet())
     [record] = first.batch.records
     assert fingerprint(record.content)[:4] == (6).to_bytes(4, "big")
-    made = pipeline(newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), guard=guard)
+    made = pipeline(
+        newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), deduplicator=deduplicator
+    )
     handle(made, bet(), bet(partialRefund=99))
     assert made.counters == Counters(received=2, duplicates=2)
     handle(made, bet(payout=2.0))
@@ -178,13 +182,15 @@ def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
     impossible = older_schema() | {
         "fields": [{"name": "nothingLikeIt", "type": "string"}, *older_schema()["fields"]]
     }
-    guard = Guard()
+    deduplicator = Deduplicator()
     codec = Codec(impossible, 6)
-    first = pipeline(newest=None, guard=guard)
+    first = pipeline(newest=None, deduplicator=deduplicator)
     handle(first, bet())
     content = codec.encode({"nothingLikeIt": "x", **BETS.decode(first.batch.records[0].content)})
-    guard = Guard()
-    guard.publish(b"b", 1, fingerprint(content), NOW)
-    made = pipeline(newest=None, bets=Codec(load("settled-bet"), 7, lambda _: impossible), guard=guard)
+    deduplicator = Deduplicator()
+    deduplicator.publish(b"b", 1, fingerprint(content), NOW)
+    made = pipeline(
+        newest=None, bets=Codec(load("settled-bet"), 7, lambda _: impossible), deduplicator=deduplicator
+    )
     handle(made, bet())
     assert made.counters == Counters(received=1, published=1, corrections=1)

@@ -28,8 +28,8 @@ class Scene:
         self.keeper = Timekeeper(SETTINGS, self.clock, self._ask)
 
     def machine(self) -> Instant:
-        steady = asyncio.get_running_loop().time()
-        return Instant(EPOCH + steady + self.set_by, steady)
+        monotonic = asyncio.get_running_loop().time()
+        return Instant(EPOCH + monotonic + self.set_by, monotonic)
 
     async def _ask(self, _settings: FeedSettings) -> Skew | None:
         self.asked += 1
@@ -101,7 +101,7 @@ def test_a_wall_clock_that_is_set_is_asked_about_once() -> None:
 
 
 def test_a_machine_that_stood_still_is_set_right() -> None:
-    """With a wall clock that somebody has set since, and a steady one that did not go on meanwhile."""
+    """With a wall clock that somebody has set since, and a monotonic one that did not go on meanwhile."""
 
     async def story() -> None:
         scene = Scene()

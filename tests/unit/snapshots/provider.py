@@ -79,7 +79,7 @@ class Provider:
         return [request.headers["Authorization"].removeprefix("Bearer ") for request in self.requests]
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        self.sent_at.append(now().steady)
+        self.sent_at.append(now().monotonic)
         self.requests.append(request)
         reply = self._script.pop(0) if self._script else self._otherwise
         self.under_way += 1

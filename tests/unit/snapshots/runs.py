@@ -12,9 +12,9 @@ from bridge.snapshots import job
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import Job, Snapshot
-from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.storage import Learnt
 from bridge.snapshots.translations import Translations
@@ -34,27 +34,27 @@ class Runs:
         self.now = NOW
         self.lose_state_after_save = False
         self.state_writes = 0
-        self._new: list[tuple[float, Mentions]] = []
-        monkeypatch.setattr(job, "read_present", lambda *_, **__: dict(self.topic))
+        self._new: list[tuple[float, References]] = []
+        monkeypatch.setattr(job, "read_compacted", lambda *_, **__: dict(self.topic))
         monkeypatch.setattr(job, "learn", self._learn)
 
-    def bets(self, mentions: Mentions, at: float | None = None) -> None:
+    def bets(self, references: References, at: float | None = None) -> None:
         """Bets that come now, or were received at that moment."""
-        self._new.append((self.now if at is None else at, mentions))
+        self._new.append((self.now if at is None else at, references))
 
     def _learn(
         self, settings: Settings, name: Job, state: State, now: float, save: Any, progress: Any = None
     ) -> Learnt:
         state.begin()
         if not state.reads_on("topic-id", settings.api.keep_days):  # everything is read again
-            self._read: list[tuple[float, Mentions]] = [*getattr(self, "_read", []), *self._new]
+            self._read: list[tuple[float, References]] = [*getattr(self, "_read", []), *self._new]
             new = [x for x in self._read if x[0] >= now - settings.api.keep_days * DAY]
         else:
             self._read = [*getattr(self, "_read", []), *self._new]
             new = self._new
         self._new = []
-        for at, mentions in new:
-            state.learn(int(at // HOUR_SECONDS) * HOUR_SECONDS, mentions)
+        for at, references in new:
+            state.learn(int(at // HOUR_SECONDS) * HOUR_SECONDS, references)
         state.learnt({0: len(self._read)}, "topic-id", settings.api.keep_days)
         save()
         return Learnt(len(new), "")
@@ -74,7 +74,7 @@ class Runs:
         full: bool = False,
         settings: ApiSettings | None = None,
         **narrowed: Any,
-    ) -> tuple[Snapshot, Outcome, Known]:
+    ) -> tuple[Snapshot, Outcome, JobInput]:
         """One run, an hour after the last."""
         chosen = Settings(api=settings or api())
         task = Task(self.name, Scope.of(chosen.api, **narrowed), full)

@@ -13,7 +13,7 @@ from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from bridge.snapshots import currencies
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
-from bridge.snapshots.outcome import Known
+from bridge.snapshots.outcome import JobInput
 from bridge.snapshots.plan import Estimate
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
@@ -220,7 +220,7 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
 async def test_progress_is_told_of_both_steps() -> None:
     """Up to the total."""
     told: list[tuple[str, int, int]] = []
-    job = Currencies(api(), topic().codec, Known(None, {}, USED, full=False))
+    job = Currencies(api(), topic().codec, JobInput(None, {}, USED, full=False))
     await job.run(Provider(), lambda what, done, total: told.append((what, done, total)))
     assert told == [
         *(("active currencies", done, 4) for done in range(1, 5)),

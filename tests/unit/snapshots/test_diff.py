@@ -6,7 +6,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.snapshots.diff import count, forgotten, merge
 from bridge.snapshots.model import KINDS, Counts, Translation
-from bridge.snapshots.packed import Packed
+from bridge.snapshots.packed import CompactTranslation
 
 CODEC = Codec(load("translation"), 1)
 EVENT = Translation("event", 7, {"en": "A – B"}, sport_id=1, competitor_ids=(4, 5))
@@ -18,7 +18,7 @@ def stored(*records: Translation) -> dict[bytes, Translation]:
 
 def changes(new: Translation, *present: Translation, whole: bool = False) -> list[Translation]:
     """What is left to be written of a record."""
-    collected = {new.key: Packed(new)}
+    collected = {new.key: CompactTranslation(new)}
     merge(collected, stored(*present).get, {new.key} if whole else ())
     return [record.unpack() for record in collected.values()]
 

@@ -8,27 +8,27 @@ import orjson
 
 from bridge.clock import Instant
 from bridge.snapshots.endpoints import make_app
-from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, Seen
+from bridge.snapshots.metrics import LATE_SECONDS, STILL_SECONDS, JobStatus
 from tests.unit.observability.test_pages import ask
 from tests.unit.snapshots.reports import AT, report
 
 
-def page(seen: Seen, path: str, now: float = AT) -> tuple[str, Any]:
+def page(seen: JobStatus, path: str, now: float = AT) -> tuple[str, Any]:
     """Status and report of a page at that moment."""
     status, _, body = ask(make_app(seen, lambda: Instant(now, 0.0)), path)
     return status.partition(" ")[0], orjson.loads(body)
 
 
-def published() -> Seen:
+def published() -> JobStatus:
     """A job that rests after its first run."""
-    seen = Seen("translations", at=AT, doing="publishing", rests_until=AT + 900)
+    seen = JobStatus("translations", at=AT, doing="publishing", rests_until=AT + 900)
     seen.publish(report())
     return seen
 
 
 def test_before_the_first_snapshot() -> None:
     """Healthy, and not ready."""
-    seen = Seen("translations", at=AT, doing="its turn")
+    seen = JobStatus("translations", at=AT, doing="its turn")
     assert page(seen, "/healthz")[0] == "200"
     assert page(seen, "/readyz") == (
         "503",

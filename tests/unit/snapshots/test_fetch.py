@@ -10,9 +10,9 @@ import pytest
 
 from bridge.rest.endpoints import Answered, Request
 from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.snapshots.fetch import Gatherer
+from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.outcome import Outcome
-from bridge.snapshots.plan import Scope, Wants
+from bridge.snapshots.plan import FetchPlan, Scope
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
 
 T = TypeVar("T")
@@ -129,17 +129,17 @@ async def test_nothing_is_asked_by_id_twice() -> None:
 async def test_progress_is_told_of_each_step() -> None:
     """One after the other up to the total, without a step that has nothing to do."""
     told: list[tuple[str, int, int]] = []
-    mentions = mention(*EVENTS[:3])
+    references = mention(*EVENTS[:3])
     scope = Scope.of(api())
-    wants = Wants.of(scope, mentions, set(), full=False)
-    gatherer = Gatherer(
+    wants = FetchPlan.of(scope, references, set(), full=False)
+    fetcher = Fetcher(
         Provider(Random(1)),
         api(),
         wants,
-        mentions.events,
+        references.events,
         lambda what, done, of: told.append((what, done, of)),
     )
-    await gatherer.run()
+    await fetcher.run()
     steps = {what: total for what, _, total in told}
     assert list(steps) == [
         *(f"{kind}s" for kind in ("sport", "region", "league", "competitor")),

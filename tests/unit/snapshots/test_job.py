@@ -17,9 +17,9 @@ from bridge.kafka import topics
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import Counts, LeftOut, Snapshot, Translation
-from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0
@@ -59,14 +59,14 @@ def test_currencies_have_no_languages() -> None:
     assert not job._is_due(SETTINGS, Task("currencies", WHOLE), last, NOW)
 
 
-def snapshot(scope: Scope, known: Known, **outcome: Any) -> Snapshot:
+def snapshot(scope: Scope, known: JobInput, **outcome: Any) -> Snapshot:
     """That of a run which began now and had all answers after 5 s."""
     found = Outcome({}, set(), {"sport": Counts(3, 2, 1)}, **outcome)
     return job._snapshot(job._id(NOW), task(scope), known, found, {0: 9, 1: 4}, NOW, NOW + 5)
 
 
-def known(last: Snapshot | None = LAST, *, full: bool = False) -> Known:
-    return Known(last, {}, Mentions(), full)
+def known(last: Snapshot | None = LAST, *, full: bool = False) -> JobInput:
+    return JobInput(last, {}, References(), full)
 
 
 def test_a_topic_that_was_made_anew_is_filled_anew() -> None:

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.snapshots.fetch import Gatherer
-from bridge.snapshots.plan import Scope, Wants
-from bridge.snapshots.references import Mentions, Place
+from bridge.snapshots.fetch import Fetcher
+from bridge.snapshots.plan import FetchPlan, Scope
+from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.provider import Provider as Scripted
 from tests.unit.snapshots.provider import Reply
 from tests.unit.snapshots.provider import api as provider_api
@@ -143,8 +143,8 @@ async def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
     await runs.run(provider, settings=settings)
     for _ in range(10):
         runs.now += DAY
-        runs.bets(Mentions())
-        other = Mentions()
+        runs.bets(References())
+        other = References()
         other.add(bet([item(None, sportId=WORLD.events[0].league.sport.id)]))
         runs.bets(other)
         snapshot, _, _ = await runs.run(provider, full=True, settings=settings)
@@ -217,9 +217,9 @@ async def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(
 async def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     """Even where competitionId is no league's id, which is only assumed."""
     settings = api(max_shrink_share=1)
-    mentions = Mentions()
-    mentions.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
-    runs.bets(mentions)
+    references = References()
+    references.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
+    runs.bets(references)
     provider = Provider()
     # Neither is known by the provider: that is told, and not what this is about.
     await runs.run(provider, settings=settings)
@@ -323,9 +323,9 @@ async def test_lists_that_are_short_in_other_ways_are_not_believed(monkeypatch: 
 
 async def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     """A lone 403 says nothing of whether 0 is an id."""
-    mentions = mention(EVENT)
-    mentions.events[0] = Place(1, 1, 1)
-    runs.bets(mentions)
+    references = mention(EVENT)
+    references.events[0] = Place(1, 1, 1)
+    runs.bets(references)
     provider = Provider()
     provider.rest.inject(RestFault(endpoint="all-event", status=403))  # event 0 is asked about first
     snapshot, outcome, _ = await runs.run(provider, settings=api(concurrency=1))
@@ -338,7 +338,7 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
     owed = frozenset(f"event:{number}" for number in range(1, 301))
     chosen = provider_api(concurrency=4)
     scope = Scope.of(chosen)
-    wants = Wants.of(scope, Mentions(), set(), full=False, owed=owed)
+    wants = FetchPlan.of(scope, References(), set(), full=False, owed=owed)
     slow = Reply(429, headers={"Retry-After": "3600"})
     script = [Reply()] * 4
     provider = Scripted(*script, otherwise=slow)
@@ -346,10 +346,10 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
 
     async def story() -> None:
         async with provider.client(chosen) as client:
-            gatherer = Gatherer(client, chosen, wants, {})
-            await gatherer.run()
+            fetcher = Fetcher(client, chosen, wants, {})
+            await fetcher.run()
             took.append(asyncio.get_running_loop().time())
-            assert gatherer.account.owed == owed
+            assert fetcher.account.owed == owed
 
     run_virtually(story())
     assert took[0] < DAY

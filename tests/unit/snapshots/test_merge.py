@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.snapshots.merge import Collected
+from bridge.snapshots.merge import MergedNames
 from bridge.snapshots.model import Translation
 from bridge.snapshots.plan import Scope
 from tests.unit.snapshots.world import api
@@ -12,7 +12,7 @@ from tests.unit.snapshots.world import api
 ALL = Scope.of(api())
 
 
-def told(collected: Collected) -> dict[bytes, Translation]:
+def told(collected: MergedNames) -> dict[bytes, Translation]:
     """All that was told, by key."""
     return {key: record.unpack() for key, record in collected.records.items()}
 
@@ -25,13 +25,13 @@ def text(number: int, language: str, translation: str) -> Any:
     return {"id": number, "language": language, "translation": translation}
 
 
-def texts_of(collected: Collected, key: bytes) -> dict[str, str]:
+def texts_of(collected: MergedNames, key: bytes) -> dict[str, str]:
     record = collected.record(key)
     assert record is not None
     return record.texts
 
 
-def say(collected: Collected, *items: Any) -> None:
+def say(collected: MergedNames, *items: Any) -> None:
     """As a list of sports does."""
     for item in items:
         collected.item("sport", item)
@@ -39,7 +39,7 @@ def say(collected: Collected, *items: Any) -> None:
 
 def test_both_forms_merge_into_one_record() -> None:
     """What was said first about a language stands; what is missing or blank takes nothing away."""
-    collected = Collected(ALL, {})
+    collected = MergedNames(ALL, {})
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
     collected.entity("sport", entity(1, en="Soccer", sv="Fotboll", de=" "))
     say(collected, text(1, "de", "Fußball"))
@@ -52,7 +52,7 @@ def test_both_forms_merge_into_one_record() -> None:
 
 def test_what_was_told_in_all_languages_is_known() -> None:
     """A nameless answer tells nothing, and neither does a text in one language."""
-    collected = Collected(ALL, {})
+    collected = MergedNames(ALL, {})
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
     collected.entity("sport", entity(1, sv="Fotboll"))
     collected.entity("sport", entity(2, sv=""))
@@ -61,7 +61,7 @@ def test_what_was_told_in_all_languages_is_known() -> None:
 
 def test_languages_are_counted_by_their_codes() -> None:
     """One string for each, however often it is said."""
-    collected = Collected(ALL, {"en-GB": "en"})
+    collected = MergedNames(ALL, {"en-GB": "en"})
     names = ["".join(["e", "n"]) for _ in range(2)]
     say(collected, text(1, names[0], "One"), text(2, names[1], "Two"), text(3, "en-GB", "Three"))
     collected.entity("sport", entity(4, sv="Fyra", en=""))
@@ -72,7 +72,7 @@ def test_languages_are_counted_by_their_codes() -> None:
 
 def test_a_language_is_lacking_until_it_is_told() -> None:
     """Of what is not known at all every language is."""
-    collected = Collected(ALL, {})
+    collected = MergedNames(ALL, {})
     assert collected.lacks("sport", 1, [])
     collected.entity("sport", entity(1, en="Football"))
     assert collected.lacks("sport", 1, ["en", "sv"])
@@ -85,7 +85,7 @@ def test_a_selection_of_two_events_is_the_later_ones() -> None:
     old = {"marketTypeId": 18, "marketTranslations": entity(5, en="x"), "selections": [entity(6, en="Old")]}
     new = {"marketTypeId": 19, "marketTranslations": entity(5, en="x"), "selections": [entity(6, sv="Ny")]}
     for first, second in (((77, old), (88, new)), ((88, new), (77, old))):
-        collected = Collected(ALL, {})
+        collected = MergedNames(ALL, {})
         collected.all_markets(first[0], [first[1]])  # type: ignore[list-item]
         collected.all_markets(second[0], [second[1]])  # type: ignore[list-item]
         assert collected.record(b"selection:6") == Translation(
@@ -95,7 +95,7 @@ def test_a_selection_of_two_events_is_the_later_ones() -> None:
 
 def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
     """And completed where it was not told."""
-    collected = Collected(ALL, {})
+    collected = MergedNames(ALL, {})
     market = {
         "marketTypeId": 18,
         "marketTranslations": entity(5, en="Total"),
@@ -117,7 +117,7 @@ def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
 
 def test_a_narrowed_scope_keeps_its_kinds_and_languages() -> None:
     """An event is kept for those who take part, whatever it is called."""
-    collected = Collected(Scope.of(api(), kinds=["event", "sport"], languages=["sv"]), {})
+    collected = MergedNames(Scope.of(api(), kinds=["event", "sport"], languages=["sv"]), {})
     collected.event(
         {
             "eventTranslation": entity(7, en="A – B"),
@@ -136,7 +136,7 @@ def test_a_narrowed_scope_keeps_its_kinds_and_languages() -> None:
 
 def test_what_is_told_again_is_added() -> None:
     """What was said first stands."""
-    collected = Collected(ALL, {})
+    collected = MergedNames(ALL, {})
     collected.entity("selection-template", entity(6, en="Over"))
     collected.entity("selection-template", entity(6, en="x", sv="Över"))
     both = Translation("selection-template", 6, {"en": "Over", "sv": "Över"})
@@ -145,6 +145,6 @@ def test_what_is_told_again_is_added() -> None:
 
 def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
     """Maps have no order: the provider's may come in another each time."""
-    collected = Collected(Scope.of(api()), {"de-DE": "de"})
+    collected = MergedNames(Scope.of(api()), {"de-DE": "de"})
     one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
     assert collected.named(one) == collected.named(other)

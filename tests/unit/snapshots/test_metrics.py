@@ -12,7 +12,7 @@ from bridge.errors import SettingsError
 from bridge.snapshots.metrics import (
     LATE_SECONDS,
     STILL_SECONDS,
-    Seen,
+    JobStatus,
     exposition,
     must_be_writable,
     write,
@@ -44,12 +44,12 @@ NOTHING = {
 
 def test_before_the_first_run() -> None:
     """Nothing is said of a snapshot that there is not."""
-    assert scraped(exposition(Seen("translations", at=AT), AT)[0]) == NOTHING
+    assert scraped(exposition(JobStatus("translations", at=AT), AT)[0]) == NOTHING
 
 
 def test_what_the_last_snapshot_has_and_all_of_them_did() -> None:
     """Gauges are of the last one, counters of all; a failure takes nothing away."""
-    seen = Seen("translations", at=AT)
+    seen = JobStatus("translations", at=AT)
     seen.publish(report(finished_at=AT - 900, refreshed_at=None))
     left = tuple(LeftOut("/api/x", number, "HTTP 500") for number in ("1", "2"))
     seen.publish(report(complete=False, left_out=left, owed=7))
@@ -81,7 +81,7 @@ def test_a_file_for_a_collector(tmp_path: Path) -> None:
     """What was there before is replaced in one go, and no draft is left."""
     file = tmp_path / "bridge.prom"
     file.write_text("old")
-    write(Seen.of(report()), file)
+    write(JobStatus.of(report()), file)
     assert scraped(file.read_bytes())["bridge_snapshot_runs_total published"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["bridge.prom"]
 
@@ -89,7 +89,7 @@ def test_a_file_for_a_collector(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """With the reason, and the option."""
     with pytest.raises(SettingsError, match=r"--metrics-file: cannot write .*/nowhere/bridge\.prom: No such"):
-        write(Seen.of(report()), tmp_path / "nowhere" / "bridge.prom")
+        write(JobStatus.of(report()), tmp_path / "nowhere" / "bridge.prom")
 
 
 def test_whether_a_file_can_be_written_shows_before_it_is(tmp_path: Path) -> None:
@@ -141,4 +141,4 @@ def test_a_directory_that_must_not_be_written_to_is_refused(tmp_path: Path) -> N
 )
 def test_a_job_that_does_not_go_on(rests_until: float | None, now: float, reason: str) -> None:
     """Neither by itself in a run, nor from its rest into the next."""
-    assert Seen("translations", at=AT, rests_until=rests_until).stuck(now) == reason
+    assert JobStatus("translations", at=AT, rests_until=rests_until).stuck(now) == reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from bridge.snapshots.model import Translation
-from bridge.snapshots.packed import Packed
+from bridge.snapshots.packed import CompactTranslation
 
 MARKET = Translation("market", 2**62, {"en": "Total 2.5", "el": "Σύνολο"}, event_id=7, market_type_id=18)
 
@@ -14,7 +14,7 @@ def test_what_is_packed_is_unpacked() -> None:
     """All of it, members of an event too, and by its key as by itself."""
     event = Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=(4, 5))
     for record in (MARKET, event):
-        packed = Packed(record)
+        packed = CompactTranslation(record)
         assert packed.unpack() == record
         assert packed.key == record.key
         assert packed.to_avro("s") == record.to_avro("s")
@@ -22,9 +22,9 @@ def test_what_is_packed_is_unpacked() -> None:
 
 def test_equal_records_are_equal_when_packed() -> None:
     """And others are not."""
-    assert Packed(MARKET) == Packed(MARKET)
-    assert Packed(MARKET) != Packed(Translation("market", 1, {}, event_id=7))
-    assert Packed(MARKET) != MARKET
+    assert CompactTranslation(MARKET) == CompactTranslation(MARKET)
+    assert CompactTranslation(MARKET) != CompactTranslation(Translation("market", 1, {}, event_id=7))
+    assert CompactTranslation(MARKET) != MARKET
 
 
 def test_it_is_small() -> None:
@@ -32,6 +32,6 @@ def test_it_is_small() -> None:
     texts = {
         language: f"the name of a selection in {language}" for language in ("en", "sv", "de", "el", "fr")
     }
-    packed = Packed(Translation("selection", 1, texts, event_id=7))
+    packed = CompactTranslation(Translation("selection", 1, texts, event_id=7))
     size = sys.getsizeof(packed) + sys.getsizeof(packed._packed)
     assert size < 0.6 * (sys.getsizeof(texts) + sum(map(sys.getsizeof, texts.values())))

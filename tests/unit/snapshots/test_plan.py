@@ -9,8 +9,8 @@ from bridge.rest.endpoints import Listed
 from bridge.snapshots.model import (
     KINDS,
 )
-from bridge.snapshots.plan import Estimate, Scope, Wants, chunks, estimate, ids_of
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate, ids_of
+from bridge.snapshots.references import References
 from tests.unit.snapshots.world import WORLD, api, bet, item, mention
 
 EVENT, OTHER = WORLD.events[:2]
@@ -40,7 +40,7 @@ def test_languages_in_another_order_are_all_of_them() -> None:
 
 def test_what_bets_mention_is_wanted_in_order() -> None:
     """From an empty topic everything."""
-    wants = Wants.of(ALL, mention(OTHER, EVENT), set(), full=False)
+    wants = FetchPlan.of(ALL, mention(OTHER, EVENT), set(), full=False)
     assert wants.events == wants.markets == sorted([EVENT.id, OTHER.id])
     assert wants.mentioned["league"] == sorted({EVENT.league.id, OTHER.league.id})
     assert list(wants.selection_templates) == sorted(
@@ -52,30 +52,30 @@ def test_what_bets_mention_is_wanted_in_order() -> None:
 
 def test_what_the_topic_has_is_not_wanted() -> None:
     """Unless all is asked anew."""
-    mentions = mention(EVENT)
-    present = {key for kind in KINDS for key in mentions.keys(kind)}
-    wants = Wants.of(ALL, mentions, present, full=False)
+    references = mention(EVENT)
+    present = {key for kind in KINDS for key in references.keys(kind)}
+    wants = FetchPlan.of(ALL, references, present, full=False)
     assert not any([wants.events, wants.markets, wants.selection_templates, wants.market_type_templates])
     assert not any(wants.mentioned.values())
-    assert Wants.of(ALL, mentions, present, full=True).events == [EVENT.id]
+    assert FetchPlan.of(ALL, references, present, full=True).events == [EVENT.id]
 
 
 def test_one_missing_market_or_selection_is_reason_to_ask_about_its_event() -> None:
     """But not about its names."""
-    mentions = mention(EVENT)
-    whole = {key for kind in KINDS for key in mentions.keys(kind)}
+    references = mention(EVENT)
+    whole = {key for kind in KINDS for key in references.keys(kind)}
     for missing in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
-        wants = Wants.of(ALL, mentions, whole - {missing.encode()}, full=False)
+        wants = FetchPlan.of(ALL, references, whole - {missing.encode()}, full=False)
         assert (wants.events, wants.markets) == ([], [EVENT.id])
 
 
 def test_a_zero_alone_is_no_reason_to_ask_about_markets_again() -> None:
     """A bet may mention no more than the event: they are asked about as long as the event is."""
-    mentions = Mentions()
-    mentions.add(bet([item(EVENT, market=None, selectionId=0)]))
-    wants = Wants.of(ALL, mentions, set(), full=False)
+    references = References()
+    references.add(bet([item(EVENT, market=None, selectionId=0)]))
+    wants = FetchPlan.of(ALL, references, set(), full=False)
     assert wants.events == wants.markets == [EVENT.id]
-    wants = Wants.of(ALL, mentions, {f"event:{EVENT.id}".encode()}, full=False)
+    wants = FetchPlan.of(ALL, references, {f"event:{EVENT.id}".encode()}, full=False)
     assert wants.events == wants.markets == []
 
 
@@ -92,28 +92,28 @@ def test_what_is_owed_is_wanted_though_the_topic_has_it() -> None:
         ]
     )
     present = {b"event:7", b"league:9", b"competitor:3", b"selection-template:4", b"market-type-template:1:2"}
-    wants = Wants.of(ALL, Mentions(), present, full=False, owed=owed)
+    wants = FetchPlan.of(ALL, References(), present, full=False, owed=owed)
     assert (wants.events, wants.markets, wants.selection_templates) == ([7], [8], [4])
     assert wants.market_type_templates == {1: [2]}
     assert (wants.mentioned["league"], wants.mentioned["competitor"]) == ([9], [3])
-    wants = Wants.of(Scope.of(api(), kinds=["sport"]), Mentions(), present, full=False, owed=owed)
+    wants = FetchPlan.of(Scope.of(api(), kinds=["sport"]), References(), present, full=False, owed=owed)
     assert (wants.events, wants.markets, wants.selection_templates) == ((), (), [])
     assert (wants.market_type_templates, any(wants.mentioned.values())) == ({}, False)
 
 
 def test_a_selection_of_no_event_has_a_template_only() -> None:
     """There is nothing else to ask about."""
-    mentions = Mentions()
-    mentions.add(bet([item(None, selectionId=7)]))
-    wants = Wants.of(ALL, mentions, set(), full=False)
+    references = References()
+    references.add(bet([item(None, selectionId=7)]))
+    wants = FetchPlan.of(ALL, references, set(), full=False)
     assert (wants.events, wants.markets, wants.selection_templates) == ([], [], [7])
 
 
 def test_events_given_by_hand_replace_events_only() -> None:
     """They are asked about whether the topic has them or not."""
     scope = Scope.of(api(), events=[9, 5])
-    mentions = mention(EVENT)
-    wants = Wants.of(scope, mentions, {b"event:5"}, full=False)
+    references = mention(EVENT)
+    wants = FetchPlan.of(scope, references, {b"event:5"}, full=False)
     assert wants.events == wants.markets == [5, 9]
     assert len(wants.selection_templates) == len(EVENT.markets)
     assert wants.mentioned["sport"] == [EVENT.league.sport.id]
@@ -121,11 +121,11 @@ def test_events_given_by_hand_replace_events_only() -> None:
 
 def test_kinds_that_are_left_out_are_not_asked_about() -> None:
     """Neither by lists nor by id."""
-    wants = Wants.of(Scope.of(api(), kinds=["selection"]), mention(EVENT), set(), full=True)
+    wants = FetchPlan.of(Scope.of(api(), kinds=["selection"]), mention(EVENT), set(), full=True)
     assert (wants.lists, wants.events, wants.markets) == ([], (), [EVENT.id])
     assert not any(wants.mentioned.values())
     assert (len(wants.selection_templates), len(wants.market_type_templates)) == (0, 0)
-    wants = Wants.of(Scope.of(api(), kinds=["sport"], events=[5]), mention(EVENT), set(), full=True)
+    wants = FetchPlan.of(Scope.of(api(), kinds=["sport"], events=[5]), mention(EVENT), set(), full=True)
     assert (wants.lists, wants.events, wants.markets) == (["sport"], (), ())
 
 
@@ -138,10 +138,10 @@ def test_chunks_have_a_hundred_ids() -> None:
 
 def test_an_estimate_counts_each_endpoint() -> None:
     """At least what is certain, at most what the answers may lead to; None where these alone tell."""
-    mentions = mention(EVENT)
+    references = mention(EVENT)
     for number in range(1, 151):
-        mentions.add(bet([item(None, selectionId=number)]))
-    rows = {row.endpoint: row for row in estimate(Wants.of(ALL, mentions, set(), full=True))}
+        references.add(bet([item(None, selectionId=number)]))
+    rows = {row.endpoint: row for row in estimate(FetchPlan.of(ALL, references, set(), full=True))}
     assert len(rows) == 13
     prefix = "/api/translations"
     assert rows[f"{prefix}/{{lang}}/leagues"][1:] == (3, 3)
@@ -157,7 +157,7 @@ def test_an_estimate_counts_each_endpoint() -> None:
 def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
     """Where it is looked for, so many things are asked about by id as nobody knows beforehand."""
     row = "/api/translations/all/league/{leagueId}"
-    wants = Wants.of(ALL, Mentions(), {b"league:1"}, full=True)
+    wants = FetchPlan.of(ALL, References(), {b"league:1"}, full=True)
     assert row not in [row.endpoint for row in estimate(wants)]
     known: dict[Listed, Sequence[int]] = {"league": ids_of("league", [b"league:1", b"sport:2"])}
     assert list(known["league"]) == [1]
@@ -166,7 +166,7 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
 
 def test_an_estimate_counts_lists_that_go_by_sport() -> None:
     """Once for each sport that is known; the list of sports may tell of more, unless it is not asked for."""
-    wants = Wants.of(ALL, mention(EVENT), set(), full=True)
+    wants = FetchPlan.of(ALL, mention(EVENT), set(), full=True)
     wants = replace(wants, known={"sport": [100, 101]})
     row = "/api/translations/{lang}/leagues"
     sports = len({*wants.sports, 100, 101})

@@ -11,15 +11,17 @@ from bridge.avro.schemas import load
 from bridge.messages.parser import Converter
 from bridge.sandbox.provider.stream import Stream
 from bridge.snapshots.model import KINDS
-from bridge.snapshots.references import REFERENCES, Mentions, Place
+from bridge.snapshots.references import REFERENCES_SCHEMAS, Place, References
 from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention
 
 
 def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
     """Written with the whole schema and read for its references, it has those that its message has."""
     writer = Codec(load("settled-bet"), 7)
-    readers = [Codec(schema, READ_ONLY, lambda _: load("settled-bet")) for schema in REFERENCES.values()]
-    mentions, converter = Mentions(), Converter()
+    readers = [
+        Codec(schema, READ_ONLY, lambda _: load("settled-bet")) for schema in REFERENCES_SCHEMAS.values()
+    ]
+    references, converter = References(), Converter()
     items: list[dict[str, Any]] = []
     currencies: set[str] = set()
     stream = Stream(WORLD, origin=NOW, rate=100)
@@ -30,24 +32,24 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
         symbol = (data.get("amount") or {}).get("currency")
         currencies |= {symbol} if symbol else set()
         for reader in readers:
-            mentions.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
-    assert mentions.bets == 2 * 600
-    assert mentions.currencies == currencies
-    assert mentions.sports == {found["sportId"] for found in items}
-    assert mentions.leagues == {found["competitionId"] for found in items}
-    assert mentions.regions == {found["countryId"] for found in items}
-    assert mentions.events.keys() == {found["event"]["id"] for found in items if found.get("event")}
+            references.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
+    assert references.bets == 2 * 600
+    assert references.currencies == currencies
+    assert references.sports == {found["sportId"] for found in items}
+    assert references.leagues == {found["competitionId"] for found in items}
+    assert references.regions == {found["countryId"] for found in items}
+    assert references.events.keys() == {found["event"]["id"] for found in items if found.get("event")}
     parts = [(found, part) for found in items for part in [found, *(found.get("betBuilderItems") or ())]]
     assert len(parts) > len(items)
-    assert set(mentions.keys("market")) == {
+    assert set(references.keys("market")) == {
         f"market:{found['event']['id']}:{part['market']['id']}".encode()
         for found, part in parts
         if found.get("event") and part.get("market")
     }
-    assert mentions.market_types == {
+    assert references.market_types == {
         (found["sportId"], part["market"]["type"]) for found, part in parts if part.get("market")
     }
-    assert mentions.all_selections() == {part["selectionId"] for _, part in parts}
+    assert references.all_selections() == {part["selectionId"] for _, part in parts}
     assert any(not found.get("event") for found in items)
     assert any(not part.get("market") for _, part in parts)
 
@@ -56,9 +58,9 @@ def test_each_kind_has_its_keys() -> None:
     """As the topic has them; competitors are not mentioned by bets."""
     event = WORLD.events[0]
     market = event.markets[0]
-    mentions = Mentions()
-    mentions.add(bet([item(event)]))
-    assert {kind: list(mentions.keys(kind)) for kind in KINDS} == {
+    references = References()
+    references.add(bet([item(event)]))
+    assert {kind: list(references.keys(kind)) for kind in KINDS} == {
         "sport": [f"sport:{event.league.sport.id}".encode()],
         "region": [f"region:{event.league.region.id}".encode()],
         "league": [f"league:{event.league.id}".encode()],
@@ -73,22 +75,22 @@ def test_each_kind_has_its_keys() -> None:
 
 def test_what_is_null_is_not_mentioned() -> None:
     """No selections, no amount, no event, no market: whatever else there is counts."""
-    mentions = Mentions()
-    mentions.add(bet(None, currency=None))
-    mentions.add({"selections": [], "amount": {"currency": None}})
-    assert mentions == Mentions(bets=2)
-    mentions.add(bet([item(None, sportId=3, selectionId=7, market={"id": 5, "type": 18})]))
-    assert (mentions.events, mentions.markets) == ({}, {})
-    assert mentions.all_selections() == {7}
-    assert mentions.market_types == {(3, 18)}
-    assert mentions.sports == {3}
+    references = References()
+    references.add(bet(None, currency=None))
+    references.add({"selections": [], "amount": {"currency": None}})
+    assert references == References(bets=2)
+    references.add(bet([item(None, sportId=3, selectionId=7, market={"id": 5, "type": 18})]))
+    assert (references.events, references.markets) == ({}, {})
+    assert references.all_selections() == {7}
+    assert references.market_types == {(3, 18)}
+    assert references.sports == {3}
 
 
 def test_an_id_of_zero_is_an_id() -> None:
     """The interface does not say that it stands for none."""
-    mentions = Mentions()
-    mentions.add(bet([item(None, event={"id": 0}, market={"id": 0, "type": 0})]))
-    assert [key.decode() for kind in KINDS for key in mentions.keys(kind)] == [
+    references = References()
+    references.add(bet([item(None, event={"id": 0}, market={"id": 0, "type": 0})]))
+    assert [key.decode() for kind in KINDS for key in references.keys(kind)] == [
         "sport:0",
         "region:0",
         "league:0",
@@ -102,18 +104,18 @@ def test_an_id_of_zero_is_an_id() -> None:
 
 def test_what_is_too_long_is_no_symbol() -> None:
     """A bet may hold megabytes where a currency is due."""
-    mentions = Mentions()
+    references = References()
     for symbol in ("EUR", "X" * 100, "X" * 101):
-        mentions.add(bet(currency=symbol))
-    assert mentions.currencies == {"EUR", "X" * 100}
+        references.add(bet(currency=symbol))
+    assert references.currencies == {"EUR", "X" * 100}
 
 
 def test_a_market_type_counts_within_its_sport() -> None:
     """Two sports with one market type are two templates."""
-    mentions = Mentions()
+    references = References()
     market = {"id": 1, "type": 18}
-    mentions.add(bet([item(None, sportId=1, market=market), item(None, sportId=2, market=market)]))
-    assert set(mentions.keys("market-type-template")) == {
+    references.add(bet([item(None, sportId=1, market=market), item(None, sportId=2, market=market)]))
+    assert set(references.keys("market-type-template")) == {
         b"market-type-template:1:18",
         b"market-type-template:2:18",
     }
@@ -123,17 +125,19 @@ def test_parts_of_a_bet_builder_belong_to_the_event_of_their_item() -> None:
     """Their markets, market types and selections are mentioned as the item's own."""
     event = WORLD.events[0]
     parts = [{"market": {"id": 71, "type": 18}, "selectionId": 72}, {"market": None, "selectionId": 73}]
-    mentions = Mentions()
-    mentions.add(bet([item(event, market=None, selectionId=0, betBuilderItems=parts)]))
-    assert mentions.markets == {event.id: {71}}
-    assert mentions.selections == {event.id: {0, 72, 73}}
-    assert mentions.market_types == {(event.league.sport.id, 18)}
+    references = References()
+    references.add(bet([item(event, market=None, selectionId=0, betBuilderItems=parts)]))
+    assert references.markets == {event.id: {71}}
+    assert references.selections == {event.id: {0, 72, 73}}
+    assert references.market_types == {(event.league.sport.id, 18)}
 
 
 def test_the_last_bet_says_where_an_event_is() -> None:
     """By the ids of its item, whatever these are ids of."""
     event = WORLD.events[0]
-    mentions = mention(event)
-    assert mentions.events[event.id] == Place(event.league.sport.id, event.league.id, event.league.region.id)
-    mentions.add(bet([item(event, competitionId=1, countryId=2, sportId=3)]))
-    assert mentions.events[event.id] == Place(3, 1, 2)
+    references = mention(event)
+    assert references.events[event.id] == Place(
+        event.league.sport.id, event.league.id, event.league.region.id
+    )
+    references.add(bet([item(event, competitionId=1, countryId=2, sportId=3)]))
+    assert references.events[event.id] == Place(3, 1, 2)

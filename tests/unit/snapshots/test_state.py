@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bridge.snapshots.model import KINDS
-from bridge.snapshots.references import Mentions, Place
+from bridge.snapshots.references import Place, References
 from bridge.snapshots.state import HOUR_SECONDS, MOST_IDS_OF_EVENT, NAMES_IN_RECORD, State
 from tests.unit.snapshots.world import WORLD, bet, item, mention
 
@@ -28,11 +28,11 @@ class Topic(dict[bytes, bytes]):
                 self[key] = value
 
 
-def learnt(topic: Topic, mentions: Mentions, hour: int = HOUR, *, seen: bool = False) -> State:
+def learnt(topic: Topic, references: References, hour: int = HOUR, *, seen: bool = False) -> State:
     """After a run that learnt that."""
     state = topic.state()
     state.begin()
-    state.learn(hour, mentions)
+    state.learn(hour, references)
     state.learnt({0: 5}, "topic", 30)
     if seen:
         state.see()
@@ -40,21 +40,21 @@ def learnt(topic: Topic, mentions: Mentions, hour: int = HOUR, *, seen: bool = F
     return topic.state()
 
 
-def keys(mentions: Mentions) -> set[bytes]:
-    return {key for kind in KINDS for key in mentions.keys(kind)}
+def keys(references: References) -> set[bytes]:
+    return {key for kind in KINDS for key in references.keys(kind)}
 
 
 def test_what_bets_mention_is_remembered() -> None:
     """All of it, with the place of each event, and how far the bets were read."""
-    mentions = mention(EVENT, OTHER, currencies=["EUR"])
-    mentions.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
-    state = learnt(Topic(), mentions)
-    mentions.bets = 0
-    assert state.mentions(0, full=True) == mentions
-    assert state.in_use().events == mentions.events
-    assert state.in_use().market_types == mentions.market_types
+    references = mention(EVENT, OTHER, currencies=["EUR"])
+    references.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
+    state = learnt(Topic(), references)
+    references.bets = 0
+    assert state.references(0, full=True) == references
+    assert state.in_use().events == references.events
+    assert state.in_use().market_types == references.market_types
     assert not state.in_use().markets
-    selections = mentions.all_selections()
+    selections = references.all_selections()
     assert state.selections_in_use([*selections, -5]) == selections
     assert state.selections_in_use([-5]) == set()
     assert (state.position, state.topic_id, state.newest) == ({0: 5}, "topic", HOUR)
@@ -63,15 +63,15 @@ def test_what_bets_mention_is_remembered() -> None:
 def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
     """Also where the run that learnt it has failed; what is mentioned again within the hour is not."""
     topic = Topic()
-    learnt(topic, Mentions(), seen=True)
+    learnt(topic, References(), seen=True)
     learnt(topic, mention(EVENT))
     state = learnt(topic, mention(OTHER))
-    assert state.mentions(math.inf, full=False).events.keys() == {EVENT.id, OTHER.id}
+    assert state.references(math.inf, full=False).events.keys() == {EVENT.id, OTHER.id}
     state.see()
     topic.take(state)
-    assert keys(topic.state().mentions(math.inf, full=False)) == set()
-    assert keys(learnt(topic, mention(EVENT)).mentions(math.inf, full=False)) == set()
-    assert learnt(topic, mention(EVENT), HOUR + HOUR_SECONDS).mentions(
+    assert keys(topic.state().references(math.inf, full=False)) == set()
+    assert keys(learnt(topic, mention(EVENT)).references(math.inf, full=False)) == set()
+    assert learnt(topic, mention(EVENT), HOUR + HOUR_SECONDS).references(
         math.inf, full=False
     ).events.keys() == {EVENT.id}
 
@@ -82,31 +82,31 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
     learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS)
     state = learnt(topic, mention(OTHER))
     for full in (False, True):
-        assert state.mentions(HOUR, full=full).events.keys() == {OTHER.id}
+        assert state.references(HOUR, full=full).events.keys() == {OTHER.id}
     state.see()
     topic.take(state)
     third = WORLD.events[2]
     state = learnt(topic, mention(third), HOUR - 20 * HOUR_SECONDS)
-    assert state.mentions(HOUR, full=False).events.keys() == {third.id}
-    assert state.mentions(HOUR, full=True).events.keys() == {OTHER.id, third.id}
+    assert state.references(HOUR, full=False).events.keys() == {third.id}
+    assert state.references(HOUR, full=True).events.keys() == {OTHER.id, third.id}
 
 
 def test_a_new_market_or_selection_makes_its_event_new() -> None:
     """And is added to the others."""
     topic = Topic()
-    first, more = Mentions(), Mentions()
+    first, more = References(), References()
     first.add(bet([item(EVENT, market={"id": 1, "type": 9}, selectionId=2)]))
     more.add(bet([item(EVENT, market={"id": 3, "type": 9}, selectionId=2)]))
     learnt(topic, first, seen=True)
     state = learnt(topic, more)
-    assert state.mentions(math.inf, full=False).markets == {EVENT.id: {1, 3}}
-    assert state.mentions(math.inf, full=False).selections == {EVENT.id: {2}}
+    assert state.references(math.inf, full=False).markets == {EVENT.id: {1, 3}}
+    assert state.references(math.inf, full=False).selections == {EVENT.id: {2}}
 
 
 def test_the_last_bet_says_where_an_event_is() -> None:
     """However the hours come, as partitions are read one after the other."""
     topic = Topic()
-    new, old = Mentions(events={7: Place(3, 2, 1)}), Mentions(events={7: Place(1, 1, 1)})
+    new, old = References(events={7: Place(3, 2, 1)}), References(events={7: Place(1, 1, 1)})
     learnt(topic, new)
     state = learnt(topic, old, HOUR - HOUR_SECONDS)
     assert state.in_use().events == {7: Place(3, 2, 1)}
@@ -118,7 +118,7 @@ def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
     topic = Topic()
     learnt(topic, mention(EVENT), HOUR - 10 * HOUR_SECONDS, seen=True)
     state = learnt(topic, mention(OTHER), seen=True)
-    assert state.mentions(HOUR, full=True).events.keys() == {OTHER.id}
+    assert state.references(HOUR, full=True).events.keys() == {OTHER.id}
     state.forget(HOUR)
     topic.take(state)
     assert topic.state().in_use().events.keys() == {OTHER.id}
@@ -128,10 +128,10 @@ def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
 def test_one_event_cannot_fill_a_record() -> None:
     """Of a million selections only so many are remembered."""
     ids = {2**62 + number for number in range(MOST_IDS_OF_EVENT + 100)}
-    state = learnt(Topic(), Mentions(events={7: Place(1, 1, 1)}, markets={7: ids}, selections={7: ids}))
+    state = learnt(Topic(), References(events={7: Place(1, 1, 1)}, markets={7: ids}, selections={7: ids}))
     assert (
-        len(state.mentions(0, full=True).selections[7])
-        == len(state.mentions(0, full=True).markets[7])
+        len(state.references(0, full=True).selections[7])
+        == len(state.references(0, full=True).markets[7])
         == MOST_IDS_OF_EVENT
     )
 
@@ -172,5 +172,5 @@ def test_a_bet_without_a_time_can_be_remembered() -> None:
     state = State("translations", {})
     state.begin()
     hour = -1 - (-1 % 3600)
-    state.learn(hour, Mentions(events={7: Place(1, 1, 1)}))
+    state.learn(hour, References(events={7: Place(1, 1, 1)}))
     assert state.in_use().events == {7: Place(1, 1, 1)}

@@ -13,7 +13,7 @@ from bridge.config import RegistrySettings, Settings
 from bridge.errors import NotOurs
 from bridge.snapshots import storage
 from bridge.snapshots.model import is_key
-from bridge.snapshots.storage import last_snapshot, read_present, topic_of
+from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
 
 SETTINGS = Settings(registry=RegistrySettings(url="http://127.0.0.1:1"))
 WRITTEN: Schema = {
@@ -74,14 +74,14 @@ def test_what_was_removed_is_not_present(topics: dict[str, list[Message]]) -> No
         Message(b"sport:2", None),
         Message(b"sport:3", None),
     ]
-    assert read_present(SETTINGS, "t") == {b"sport:1": VALUE + b"new"}
+    assert read_compacted(SETTINGS, "t") == {b"sport:1": VALUE + b"new"}
 
 
 def test_what_is_visible_now_can_be_enough(topics: dict[str, list[Message]]) -> None:
     """Otherwise what an open transaction hides is waited for."""
     topics["t"] = [Message(b"sport:1", VALUE + b"old"), Message(b"sport:1", VALUE + b"new")]
-    assert read_present(SETTINGS, "t", visible=True) == {b"sport:1": VALUE + b"old"}
-    assert read_present(SETTINGS, "t") == {b"sport:1": VALUE + b"new"}
+    assert read_compacted(SETTINGS, "t", visible=True) == {b"sport:1": VALUE + b"old"}
+    assert read_compacted(SETTINGS, "t") == {b"sport:1": VALUE + b"new"}
 
 
 def test_what_has_no_key_of_ours_is_not_present(topics: dict[str, list[Message]]) -> None:
@@ -111,7 +111,7 @@ def test_what_has_no_key_of_ours_is_not_present(topics: dict[str, list[Message]]
         Message(b"league:1", b"{}"),
     ]
     with capture_logs() as lines:
-        assert [*read_present(SETTINGS, "t", is_key=is_key)] == ours
+        assert [*read_compacted(SETTINGS, "t", is_key=is_key)] == ours
     [told] = lines
     assert told["count"] == len(others) + 1
     assert len(told["first"]) < 500

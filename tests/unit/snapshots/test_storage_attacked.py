@@ -211,5 +211,5 @@ def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
     whole = State("currencies", {})
     learn(whole, settings())
     assert state.in_use().currencies == whole.in_use().currencies == {"C0", "C1", "C2", "C3"}
-    assert state.mentions(NOW - 3600 * 2, full=True) == whole.mentions(NOW - 3600 * 2, full=True)
+    assert state.references(NOW - 3600 * 2, full=True) == whole.references(NOW - 3600 * 2, full=True)
     assert state.newest == whole.newest

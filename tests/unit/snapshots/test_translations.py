@@ -25,10 +25,10 @@ POLICIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -> None:
     """While the provider tells the same."""
-    provider, topic, mentions = Provider(**policy), Topic(), mention(*WORLD.events[:4])
-    first = await translate(provider, topic, mentions)
+    provider, topic, references = Provider(**policy), Topic(), mention(*WORLD.events[:4])
+    first = await translate(provider, topic, references)
     assert len(first.written) > 200
-    second = await translate(provider, topic, mentions, full=full)
+    second = await translate(provider, topic, references, full=full)
     assert (written(second), second.removed) == (set(), set())
     assert second.counts["league"].records == len(WORLD.leagues)
 
@@ -97,8 +97,8 @@ async def test_a_failed_run_has_no_outcome_and_the_next_makes_up_for_it() -> Non
 
 async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues() -> None:
     """By the events it asked about; a bet that says nothing of it is no evidence."""
-    mentions = mention(EVENT, WORLD.events[1])
-    outcome = await translate(Provider(), Topic(), mentions)
+    references = mention(EVENT, WORLD.events[1])
+    outcome = await translate(Provider(), Topic(), references)
     assert "countryId is the region's id: so it is in all 2 events of this run" in outcome.notes
     assert "competitionId is the league's id: so it is in all 2 events of this run" in outcome.notes
     outcome = await translate(Provider(), Topic(), mention())

@@ -18,8 +18,8 @@ from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import (
     kind_of,
 )
-from bridge.snapshots.plan import Scope, Wants, estimate
-from bridge.snapshots.references import Mentions, Place
+from bridge.snapshots.plan import FetchPlan, Scope, estimate
+from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import (
     NOW,
     WORLD,
@@ -54,7 +54,7 @@ KINDS_OF: dict[Endpoint, set[str]] = {
 }
 """What an endpoint tells of."""
 PATHS = [
-    row.endpoint for row in estimate(Wants.of(Scope.of(api()), mention(*WORLD.events), set(), full=True))
+    row.endpoint for row in estimate(FetchPlan.of(Scope.of(api()), mention(*WORLD.events), set(), full=True))
 ]
 
 
@@ -221,9 +221,9 @@ ASKED_WITH: dict[Endpoint, set[Endpoint]] = {
 @pytest.mark.parametrize("bad", [0, 1, 49, 99])
 async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int) -> None:
     """And all other templates of it are published."""
-    mentions = Mentions()
+    references = References()
     for number in range(1, 101):
-        mentions.add(bet([item(None, selectionId=number)]))
+        references.add(bet([item(None, selectionId=number)]))
 
     class Picky(Provider):
         async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
@@ -235,7 +235,7 @@ async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int)
             return Answered([{"id": x, "translations": {"en": "x"}} for x in ids])
 
     topic = Topic()
-    outcome = await translate(Picky(), topic, mentions)
+    outcome = await translate(Picky(), topic, references)
     assert [left.id for left in outcome.left_out] == [str(bad + 1)]
     assert outcome.owed == {f"selection-template:{bad + 1}"}
     found = {key for key in topic if key.startswith(b"selection-template:")}
@@ -244,7 +244,7 @@ async def test_a_chunk_that_is_refused_is_halved_until_the_id_is_found(bad: int)
 
 async def test_more_than_a_share_that_fails_ends_the_run() -> None:
     """Ten may fail in any run; what was owed already does not count again."""
-    mentions = Mentions(events={number: Place(1, 1, 1) for number in range(1_000, 1_030)})
+    references = References(events={number: Place(1, 1, 1) for number in range(1_000, 1_030)})
     failing: set[int] = set()
     tried = Counter[int]()
 
@@ -260,18 +260,20 @@ async def test_more_than_a_share_that_fails_ends_the_run() -> None:
 
     failing |= set(range(1_000, 1_010))
     topic = Topic()
-    outcome = await translate(Troubled(), topic, mentions)
+    outcome = await translate(Troubled(), topic, references)
     assert len(outcome.left_out) == 10
     assert (tried[1_000], tried[1_009], tried[1_029]) == (api().attempts, 2, 2)
     failing |= set(range(1_010, 1_020))
-    outcome = await translate(Troubled(), topic, mentions, settings=api(concurrency=1))
+    outcome = await translate(Troubled(), topic, references, settings=api(concurrency=1))
     assert len(outcome.left_out) == 20
     assert tried[1_000] == 2, "what was owed is tried twice"
     failing |= set(range(1_020, 1_030))
     topic.owed = frozenset()
     with pytest.raises(ApiError, match=r"11 of 30 things failed, .* api\.max_left_out_share = 0\.1"):
-        await translate(Troubled(), topic, mentions)
-    assert len((await translate(Troubled(), topic, mentions, settings=api(max_left_out_share=1))).owed) == 30
+        await translate(Troubled(), topic, references)
+    assert (
+        len((await translate(Troubled(), topic, references, settings=api(max_left_out_share=1))).owed) == 30
+    )
 
 
 async def test_a_zero_that_is_not_answered_is_owed() -> None:
@@ -283,28 +285,28 @@ async def test_a_zero_that_is_not_answered_is_owed() -> None:
                 raise Unanswered("500")
             return await super().ask(request)
 
-    outcome = await translate(Troubled(), Topic(), Mentions(events={0: Place(1, 1, 1)}))
+    outcome = await translate(Troubled(), Topic(), References(events={0: Place(1, 1, 1)}))
     assert outcome.owed == {"event:0"}
 
 
 async def test_zero_may_be_none() -> None:
     """It is asked about, as any other id; where the provider makes nothing of it, nothing is owed."""
     zero = {"event": {"id": 0}, "market": {"id": 0, "type": 0}, "sportId": 0, "competitionId": 0}
-    mentions = Mentions()
-    mentions.add(bet([item(None, **zero, countryId=0)]))
-    mentions.add(bet([item(EVENT)]))
+    references = References()
+    references.add(bet([item(None, **zero, countryId=0)]))
+    references.add(bet([item(EVENT)]))
     provider, topic = Provider(), Topic()
-    outcome = await translate(provider, topic, mentions)
+    outcome = await translate(provider, topic, references)
     assert provider.asked()["all-event"] == 2
     assert (outcome.left_out, outcome.owed) == ((), frozenset())
     assert outcome.coverage == (await translate(provider, Topic(), mention_first())).coverage
 
 
-def mention_first() -> Mentions:
+def mention_first() -> References:
     """The same without any 0."""
-    mentions = Mentions()
-    mentions.add(bet([item(EVENT)]))
-    return mentions
+    references = References()
+    references.add(bet([item(EVENT)]))
+    return references
 
 
 async def test_a_token_that_is_refused_ends_the_run() -> None:

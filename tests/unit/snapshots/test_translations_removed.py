@@ -11,7 +11,7 @@ from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.world.catalogue import Indexed
 from bridge.sandbox.provider.world.entities import Event
 from bridge.snapshots.model import kind_of
-from bridge.snapshots.references import Mentions, Place
+from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import (
     LANGUAGES,
     WORLD,
@@ -170,7 +170,7 @@ async def test_what_an_event_names_is_not_gone() -> None:
     lists(provider, "leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
     nameless = orjson.dumps({"id": LEAGUE.id, "translations": {}}).decode()
     provider.rest.inject(RestFault(endpoint="all-league", body=nameless, times=None))
-    event = Mentions(events={EVENT.id: Place(0, 0, 0)})
+    event = References(events={EVENT.id: Place(0, 0, 0)})
     outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)
     assert f"league:{LEAGUE.id}".encode() not in outcome.removed
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
@@ -217,7 +217,7 @@ async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
     """It is more likely that their topic is missing."""
     provider, topic = Provider(), Topic()
     await translate(provider, topic, mention(EVENT))
-    outcome = await translate(provider, topic, Mentions(), full=True)
+    outcome = await translate(provider, topic, References(), full=True)
     assert (outcome.written, outcome.removed) == ({}, set())
 
 

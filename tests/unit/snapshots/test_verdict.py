@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bridge.snapshots.verdict import Verdict
+from bridge.snapshots.verdict import IdComparison
 
 
 def test_an_id_of_0_is_no_evidence() -> None:
     """The bet has none, then, and proves nothing."""
-    verdict = Verdict("countryId", "region's id")
+    verdict = IdComparison("countryId", "region's id")
     verdict.see(1, 0, 7)
     assert verdict.seen == 0
 
 
 def test_it_is_confirmed_by_all() -> None:
     """And says by how many."""
-    verdict = Verdict("countryId", "region's id")
+    verdict = IdComparison("countryId", "region's id")
     verdict.see(1, 7, 7)
     verdict.see(2, 8, 8)
     assert str(verdict) == "countryId is the region's id: so it is in all 2 events of this run"
@@ -22,7 +22,7 @@ def test_it_is_confirmed_by_all() -> None:
 
 def test_it_is_refuted_by_one() -> None:
     """With the first example."""
-    verdict = Verdict("countryId", "region's id")
+    verdict = IdComparison("countryId", "region's id")
     verdict.see(1, 7, 7)
     verdict.see(2, 8, 9)
     verdict.see(3, 8, 10)

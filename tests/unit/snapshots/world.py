@@ -19,9 +19,9 @@ from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Event, Sizes, World
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.model import Currency, Translation
-from bridge.snapshots.outcome import Known, Outcome
+from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import Mentions
+from bridge.snapshots.references import References
 from bridge.snapshots.translations import Translations
 
 T = TypeVar("T")
@@ -108,10 +108,10 @@ class Topic(dict[bytes, bytes]):
         self.owed: frozenset[str] = frozenset()
         self.missing: frozenset[str] = frozenset()
 
-    def known(self, mentions: Mentions, full: bool) -> Known:
+    def known(self, references: References, full: bool) -> JobInput:
         """What a run finds."""
-        kept = mentions if full else None
-        return Known(None, self, mentions, full, kept, owed=self.owed, missing=self.missing)
+        kept = references if full else None
+        return JobInput(None, self, references, full, kept, owed=self.owed, missing=self.missing)
 
     def take(self, outcome: Outcome) -> None:
         """What the publisher does with it."""
@@ -156,27 +156,27 @@ def item(event: Event | None, place: int = 0, /, **changes: Any) -> dict[str, An
 
 
 def bet(items: Iterable[dict[str, Any]] | None = (), currency: str | None = "EUR") -> dict[str, Any]:
-    """A settled bet, as it is read with `REFERENCES`."""
+    """A settled bet, as it is read with `REFERENCES_SCHEMAS`."""
     return {
         "selections": None if items is None else list(items),
         "amount": currency and {"currency": currency},
     }
 
 
-def mention(*events: Event, currencies: Iterable[str] = ()) -> Mentions:
+def mention(*events: Event, currencies: Iterable[str] = ()) -> References:
     """Bets on every market of the events, and bets in the currencies."""
-    mentions = Mentions()
+    references = References()
     for event in events:
-        mentions.add(bet([item(event, place) for place in range(len(event.markets))]))
+        references.add(bet([item(event, place) for place in range(len(event.markets))]))
     for symbol in currencies:
-        mentions.add(bet(currency=symbol))
-    return mentions
+        references.add(bet(currency=symbol))
+    return references
 
 
 async def translate(
     provider: Provider,
     topic: Topic,
-    mentions: Mentions,
+    references: References,
     *,
     full: bool = False,
     settings: ApiSettings | None = None,
@@ -184,15 +184,17 @@ async def translate(
 ) -> Outcome:
     """One run; the topic holds what it published."""
     settings = settings or api()
-    known = topic.known(mentions, full)
+    known = topic.known(references, full)
     outcome = await Translations(settings, scope or Scope.of(settings), topic.codec, known).run(provider)
     topic.take(outcome)
     return outcome
 
 
-async def exchange(provider: Provider, topic: Topic, mentions: Mentions, *, full: bool = False) -> Outcome:
+async def exchange(
+    provider: Provider, topic: Topic, references: References, *, full: bool = False
+) -> Outcome:
     """One run of the currencies; the topic holds what it published."""
-    outcome = await Currencies(api(), topic.codec, topic.known(mentions, full)).run(provider)
+    outcome = await Currencies(api(), topic.codec, topic.known(references, full)).run(provider)
     topic.take(outcome)
     return outcome
 

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import pytest
 
-from bridge.state.deduplicator import Guard, Rewrite, Verdict, fingerprint
+from bridge.state.deduplicator import Deduplicator, DedupResult, Rewrite, fingerprint
 
 KEY = b"bet"
 TODAY, BEFORE = b"\0\0\0\7", b"\0\0\0\2"
@@ -24,28 +24,37 @@ def unfit(schema: bytes) -> None:
 
 A, B, C = content(b"a"), content(b"b"), content(b"c")
 OLD_A, OLD_B = content(b"a", BEFORE), content(b"b", BEFORE)
-NEW, CORRECTION, DUPLICATE, STALE = Verdict.NEW, Verdict.CORRECTION, Verdict.DUPLICATE, Verdict.STALE
+NEW, CORRECTION, DUPLICATE, STALE = (
+    DedupResult.NEW,
+    DedupResult.CORRECTION,
+    DedupResult.DUPLICATE,
+    DedupResult.STALE,
+)
 
 
 def offer(
-    guard: Guard, *contents: bytes, version: int = 1, rewrite: Rewrite = unfit, replaying: bool = True
-) -> list[Verdict]:
+    deduplicator: Deduplicator,
+    *contents: bytes,
+    version: int = 1,
+    rewrite: Rewrite = unfit,
+    replaying: bool = True,
+) -> list[DedupResult]:
     """Judge contents of one bet, and publish them as the pipeline does."""
     verdicts = []
     for each in contents:
-        verdicts.append(guard.judge(KEY, version, each, rewrite, replaying=replaying))
+        verdicts.append(deduplicator.judge(KEY, version, each, rewrite, replaying=replaying))
         if verdicts[-1] in (NEW, CORRECTION):
-            guard.publish(KEY, version, each, at=0.0)
+            deduplicator.publish(KEY, version, each, at=0.0)
     return verdicts
 
 
-def restored(*contents: bytes, version: int = 1) -> Guard:
+def restored(*contents: bytes, version: int = 1) -> Deduplicator:
     """A guard as it is after a crash, on a new connection."""
-    guard = Guard()
+    deduplicator = Deduplicator()
     for each in contents:
-        guard.publish(KEY, version, each, at=0.0)
-    guard.connected()
-    return guard
+        deduplicator.publish(KEY, version, each, at=0.0)
+    deduplicator.connected()
+    return deduplicator
 
 
 def test_a_value_is_known_by_its_schema_and_a_hash_of_its_bytes() -> None:
@@ -57,15 +66,15 @@ def test_a_value_is_known_by_its_schema_and_a_hash_of_its_bytes() -> None:
 
 def test_a_bet_that_nobody_knows_is_new() -> None:
     """And so is a higher version of one that is known, whatever it says."""
-    guard = restored()
-    assert offer(guard, A) == [NEW]
-    assert offer(guard, A, version=2) == [NEW]
+    deduplicator = restored()
+    assert offer(deduplicator, A) == [NEW]
+    assert offer(deduplicator, A, version=2) == [NEW]
 
 
 def test_a_lower_version_is_stale() -> None:
     """Whatever it says: a consumer never sees a bet go back."""
-    guard = restored(A, version=2)
-    assert offer(guard, A, B, version=1) == [STALE, STALE]
+    deduplicator = restored(A, version=2)
+    assert offer(deduplicator, A, B, version=1) == [STALE, STALE]
 
 
 @pytest.mark.parametrize("replaying", [True, False])
@@ -105,18 +114,18 @@ def test_the_walk_ends_with_the_first_new_content() -> None:
 
 def test_each_connection_walks_from_the_beginning() -> None:
     """What was published on the connection before can come again on this one."""
-    guard = restored()
-    offer(guard, A, B)
-    guard.connected()
-    assert offer(guard, A, B, A) == [DUPLICATE, DUPLICATE, CORRECTION]
+    deduplicator = restored()
+    offer(deduplicator, A, B)
+    deduplicator.connected()
+    assert offer(deduplicator, A, B, A) == [DUPLICATE, DUPLICATE, CORRECTION]
 
 
 def test_what_was_published_on_this_connection_cannot_come_again_on_it() -> None:
     """Only what was known when it began is looked for."""
-    guard = restored()
-    guard.publish(KEY, 1, A, at=0.0)
-    guard.publish(KEY, 1, B, at=0.0)
-    assert offer(guard, A) == [CORRECTION]
+    deduplicator = restored()
+    deduplicator.publish(KEY, 1, A, at=0.0)
+    deduplicator.publish(KEY, 1, B, at=0.0)
+    assert offer(deduplicator, A) == [CORRECTION]
 
 
 def test_a_known_content_that_comes_live_is_a_change() -> None:
@@ -126,16 +135,16 @@ def test_a_known_content_that_comes_live_is_a_change() -> None:
 
 def test_judging_publishes_nothing() -> None:
     """Only `publish` makes a content known."""
-    guard = restored()
-    assert [guard.judge(KEY, 1, A, unfit, replaying=True) for _ in range(2)] == [NEW, NEW]
-    assert len(guard) == 0
+    deduplicator = restored()
+    assert [deduplicator.judge(KEY, 1, A, unfit, replaying=True) for _ in range(2)] == [NEW, NEW]
+    assert len(deduplicator) == 0
 
 
 def test_a_lower_version_that_was_published_is_ignored() -> None:
     """The later one stays the last word."""
-    guard = restored(B, version=2)
-    guard.publish(KEY, 1, A, at=0.0)
-    assert offer(guard, B, version=2, replaying=False) == [DUPLICATE]
+    deduplicator = restored(B, version=2)
+    deduplicator.publish(KEY, 1, A, at=0.0)
+    assert offer(deduplicator, B, version=2, replaying=False) == [DUPLICATE]
 
 
 @pytest.mark.parametrize("replaying", [True, False])
@@ -160,56 +169,56 @@ def test_what_was_published_with_the_same_schema_is_compared_as_it_is() -> None:
 
 def test_a_replay_walks_across_a_change_of_schema() -> None:
     """Each content is compared in the schema in which it was published."""
-    guard = restored(OLD_A, OLD_B, A)
-    assert offer(guard, A, rewrite=lambda _: OLD_A) == [DUPLICATE]
-    assert offer(guard, B, rewrite=lambda _: OLD_B) == [DUPLICATE]
-    assert offer(guard, A, C) == [DUPLICATE, CORRECTION]
+    deduplicator = restored(OLD_A, OLD_B, A)
+    assert offer(deduplicator, A, rewrite=lambda _: OLD_A) == [DUPLICATE]
+    assert offer(deduplicator, B, rewrite=lambda _: OLD_B) == [DUPLICATE]
+    assert offer(deduplicator, A, C) == [DUPLICATE, CORRECTION]
 
 
 def test_a_dead_letter_is_known_by_its_bytes() -> None:
     """And by when it was received, the last time."""
-    guard = Guard()
-    assert guard.buried_at(A) is None
-    guard.bury(A, at=0.0)
-    assert guard.buried_at(A) == 0
-    assert guard.buried_at(B) is None
-    guard.bury(A, at=7.0)
-    assert guard.buried_at(A) == 7
+    deduplicator = Deduplicator()
+    assert deduplicator.buried_at(A) is None
+    deduplicator.bury(A, at=0.0)
+    assert deduplicator.buried_at(A) == 0
+    assert deduplicator.buried_at(B) is None
+    deduplicator.bury(A, at=7.0)
+    assert deduplicator.buried_at(A) == 7
 
 
 def test_what_was_known_before_the_connection_is_told_from_what_came_on_it() -> None:
     """Whether the replay has looked at it yet or not: only that shows that the provider remembers."""
-    guard = restored(A)
-    assert guard.knew(KEY)
-    assert not guard.knew(b"other")
-    assert offer(guard, A) == [DUPLICATE]
-    assert guard.knew(KEY)
-    guard.connected()
-    assert guard.knew(KEY)
+    deduplicator = restored(A)
+    assert deduplicator.knew(KEY)
+    assert not deduplicator.knew(b"other")
+    assert offer(deduplicator, A) == [DUPLICATE]
+    assert deduplicator.knew(KEY)
+    deduplicator.connected()
+    assert deduplicator.knew(KEY)
 
 
 def test_what_came_on_this_connection_was_not_known_before_it() -> None:
     """However often it comes; on the next connection it was."""
-    guard = restored()
-    assert offer(guard, A, A) == [NEW, DUPLICATE]
-    assert not guard.knew(KEY)
-    guard.connected()
-    assert guard.knew(KEY)
+    deduplicator = restored()
+    assert offer(deduplicator, A, A) == [NEW, DUPLICATE]
+    assert not deduplicator.knew(KEY)
+    deduplicator.connected()
+    assert deduplicator.knew(KEY)
 
 
 def test_a_correction_of_what_was_known_leaves_it_known_and_a_new_version_does_not() -> None:
     """Of the last version alone it is told: one that was not there before says nothing of the replay."""
-    guard = restored(A)
-    assert offer(guard, B) == [CORRECTION]
-    assert guard.knew(KEY)
-    assert offer(guard, A, version=2) == [NEW]
-    assert not guard.knew(KEY)
+    deduplicator = restored(A)
+    assert offer(deduplicator, B) == [CORRECTION]
+    assert deduplicator.knew(KEY)
+    assert offer(deduplicator, A, version=2) == [NEW]
+    assert not deduplicator.knew(KEY)
 
 
 def test_several_contents_of_one_connection_are_not_known_before_the_next() -> None:
     """The first row of the connection, and its corrections, are as new as any other."""
-    guard = restored()
-    assert offer(guard, A, B) == [NEW, CORRECTION]
-    assert not guard.knew(KEY)
-    guard.connected()
-    assert guard.knew(KEY)
+    deduplicator = restored()
+    assert offer(deduplicator, A, B) == [NEW, CORRECTION]
+    assert not deduplicator.knew(KEY)
+    deduplicator.connected()
+    assert deduplicator.knew(KEY)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bridge.state.replay_marks import Marks
+from bridge.state.replay_marks import EvictionHorizon
 
 BLOCK, RANK = 1000, 900
 LATE_SECONDS = 3600
@@ -23,7 +23,7 @@ class Feed:
     """
 
     def __init__(self, keep_from: float = THEN - HOUR, *, late: float | None = 0.0) -> None:
-        self.marks = Marks()
+        self.marks = EvictionHorizon()
         self.row = 0
         if late is not None:
             self.marks.connected(THEN)
@@ -50,7 +50,7 @@ def mixed(others: float, count: int, settled_at: float) -> list[float]:
 
 def test_what_was_received_long_ago_was_published_long_ago() -> None:
     """At the latest then: as of the eviction before which it came, and nothing younger than asked."""
-    marks = Marks()
+    marks = EvictionHorizon()
     marks.received(NOW)
     assert marks.passed(NOW - 90, 2, crowded=False) is None
     marks.received(NOW + 60)
@@ -63,7 +63,7 @@ def test_what_was_received_long_ago_was_published_long_ago() -> None:
 
 def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
     """The latest receipt counts for all rows: partitions are read back one after the other."""
-    marks = Marks()
+    marks = EvictionHorizon()
     marks.received(NOW + 60)
     marks.received(NOW)
     assert marks.passed(NOW + 59, 3, crowded=False) is None

@@ -14,7 +14,7 @@ from bridge.errors import SchemaError
 from bridge.kafka import topics
 from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, Counters, State
-from bridge.state.deduplicator import Verdict, fingerprint
+from bridge.state.deduplicator import DedupResult, fingerprint
 from bridge.state.restore import Store
 from tests.bets import BARE_BET
 from tests.unit.state.log import NEVER, Log
@@ -45,14 +45,14 @@ def nobody(_: str) -> None:
 def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
     """All that was received since, each record once: a second client goes on where the first fell silent."""
     log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
-    guard = store_of(log).guard(1.0, never, nobody)
+    deduplicator = store_of(log).deduplicator(1.0, never, nobody)
     assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
-    guard.connected()
+    deduplicator.connected()
     for place in log.given:
         key = b"%d-%d" % place
         content = fingerprint(VALUE)
-        assert guard.judge(key, 3, content, lambda _: None, replaying=True) is Verdict.DUPLICATE
-        assert guard.buried_at(key) == place[1]
+        assert deduplicator.judge(key, 3, content, lambda _: None, replaying=True) is DedupResult.DUPLICATE
+        assert deduplicator.buried_at(key) == place[1]
     assert len(log.prompt) == 3
 
 
@@ -65,8 +65,8 @@ def test_what_a_transaction_hides_is_waited_for_though_nothing_before_it_is_as_y
 
     log.connected = connected
     told: list[str] = []
-    guard = store_of(log).guard(3.0, never, told.append)
-    assert [guard.buried_at(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [3, 4, 3, 4]
+    deduplicator = store_of(log).deduplicator(3.0, never, told.append)
+    assert [deduplicator.buried_at(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [3, 4, 3, 4]
     assert told[0] == (
         "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
         "offset 2"
@@ -118,7 +118,7 @@ def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
     """However long nothing comes: it is asked all the time."""
     log.waits = [(NEVER,)] * 9
     gone = 45.0
-    assert len(store_of(log).guard(0.0, lambda: log.now >= gone, nobody)) == 0
+    assert len(store_of(log).deduplicator(0.0, lambda: log.now >= gone, nobody)) == 0
     assert store_of(log, "0-0").checkpoint(lambda: log.now >= gone, nobody) is None
     assert log.now == pytest.approx(gone, abs=1)
 
@@ -136,13 +136,13 @@ def test_what_no_bridge_has_written_is_not_known(log: Log) -> None:
     """Nor does it keep the feed from going on; how much there was is told once."""
     log.content = lambda offset: [VALUE, b"{" * 1_000_000, CHECKPOINT, VALUE, VALUE][offset]
     with capture_logs() as lines:
-        guard = store_of(log).guard(0.0, never, nobody)
-    guard.connected()
+        deduplicator = store_of(log).deduplicator(0.0, never, nobody)
+    deduplicator.connected()
     known = [
-        guard.judge(b"0-%d" % offset, 3, fingerprint(VALUE), lambda _: None, replaying=True)
+        deduplicator.judge(b"0-%d" % offset, 3, fingerprint(VALUE), lambda _: None, replaying=True)
         for offset in range(5)
     ]
-    new, known_already = Verdict.NEW, Verdict.DUPLICATE
+    new, known_already = DedupResult.NEW, DedupResult.DUPLICATE
     assert known == [known_already, new, new, known_already, known_already]
     [told] = [line for line in lines if line["log_level"] == "warning"]
     assert told["count"] == 4
@@ -163,7 +163,7 @@ def test_what_may_be_a_bet_and_cannot_be_read_ends_it(log: Log, value: bytes) ->
 
     log.content = lambda offset: value if offset == 3 else VALUE
     with pytest.raises(SchemaError, match=r"^settlement\.bets partition 0 offset 3 cannot be read: "):
-        store_of(log, by_id=schema).guard(0.0, never, nobody)
+        store_of(log, by_id=schema).deduplicator(0.0, never, nobody)
 
 
 @pytest.mark.parametrize("value", [b"{}", b"", VALUE, CHECKPOINT[:-1]])
