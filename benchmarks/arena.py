@@ -25,9 +25,9 @@ from bridge.sandbox import cluster as dev
 
 PARTITIONS = 6
 _POLL_SECONDS = 0.04
-_QUIET_SECONDS = 1.0
+_LIVE_AFTER_PINGS_SECONDS = 1.0
 """No transaction takes so long: when nothing has been committed for that time, it may be all."""
-_LONGEST_QUIET_SECONDS = 60.0
+_LONGEST_LIVE_AFTER_PINGS_SECONDS = 60.0
 """So long without any commit means that none will come."""
 
 
@@ -96,9 +96,13 @@ class Lane:
                 last = sample
                 continue
             quiet = sample.at - last.at
-            if quiet > _QUIET_SECONDS and last.committed >= records and (found := self.count()) >= records:
+            if (
+                quiet > _LIVE_AFTER_PINGS_SECONDS
+                and last.committed >= records
+                and (found := self.count()) >= records
+            ):
                 break
-            if quiet > _LONGEST_QUIET_SECONDS:
+            if quiet > _LONGEST_LIVE_AFTER_PINGS_SECONDS:
                 raise BenchmarkFailed(f"{program.name}: {self.count()} of {records}\n{program.log_tail()}")
         if found != records:
             raise BenchmarkFailed(f"{program.name} has published {found} records of {records} messages")

@@ -22,7 +22,7 @@ So the feed is never live, the revision stays behind all that was received, and 
 
 _SECONDS = 300.0
 """So long may a start take."""
-_QUIET_SECONDS = 1.0
+_LIVE_AFTER_PINGS_SECONDS = 1.0
 
 
 def run(arena: Arena, rounds: int, entries: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
@@ -58,7 +58,7 @@ def _first_commit(lane: Lane, *server: object) -> dict[str, float]:
             seconds, used = time.monotonic() - began, usage(program.pid)
             while lane.committed() > before:  # the rest is to be committed, too
                 before = lane.committed()
-                time.sleep(_QUIET_SECONDS)
+                time.sleep(_LIVE_AFTER_PINGS_SECONDS)
     return {"seconds": seconds, "cpu_seconds": used.cpu, "peak_mb": used.peak}
 
 

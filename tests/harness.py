@@ -104,7 +104,7 @@ class Place:
             "BRIDGE_FEED__START": "10m",
             "BRIDGE_WEB__PORT": "0",
             # One machine, one clock: what other processes have asked need not count for longer.
-            "BRIDGE_FEED__MAX_SKEW_SECONDS": "4",
+            "BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS": "4",
             **given,
         }
 

@@ -288,7 +288,7 @@ def simulate(
         history_seconds=age_seconds(history),
         ping_seconds=ping,
         resettle=resettle,
-        disorder_seconds=disorder,
+        max_out_of_orderness_seconds=disorder,
         odd=odd,
         burst=burst,
         large_every=large_every,

@@ -17,7 +17,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
@@ -106,9 +106,9 @@ class Settings(BaseSettings):
     def _asks_for_what_is_remembered(self) -> Self:
         feed, memory = self.feed, self.limits.memory_seconds
         margins = {
-            "overlap_seconds": feed.overlap_seconds,
-            "disorder_seconds": feed.disorder_seconds,
-            "max_skew_seconds": feed.max_skew_seconds,
+            "safety_margin_seconds": feed.safety_margin_seconds,
+            "max_out_of_orderness_seconds": feed.max_out_of_orderness_seconds,
+            "max_clock_skew_seconds": feed.max_clock_skew_seconds,
             "connect_timeout_seconds": feed.connect_timeout_seconds,
         }
         if sum(margins.values()) + _BEFORE_A_DIAL_SECONDS >= memory:
@@ -130,6 +130,18 @@ class Settings(BaseSettings):
         ]
         if missing:
             raise SettingsError("\n".join(missing))
+
+
+RENAMED: Final = {
+    "feed.silence_seconds": "feed.idle_timeout_seconds",
+    "feed.quiet_seconds": "feed.live_after_pings_seconds",
+    "feed.disorder_seconds": "feed.max_out_of_orderness_seconds",
+    "feed.overlap_seconds": "feed.safety_margin_seconds",
+    "feed.may_be_missing": "feed.optional_fields",
+    "feed.max_skew_seconds": "feed.max_clock_skew_seconds",
+    "api.max_skew_seconds": "api.max_clock_skew_seconds",
+}
+"""Old name of a setting → its name. An old one is refused."""
 
 
 def env_name(*path: str) -> str:
@@ -228,6 +240,9 @@ def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
         return message.removeprefix("Value error, ")
     where = ".".join(path)
     if kind == "extra_forbidden":
+        if where in RENAMED:
+            new = tuple(RENAMED[where].split("."))
+            return f"{where} ({env_name(*path)}) is now called {RENAMED[where]} ({env_name(*new)})"
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
         likely = [".".join((*path[:-1], name)) for name in close] or _elsewhere(path[-1])
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"

@@ -64,7 +64,7 @@ class ApiSettings(Section):
     """An answer may take so long."""
     max_answer_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 64 << 20
     """An answer may be so large, unpacked."""
-    max_skew_seconds: Annotated[float, Field(ge=2, le=366 * 86_400, allow_inf_nan=False)] = 300
+    max_clock_skew_seconds: Annotated[float, Field(ge=2, le=366 * 86_400, allow_inf_nan=False)] = 300
     """A run ends when the provider's clock is further from ours."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """So often one request is tried, when the provider is overloaded, in trouble, or not to be reached."""

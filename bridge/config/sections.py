@@ -58,15 +58,15 @@ class FeedSettings(Section):
     auth_value_file: FilePath | None = None
     ping_reply: str = "none"
     """`none`, `echo` (the message as it came), or a template with `{pingId}`."""
-    silence_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 60
+    idle_timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 60
     """A socket from which not even a ping came for so long is half-open: it is closed."""
-    quiet_seconds: Seconds = 120
+    live_after_pings_seconds: Seconds = 120
     """Pings alone must last so long before catching up counts as done."""
-    overlap_seconds: Seconds = 30
+    safety_margin_seconds: Seconds = 30
     """How far behind the position the revision stays."""
-    disorder_seconds: Seconds = 60
+    max_out_of_orderness_seconds: Seconds = 60
     """How far out of order `settlementTime` may be."""
-    max_skew_seconds: Seconds = 15
+    max_clock_skew_seconds: Seconds = 15
     """A provider's clock that is further from ours than that stops the bridge. At most the overlap."""
     start: str = "0"
     """First start: `0` as the interface says, an age such as `2d`, or an ISO 8601 time."""
@@ -76,7 +76,7 @@ class FeedSettings(Section):
     """HTTP answers to a dial that mean: not now. 401 is not one of them, it is about the credential."""
     refusal_close_codes: frozenset[Annotated[int, Field(ge=1000, le=4999)]] = frozenset({1008, 1013})
     """WebSocket close codes that mean the same, after the dial was accepted."""
-    may_be_missing: frozenset[str] = frozenset()
+    optional_fields: frozenset[str] = frozenset()
     """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
     converter: Literal["pydantic", "compiled"] = "pydantic"
     """What reads a message: pydantic alone, or first compiled code that leaves to it what is unusual."""
@@ -123,17 +123,17 @@ class FeedSettings(Section):
     @model_validator(mode="after")
     def _overlap_covers_skew(self) -> Self:
         # Before the first answer the skew is not known: the overlap has to bear it.
-        if self.max_skew_seconds > self.overlap_seconds:
+        if self.max_clock_skew_seconds > self.safety_margin_seconds:
             raise ValueError(
-                f"max_skew_seconds = {self.max_skew_seconds:g} must not be above "
-                f"overlap_seconds = {self.overlap_seconds:g}"
+                f"max_clock_skew_seconds = {self.max_clock_skew_seconds:g} must not be above "
+                f"safety_margin_seconds = {self.safety_margin_seconds:g}"
             )
         return self
 
     @property
     def stall_seconds(self) -> float:
         """What is read after a longer pause is read late. Whether it is read is looked at once a second."""
-        return max(self.overlap_seconds / 2, 2.5)
+        return max(self.safety_margin_seconds / 2, 2.5)
 
     def auth_secret(self) -> str:
         """The credential as it is now, its file read at each call. Raises SettingsError as `read_secret`."""

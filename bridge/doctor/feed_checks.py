@@ -128,7 +128,7 @@ def judged_clock(settings: Settings, skew: Skew | None) -> Finding:
         return Finding(
             Outcome.WARN, "it answers, but does not tell the time: the skew of its clock is not known"
         )
-    off, most = skew.seconds, settings.feed.max_skew_seconds
+    off, most = skew.seconds, settings.feed.max_clock_skew_seconds
     if not off:
         return Finding(Outcome.OK, "it answers, and its clock agrees with ours")
     direction = "ahead of" if off > 0 else "behind"
@@ -176,7 +176,7 @@ def judged_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
             'See "Exit 5" in docs/operations.md, and `bridge gaps`.',
         )
     still = now - checkpoint.updated_at
-    if still > settings.feed.silence_seconds + COMMIT_SECONDS:
+    if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         forgotten = utc(checkpoint.revision + memory)
         return Finding(
             Outcome.WARN,

@@ -41,7 +41,7 @@ WINDOW = 50
 """How many plausible settlementTimes are looked at while catching up."""
 NEAR = 3
 """How many settlementTimes in a row must be near now: a single one may be wrong."""
-BLIND_QUIET_SECONDS = 3600.0
+BLIND_LIVE_AFTER_PINGS_SECONDS = 3600.0
 """How long pings alone must last where no data has shown the feed to be near now."""
 
 
@@ -202,7 +202,7 @@ class Position:
         """A ping was received."""
         if self._pings_since is None:
             self._pings_since = at
-        quiet = self._settings.quiet if self._was_live else BLIND_QUIET_SECONDS
+        quiet = self._settings.quiet if self._was_live else BLIND_LIVE_AFTER_PINGS_SECONDS
         if at - self._pings_since >= quiet:
             self._near, self._far = NEAR, 0
             self._obscured = False

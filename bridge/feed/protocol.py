@@ -70,7 +70,7 @@ class Session:
     @property
     def silent_at(self) -> float:
         """When the socket is to be taken for half-open, unless something comes before."""
-        return self._heard_at + self._settings.silence_seconds
+        return self._heard_at + self._settings.idle_timeout_seconds
 
     def reply(self, ping_id: str, body: bytes) -> str | None:
         """What to send for a ping that came as `body`; None for nothing.

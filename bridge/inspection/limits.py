@@ -34,7 +34,7 @@ def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: in
     limiter = Limiter(
         settings.limits,
         settings.feed.connect_timeout_seconds,
-        settings.feed.max_skew_seconds,
+        settings.feed.max_clock_skew_seconds,
         checkpoint.ledger,
     )
     instant = Instant(at, 0.0)  # the only one it sees: the monotonic clock is for what passes in between

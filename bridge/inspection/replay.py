@@ -89,7 +89,7 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
         starts = starts_since(admin, consumer, topic, window.begin / 1000, ends)
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
-        late = inf if window.end is None else window.end + 2000 * settings.feed.max_skew_seconds
+        late = inf if window.end is None else window.end + 2000 * settings.feed.max_clock_skew_seconds
         partitions = [
             _records(consumer, start, end, late, is_wanted) for start, end in zip(starts, ends, strict=True)
         ]

@@ -68,20 +68,20 @@ class Message(NamedTuple):
 class Converter:
     """Reads messages.
 
-    `may_be_missing` holds the paths of non-nullable fields, such as `data.selections[].limitsFactor`,
+    `optional_fields` holds the paths of non-nullable fields, such as `data.selections[].limitsFactor`,
     that the provider leaves out when they hold their type's zero: 0, false, None (of a
     SettlementResult) or 0001-01-01T00:00:00. Raises SettingsError for a path that is no such field.
     """
 
-    def __init__(self, may_be_missing: frozenset[str] = frozenset()) -> None:
+    def __init__(self, optional_fields: frozenset[str] = frozenset()) -> None:
         zeros = dict(_zeros(FeedMessage))
-        if unknown := sorted(may_be_missing - zeros.keys()):
+        if unknown := sorted(optional_fields - zeros.keys()):
             raise SettingsError(
-                f"feed.may_be_missing: {', '.join(unknown)}: not a field that can be left out, which are the "
-                "required numbers, booleans, results and times, such as data.partialRefund, "
+                f"feed.optional_fields: {', '.join(unknown)}: not a field that can be left out, which are "
+                "the required numbers, booleans, results and times, such as data.partialRefund, "
                 "data.selections[].limitsFactor or data.amount.precision. Correct or remove it."
             )
-        self.zeros: Final = {path: zeros[path] for path in may_be_missing}
+        self.zeros: Final = {path: zeros[path] for path in optional_fields}
         """Path → the JSON that a field stands for when it is missing."""
         self._message: Final = _Place(FeedMessage, "", self.zeros)
 

@@ -29,7 +29,7 @@ def make_app(
     def judged(judge: Callable[[StatusSnapshot, float, float], HealthStatus]) -> Page:
         def page(environ: WSGIEnvironment) -> Answer:
             seen, now = view(), clock().wall
-            verdict = judge(seen, now, settings.feed.silence_seconds)
+            verdict = judge(seen, now, settings.feed.idle_timeout_seconds)
             return well_or_not(verdict.ok, _report(verdict, seen, now))
 
         return page
@@ -53,7 +53,7 @@ def _report(verdict: HealthStatus, view: StatusSnapshot, now: float) -> dict[str
         "revisionAgeSeconds": _rounded(view.revision_age(now)),
         "lastCommitAgeSeconds": _rounded(None if view.committed_at is None else now - view.committed_at),
         "loopAgeSeconds": _rounded(now - view.at),
-        "nextDial": _utc(view.next_dial),
+        "nextConnect": _utc(view.next_connect),
         "gaps": view.gaps,
     }
 

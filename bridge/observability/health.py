@@ -8,7 +8,7 @@ process, so a bridge that waits for something outside, and says for what, is hea
     none yet                       for START_SECONDS after the start                    no
     Standby                        yes                                                  yes
     Connecting, CatchingUp, Live,  while something was committed, or the state          yes
-      Quiet, HalfOpen              began, within the patience
+      Quiet, IdleTimeout              began, within the patience
     WaitingForLimit                until the patience after the end of the wait         yes
     WaitingForKafka                yes: a restart does not bring it back                no
     StoppedOnGap                   yes: a restart does not bring back what is lost      no
@@ -17,7 +17,7 @@ process, so a bridge that waits for something outside, and says for what, is hea
 In every state: neither, once the event loop was not heard of for LOOP_SECONDS. Not healthy is not
 ready either.
 
-The patience: the feed says something within `feed.silence_seconds` or is hung up on, and whatever it
+The patience: the feed says something within `feed.idle_timeout_seconds` or is hung up on, and whatever it
 says is committed, pings too; COMMIT_SECONDS more are for a commit that has to be tried anew.
 """
 
@@ -32,7 +32,7 @@ LOOP_SECONDS = 10.0
 START_SECONDS = 60.0
 COMMIT_SECONDS = 60.0
 
-_MOVING = {State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.HALF_OPEN}
+_MOVING = {State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.IDLE_TIMEOUT}
 _SERVING = {*_MOVING, State.STANDBY, State.WAITING_FOR_LIMIT}
 
 
@@ -43,11 +43,11 @@ class HealthStatus(NamedTuple):
     reason: str
 
 
-def healthy(view: StatusSnapshot, now: float, silence_seconds: float) -> HealthStatus:
+def healthy(view: StatusSnapshot, now: float, idle_timeout_seconds: float) -> HealthStatus:
     """Whether the bridge makes progress, or waits for something that a restart would not bring."""
     if now - view.at > LOOP_SECONDS:
         return HealthStatus(False, f"the event loop was not heard of for {now - view.at:.0f} s")
-    patience = silence_seconds + COMMIT_SECONDS
+    patience = idle_timeout_seconds + COMMIT_SECONDS
     if view.state is None and now - view.started_at > START_SECONDS:
         return HealthStatus(False, f"still starting after {now - view.started_at:.0f} s")
     if view.state in _MOVING:
@@ -59,9 +59,9 @@ def healthy(view: StatusSnapshot, now: float, silence_seconds: float) -> HealthS
     return HealthStatus(True, view.reason)
 
 
-def ready(view: StatusSnapshot, now: float, silence_seconds: float) -> HealthStatus:
+def ready(view: StatusSnapshot, now: float, idle_timeout_seconds: float) -> HealthStatus:
     """Whether the bridge is set up, and owns the feed or stands by to own it."""
-    health = healthy(view, now, silence_seconds)
+    health = healthy(view, now, idle_timeout_seconds)
     if not health.ok:
         return health
     if view.state is None:

@@ -85,7 +85,7 @@ METRICS: tuple[Declared[StatusSnapshot], ...] = (
         ],
     ),
     Declared(
-        "bridge_loop_timestamp_seconds",
+        "bridge_event_loop_heartbeat_timestamp_seconds",
         "gauge",
         "When the event loop last gave a sign of life; it does at least every second.",
         (),
@@ -107,7 +107,7 @@ METRICS: tuple[Declared[StatusSnapshot], ...] = (
         _one(lambda view: view.until),
     ),
     Declared(
-        "bridge_owner",
+        "bridge_leader",
         "gauge",
         "1 when this process owns the feed, else 0.",
         (),
@@ -146,7 +146,7 @@ METRICS: tuple[Declared[StatusSnapshot], ...] = (
         of_feed=True,
     ),
     Declared(
-        "bridge_catchup_distance_seconds",
+        "bridge_feed_lag_seconds",
         "gauge",
         "How far the newest settlementTime read on this connection is behind the provider's clock.",
         (),
@@ -178,19 +178,19 @@ METRICS: tuple[Declared[StatusSnapshot], ...] = (
         of_feed=True,
     ),
     Declared(
-        "bridge_next_dial_timestamp_seconds",
+        "bridge_next_connect_timestamp_seconds",
         "gauge",
         "When the provider's limits would let a reconnect in.",
         (),
-        _one(lambda view: view.next_dial),
+        _one(lambda view: view.next_connect),
         of_feed=True,
     ),
     Declared(
-        "bridge_guard_entries",
+        "bridge_dedup_entries",
         "gauge",
         "Bets and dead letters that the guard knows.",
         (),
-        _one(lambda view: view.guard_entries),
+        _one(lambda view: view.dedup_entries),
         of_feed=True,
     ),
     Declared(

@@ -44,7 +44,7 @@ class StatusSnapshot:
     committed_at: float | None = None
     """Of the last commit of this process."""
     counters: Counters = field(default_factory=Counters)
-    guard_entries: int = 0
+    dedup_entries: int = 0
     skew: float | None = None
     """How far the provider's clock is ahead of ours."""
     gaps: int = 0
@@ -58,7 +58,7 @@ class StatusSnapshot:
     eta: float | None = None
     """Until what was published is caught up with."""
     usage: tuple[LimitUsage, ...] = ()
-    next_dial: float | None = None
+    next_connect: float | None = None
     """When a reconnect would be let in by the provider's limits."""
     extras: Mapping[str, int] = field(default_factory=dict)
     """Messages with a field that the interface does not know, by the path of the field."""

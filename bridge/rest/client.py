@@ -155,7 +155,7 @@ class Client:
 
     def _judge(self, request: Request[T], answer: Answer) -> Answered[T]:
         """What is not answered with 200."""
-        if answer.status == 404 and request.may_be_missing:
+        if answer.status == 404 and request.optional_fields:
             return Answered(None)
         if answer.status == 403:
             raise Forbidden(f"the token gives no right to {request.endpoint}: {request} answered {answer}")
@@ -249,14 +249,14 @@ class Client:
         # What was kept on the way for so long was written before it was asked for.
         if (age := answer.headers.get("Age", "")).isdecimal():
             skew = Skew(skew.low, skew.high + float(age))
-        limit = self._settings.max_skew_seconds
+        limit = self._settings.max_clock_skew_seconds
         if abs(skew.seconds) > limit:
             side = "ahead of" if skew.seconds > 0 else "behind"
             raise ClockError(
-                f"the provider's clock is {abs(skew.seconds):.0f} s {side} ours, and api.max_skew_seconds "
-                f"(BRIDGE_API__MAX_SKEW_SECONDS) = {limit:g}: what is published would have a wrong time. Set "
-                "this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and "
-                "raise that limit meanwhile."
+                f"the provider's clock is {abs(skew.seconds):.0f} s {side} ours, and "
+                f"api.max_clock_skew_seconds (BRIDGE_API__MAX_CLOCK_SKEW_SECONDS) = {limit:g}: what is "
+                "published would have a wrong time. Set this machine's clock right (is NTP running?); if the "
+                "provider's is wrong, tell them, and raise that limit meanwhile."
             )
 
     async def _turn(self) -> float:

@@ -119,7 +119,7 @@ class Connector:
             now = self._clock()
             revision = None if self._first else self._revision(now)
             if revision is None:  # nothing was asked yet, so nothing is promised
-                self._pipeline.position.skip(int(now.wall - self._feed.overlap_seconds))
+                self._pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
             asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
             self._limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
@@ -162,7 +162,7 @@ class Connector:
 
     def _revision(self, now: Instant) -> int:
         """What to ask for: never what may lie ahead by the provider's clock, nor what is forgotten."""
-        present = int(now.wall - self._feed.max_skew_seconds)
+        present = int(now.wall - self._feed.max_clock_skew_seconds)
         return max(min(self._pipeline.position.revision, present), self._limiter.edge(now.wall))
 
     async def _settle(self) -> None:
@@ -171,7 +171,7 @@ class Connector:
 
     def moved(self, seconds: float | None) -> bool:
         """The clock was set right by so many seconds; returns whether that is more than the margins bear."""
-        far = seconds is not None and abs(seconds) > self._feed.max_skew_seconds
+        far = seconds is not None and abs(seconds) > self._feed.max_clock_skew_seconds
         if far:
             self._pipeline.position.set_right(self._clock().wall)
         return far
@@ -199,7 +199,7 @@ class Connector:
 
     def _in_future(self, now: float) -> bool:
         """Whether the position lies ahead of the provider's clock, however far that is from ours."""
-        return self._pipeline.position.revision > now + self._feed.max_skew_seconds
+        return self._pipeline.position.revision > now + self._feed.max_clock_skew_seconds
 
     async def _take_back(self) -> None:
         """Go back to what is certain: what was promised beyond may not have come. Raises as `declared`."""

@@ -122,7 +122,7 @@ class FeedOwner:
             "revision": committed and committed.revision,
             "committed_at": committed.updated_at if committed and self._committer.transactions else None,
             "counters": pipeline.counters.copy(),
-            "guard_entries": len(self._deduplicator),
+            "dedup_entries": len(self._deduplicator),
             "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
             "gaps": pipeline.gaps,
             "connections": dict(self._connector.connections),
@@ -130,7 +130,7 @@ class FeedOwner:
             "rate": catch_up.rate,
             "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
             "usage": self._limiter.usage(now),
-            "next_dial": self._connector.decide(now).until,
+            "next_connect": self._connector.decide(now).until,
             "extras": dict(pipeline.extras),
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
@@ -154,12 +154,14 @@ class FeedOwner:
             raise GapError(f"the feed {feed.name} was stopped on a gap ({previous.reason}). {HOW_TO_GO_ON}")
         await self._compare_clocks()  # before anything depends on ours
         revision = previous.revision if previous else self._beginning(self._clock())
-        margins = PositionSettings(feed.overlap_seconds, feed.disorder_seconds, feed.quiet_seconds)
+        margins = PositionSettings(
+            feed.safety_margin_seconds, feed.max_out_of_orderness_seconds, feed.live_after_pings_seconds
+        )
         position = Position(margins, revision)
         self._limiter = Limiter(
             settings.limits,
             feed.connect_timeout_seconds,
-            feed.max_skew_seconds,
+            feed.max_clock_skew_seconds,
             previous.ledger if previous else (),
         )
         self._limiter.observe(self._clock())  # from here on the ledger grows older by the monotonic clock
@@ -228,7 +230,7 @@ class FeedOwner:
         feed = self._settings.feed
         start = parse_start(feed.start, now.wall)
         if start is None:
-            return int(now.wall - feed.overlap_seconds)
+            return int(now.wall - feed.safety_margin_seconds)
         if start > now.wall:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {feed.start} is in the future")
         return start
@@ -240,7 +242,7 @@ class FeedOwner:
         is certain but the edge of the feed's memory. A settlementTime that lies in the future as well speaks
         against our clock, unless the provider has confirmed that.
         """
-        now, skew = self._clock().wall, self._settings.feed.max_skew_seconds
+        now, skew = self._clock().wall, self._settings.feed.max_clock_skew_seconds
         newest, edge = previous.newest, self._limiter.edge(now)
         # Written by a clock that was ahead, and while live the revision follows that.
         by_wrong_clock = (
@@ -256,7 +258,12 @@ class FeedOwner:
 
     def _guarded_from(self, revision: float) -> float:
         feed = self._settings.feed
-        return revision - feed.overlap_seconds - feed.disorder_seconds - feed.max_skew_seconds
+        return (
+            revision
+            - feed.safety_margin_seconds
+            - feed.max_out_of_orderness_seconds
+            - feed.max_clock_skew_seconds
+        )
 
     # One connection.
 
@@ -279,8 +286,8 @@ class FeedOwner:
         while self._goes_on():
             connection.breathe()
             goes_on = self._handle_burst(connection, session)
-            if pipeline.unwitnessed is not None:
-                gap, pipeline.unwitnessed = pipeline.unwitnessed, None
+            if pipeline.missing_in_replay is not None:
+                gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self._connector.declared(gap)
             self._tell_state()
             self._checkpointer.go_on(connection.waiting)
@@ -290,8 +297,8 @@ class FeedOwner:
             # What we do not read, we do not hear.
             session.heard(now if connection.held or pipeline.full else connection.heard_at)
             if now >= session.silent_at:
-                self._status.become(State.HALF_OPEN)
-                raise FeedLost(f"nothing came for {self._settings.feed.silence_seconds:g} s")
+                self._status.become(State.IDLE_TIMEOUT)
+                raise FeedLost(f"nothing came for {self._settings.feed.idle_timeout_seconds:g} s")
             if goes_on and not pipeline.full:
                 await asyncio.sleep(0)
             else:

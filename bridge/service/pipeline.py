@@ -54,7 +54,7 @@ class Pipeline:
     ) -> None:
         self._settings = settings
         self._topics = topics
-        self._converter = Converter(settings.feed.may_be_missing)
+        self._converter = Converter(settings.feed.optional_fields)
         self._conversion = conversion(settings.feed.converter, self._converter, codecs.bets)
         self._convert = self._conversion.convert
         self._bets = codecs.bets
@@ -78,7 +78,7 @@ class Pipeline:
         self.batch = Batch()
         self.gaps = 0
         """Declared so far."""
-        self.unwitnessed: Gap | None = None
+        self.missing_in_replay: Gap | None = None
         """A gap that a replay has shown, until somebody takes note of it."""
 
     @property
@@ -132,9 +132,9 @@ class Pipeline:
         self._awaiting = None
         settings, newest = self._settings.feed, self.position.newest
         # What came so far was published by then at the latest; what came first, some time before.
-        resumed = now if newest is None else min(now, newest + settings.disorder_seconds)
-        self.unwitnessed = Gap(settings.name, revision, resumed, Cause.UNWITNESSED, now)
-        self.declare(self.unwitnessed)
+        resumed = now if newest is None else min(now, newest + settings.max_out_of_orderness_seconds)
+        self.missing_in_replay = Gap(settings.name, revision, resumed, Cause.MISSING_IN_REPLAY, now)
+        self.declare(self.missing_in_replay)
 
     def _handle(self, message: Received, now: float) -> str | None:
         self.batch.touch(now)

@@ -52,7 +52,7 @@ _SENTENCES = {
     State.CATCHING_UP: "catching up with what the provider has published",
     State.LIVE: "live: publishing what comes as it comes",
     State.QUIET: "quiet: the feed pings, but no bet is settled",
-    State.HALF_OPEN: "the feed has fallen silent, not even a ping comes: hanging up",
+    State.IDLE_TIMEOUT: "the feed has fallen silent, not even a ping comes: hanging up",
     State.WAITING_FOR_LIMIT: "waiting until the provider's limits let us dial",
     State.WAITING_FOR_KAFKA: "waiting for Kafka: nothing is lost, the feed is held back",
     State.STANDBY: "standing by, to own the feed when nobody else does",

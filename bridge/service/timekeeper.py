@@ -109,7 +109,7 @@ class Timekeeper:
         if seen is not None:
             return self.note(seen)
         get().warning("the provider cannot be asked for the time", reason=reason)
-        if doubted and abs(self._clock.stepped) > self._settings.max_skew_seconds:
+        if doubted and abs(self._clock.stepped) > self._settings.max_clock_skew_seconds:
             raise FeedLost("what comes is from the future, and this machine's clock was set: asking anew")
         return None
 
@@ -120,17 +120,17 @@ class Timekeeper:
             self._asking = None
 
     def _agrees(self, skew: Skew) -> bool:
-        return abs(skew.seconds) <= self._settings.max_skew_seconds
+        return abs(skew.seconds) <= self._settings.max_clock_skew_seconds
 
 
 def check_skew(settings: FeedSettings, seconds: float) -> None:
     """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
-    limit = settings.max_skew_seconds
+    limit = settings.max_clock_skew_seconds
     if abs(seconds) > limit:
         side = "ahead of" if seconds > 0 else "behind"
         raise ClockError(
-            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_skew_seconds "
-            f"(BRIDGE_FEED__MAX_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set this "
-            "machine's clock right (is NTP running?); if the provider's is wrong, tell them, and raise that "
-            "limit and feed.overlap_seconds meanwhile."
+            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_clock_skew_seconds "
+            f"(BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set "
+            "this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and raise "
+            "that limit and feed.safety_margin_seconds meanwhile."
         )

@@ -23,7 +23,7 @@ class State(Enum):
     CATCHING_UP = "CatchingUp"
     LIVE = "Live"
     QUIET = "Quiet"
-    HALF_OPEN = "HalfOpen"
+    IDLE_TIMEOUT = "IdleTimeout"
     WAITING_FOR_LIMIT = "WaitingForLimit"
     WAITING_FOR_KAFKA = "WaitingForKafka"
     STANDBY = "Standby"

@@ -15,7 +15,7 @@ class Cause(Enum):
 
     TOO_OLD = "TooOld"
     """The position fell out of the feed's memory."""
-    UNWITNESSED = "Unwitnessed"
+    MISSING_IN_REPLAY = "MissingInReplay"
     """A replay brought back nothing of what is known to have been published."""
     POSITION_IN_FUTURE = "PositionInFuture"
     """The position was committed by a clock that was wrong."""

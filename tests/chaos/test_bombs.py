@@ -20,7 +20,7 @@ async def test_bombs(place: Place, converter: str) -> None:
     async with target(place, FEED__CONVERTER=converter) as bridge:
         for bomb in BOMBS:
             print(row(await bridge.throw(bomb)), flush=True)
-    async with target(place, FEED__CONVERTER=converter, FEED__SILENCE_SECONDS="5") as bridge:
+    async with target(place, FEED__CONVERTER=converter, FEED__IDLE_TIMEOUT_SECONDS="5") as bridge:
         for bomb in ENDLESS:
             print(row(await bridge.throw(bomb, endless=True)), flush=True)
 

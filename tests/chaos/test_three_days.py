@@ -49,7 +49,7 @@ async def test_three_days_killed_at_random(place: Place) -> None:
             rate=MESSAGES / HISTORY_SECONDS,
             history_seconds=HISTORY_SECONDS,
             limits_scale=SCALE,
-            disorder_seconds=20,
+            max_out_of_orderness_seconds=20,
         )
     ) as feed:
         settings["FEED__BASE_URL"] = feed.url

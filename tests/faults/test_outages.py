@@ -169,11 +169,11 @@ async def test_starts_before_kafka_does(place: Place) -> None:
 async def test_a_half_open_socket_is_given_up(place: Place) -> None:
     """A provider that falls silent, without even a ping, is dialled anew, and nothing is missing."""
     async with provider(ping_seconds=0.3, limits_scale=100, second="replace") as feed:
-        settings = {"FEED__SILENCE_SECONDS": "2", "LIMITS__SCALE": "100"}
+        settings = {"FEED__IDLE_TIMEOUT_SECONDS": "2", "LIMITS__SCALE": "100"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
         feed.stall()
-        await until(lambda: "HalfOpen" in bridge.states(), "found half-open")
+        await until(lambda: "IdleTimeout" in bridge.states(), "found half-open")
         feed.resume()
         await live(bridge, 2)
         assert_exact(await place.settled(feed, bridge))

@@ -87,5 +87,5 @@ async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> 
         assert await again.wait() == 5
         assert not feed.breaches
     [gap] = gaps(place)
-    assert (unix(gap["from"]), gap["cause"]) == (before["revision"], "Unwitnessed")
+    assert (unix(gap["from"]), gap["cause"]) == (before["revision"], "MissingInReplay")
     assert unix(gap["to"]) >= unix(before["newestSettlement"])

@@ -90,8 +90,8 @@ def test_a_position_in_the_future_is_a_gap_also_where_it_passes_before_the_dial(
 
 # A position that turns out to lie in the future is a gap. A promise trails the clock by 90 s, so a position
 # of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Connector._in_future` and
-# `FeedOwner._certain` only look for more than max_skew_seconds ahead of now; neither does anybody look at
-# `updated_at`, which lies in the future as well.
+# `FeedOwner._certain` only look for more than max_clock_skew_seconds ahead of now; neither does anybody look
+# at `updated_at`, which lies in the future as well.
 def test_a_position_that_only_a_wrong_clock_can_have_promised_is_a_gap() -> None:
     """No Date, a clock 150 s ahead for two hours; killed, set right, started after a minute and a burst."""
 

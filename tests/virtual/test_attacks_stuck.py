@@ -142,9 +142,9 @@ def test_far_and_near_bets_in_turn_do_not_hold_the_position(far: str) -> None:
     play(story, rate=0.00001)
 
 
-# Settings that are accepted work (feed.overlap_seconds takes 0). The socket counts as not read after half
-# the overlap, but `breathe` comes once a second: with less than 2 s every message is `stalled`, clears the
-# window, and the position never moves.
+# Settings that are accepted work (feed.safety_margin_seconds takes 0). The socket counts as not read after
+# half the overlap, but `breathe` comes once a second: with less than 2 s every message is `stalled`, clears
+# the window, and the position never moves.
 @pytest.mark.parametrize("overlap", [0.0, 1.0, 1.9])
 def test_a_small_overlap_does_not_hold_the_position(overlap: float) -> None:
     """Six hours of an ordinary feed."""
@@ -154,7 +154,7 @@ def test_a_small_overlap_does_not_hold_the_position(overlap: float) -> None:
         await asyncio.sleep(6 * HOUR)
         assert world.feed.moment() - world.last.revision < HOUR
 
-    play(story, rate=0.2, feed={"overlap_seconds": overlap, "max_skew_seconds": 0.0})
+    play(story, rate=0.2, feed={"safety_margin_seconds": overlap, "max_clock_skew_seconds": 0.0})
 
 
 # Before anything is skipped the provider is asked for the time (0011). `Connector._look_back` does not look,

@@ -136,7 +136,7 @@ def test_a_provider_that_forgets_in_silence_is_found_out(cut: str) -> None:
         if cut == "kill":
             world.start()
         await asyncio.sleep(900)
-        await world.check(Cause.UNWITNESSED)
+        await world.check(Cause.MISSING_IN_REPLAY)
         [gap] = world.kafka.gaps
         assert gap.start == pytest.approx(revision, abs=15)
         assert forgot_at <= gap.end <= forgot_at + 120
@@ -156,9 +156,9 @@ def test_with_stop_a_silent_gap_stops_the_bridge_too() -> None:
         world.start()
         assert isinstance(await world.ended(), GapError)
         assert world.last.state is State.STOPPED_ON_GAP
-        assert world.last.reason.startswith("Unwitnessed: ")
+        assert world.last.reason.startswith("MissingInReplay: ")
         world.start(on_gap="continue")
-        await world.check(Cause.UNWITNESSED)
+        await world.check(Cause.MISSING_IN_REPLAY)
 
     play(story, rate=0.1)
 

@@ -38,7 +38,7 @@ def accepted(section: str, name: str, value: float) -> bool:
 
 def test_there_are_ends() -> None:
     """Of most of them: what goes with no other default is refused by name."""
-    assert {"silence_seconds", "initial_window_seconds", "max_age_ms"} <= {*chain(*map(tuple, ends()))}
+    assert {"idle_timeout_seconds", "initial_window_seconds", "max_age_ms"} <= {*chain(*map(tuple, ends()))}
 
 
 @pytest.mark.parametrize(("section", "name", "value"), [*ends()])

@@ -54,7 +54,7 @@ def test_a_half_open_socket_is_hung_up_after_a_minute_of_silence() -> None:
         await asyncio.sleep(59)
         assert world.last.state is State.LIVE
         await asyncio.sleep(1)
-        half_open = next(c for c in world.kafka.checkpoints if c.state is State.HALF_OPEN)
+        half_open = next(c for c in world.kafka.checkpoints if c.state is State.IDLE_TIMEOUT)
         assert half_open.updated_at == pytest.approx(EPOCH + 360, abs=0.5)
         await world.check()
 

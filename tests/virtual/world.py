@@ -48,11 +48,11 @@ BY_FAULT = "refused by a fault"
 HOUR, DAY = 3600.0, 86_400.0
 FEED = FeedSettings(name="f", base_url="http://provider.example", on_gap="continue")
 _SCALED = (
-    "silence_seconds",
-    "quiet_seconds",
-    "overlap_seconds",
-    "disorder_seconds",
-    "max_skew_seconds",
+    "idle_timeout_seconds",
+    "live_after_pings_seconds",
+    "safety_margin_seconds",
+    "max_out_of_orderness_seconds",
+    "max_clock_skew_seconds",
     "connect_timeout_seconds",
 )
 ENTITIES = Entities(1, EPOCH, Sizes(sports=2, regions=2, leagues=2, competitors=10, events=20))

@@ -192,7 +192,7 @@ def _bridge(cluster: dev.Cluster, provider_url: str, directory: Path, scale: flo
     }
     if scale > 1:
         # One machine, one clock: what the killed one has asked need not count for longer.
-        environment["BRIDGE_FEED__MAX_SKEW_SECONDS"] = "1.5"
+        environment["BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS"] = "1.5"
         # A killed owner keeps its place in the group for one session.
         environment["BRIDGE_KAFKA__SESSION_TIMEOUT_MS"] = "2000"
         environment["BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS"] = "500"

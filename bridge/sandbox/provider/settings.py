@@ -48,7 +48,7 @@ class SimulatorSettings(BaseModel):
     """How long the stream already ran when the simulator starts."""
     resettle: Share = 0.05
     """Share of messages that settle an earlier bet again."""
-    disorder_seconds: Seconds = 2
+    max_out_of_orderness_seconds: Seconds = 2
     """How long before its publication a message's settlementTime may lie."""
     odd: Share = 0
     """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
@@ -119,7 +119,7 @@ class SimulatorSettings(BaseModel):
             rate=self.rate,
             burst=self.burst,
             resettle=self.resettle,
-            disorder=self.disorder_seconds,
+            disorder=self.max_out_of_orderness_seconds,
             large_every=self.large_every,
             large_bytes=self.large_bytes,
             odd=self.odd,

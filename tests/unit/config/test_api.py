@@ -37,7 +37,7 @@ def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings
         ("concurrency", 1, 100),
         ("timeout_seconds", 0.1, 3600),
         ("max_answer_bytes", 1 << 20, 1 << 30),
-        ("max_skew_seconds", 2, 366 * DAY_SECONDS),
+        ("max_clock_skew_seconds", 2, 366 * DAY_SECONDS),
         ("attempts", 1, 100),
         ("refresh_hours", 5e-324, 480_000),
         ("max_left_out_share", 0, 1),

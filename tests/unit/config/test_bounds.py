@@ -149,7 +149,10 @@ def limits_can_be_kept(settings: Settings) -> None:
 def position_can_be_promised(settings: Settings) -> None:
     feed = settings.feed
     position = Position(
-        PositionSettings(feed.overlap_seconds, feed.disorder_seconds, feed.quiet_seconds), LAST.revision
+        PositionSettings(
+            feed.safety_margin_seconds, feed.max_out_of_orderness_seconds, feed.live_after_pings_seconds
+        ),
+        LAST.revision,
     )
     position.connected()
     for second in range(100):
@@ -182,7 +185,7 @@ def snapshots_can_be_timed(settings: Settings) -> None:
 async def waits_can_be_waited(settings: Settings) -> None:
     """As the loop and the libraries wait: for what comes at once."""
     feed, api = settings.feed, settings.api
-    for seconds in (feed.silence_seconds, feed.connect_timeout_seconds, api.timeout_seconds):
+    for seconds in (feed.idle_timeout_seconds, feed.connect_timeout_seconds, api.timeout_seconds):
         asyncio.get_running_loop().call_later(seconds, print).cancel()
         async with asyncio.timeout(max(seconds, 1)):
             await asyncio.sleep(0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from bridge import config
-from bridge.config import age_seconds, env_name, load, parse_start
+from bridge.config import RENAMED, Settings, age_seconds, env_name, load, parse_start
 from bridge.errors import SettingsError
 
 SECRET = "s3cret"
@@ -43,10 +44,10 @@ def test_without_anything_the_defaults_hold() -> None:
     """Those that people script against."""
     settings = load()
     assert (settings.feed.base_url, settings.feed.name, settings.feed.start) == (None, "settlement-v4", "0")
-    assert (settings.feed.silence_seconds, settings.feed.quiet_seconds) == (60, 120)
-    assert (settings.feed.overlap_seconds, settings.feed.disorder_seconds) == (30, 60)
+    assert (settings.feed.idle_timeout_seconds, settings.feed.live_after_pings_seconds) == (60, 120)
+    assert (settings.feed.safety_margin_seconds, settings.feed.max_out_of_orderness_seconds) == (30, 60)
     assert settings.feed.max_message_bytes == 8 * 1024 * 1024
-    assert (settings.feed.on_gap, settings.feed.max_skew_seconds) == ("stop", 15)
+    assert (settings.feed.on_gap, settings.feed.max_clock_skew_seconds) == ("stop", 15)
     assert (settings.feed.refusal_statuses, settings.feed.refusal_close_codes) == (
         frozenset({403, 429}),
         frozenset({1008, 1013}),
@@ -65,21 +66,21 @@ def test_without_anything_the_defaults_hold() -> None:
 
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Setting by setting: what the environment does not name is as in the file."""
-    file = toml(tmp_path, '[feed]\nname = "file"\nsilence_seconds = 7\n[batch]\nmax_records = 3\n')
+    file = toml(tmp_path, '[feed]\nname = "file"\nidle_timeout_seconds = 7\n[batch]\nmax_records = 3\n')
     monkeypatch.setenv("BRIDGE_FEED__NAME", "environment")
     monkeypatch.setenv("bridge_batch__max_bytes", "9")
     settings = load(file)
-    assert (settings.feed.name, settings.feed.silence_seconds) == ("environment", 7)
+    assert (settings.feed.name, settings.feed.idle_timeout_seconds) == ("environment", 7)
     assert (settings.batch.max_records, settings.batch.max_bytes) == (3, 9)
 
 
 def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a TOML array in the file."""
-    monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", '["data.payout"]')
-    assert load().feed.may_be_missing == {"data.payout"}
-    monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", "data.payout")
-    assert complaint() == 'BRIDGE_FEED__MAY_BE_MISSING must be JSON, such as ["en", "sv"]'
-    monkeypatch.setenv("BRIDGE_FEED__MAY_BE_MISSING", "[]")
+    monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", '["data.payout"]')
+    assert load().feed.optional_fields == {"data.payout"}
+    monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", "data.payout")
+    assert complaint() == 'BRIDGE_FEED__OPTIONAL_FIELDS must be JSON, such as ["en", "sv"]'
+    monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", "[]")
     monkeypatch.setenv("BRIDGE_API__LANGUAGE_KEYS", "de-DE=de")
     assert complaint() == 'BRIDGE_API__LANGUAGE_KEYS must be JSON, such as {"de-DE": "de"}'
 
@@ -114,10 +115,10 @@ def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> 
     """A bucket and a memory of just the age of a large recovery, and a silence of almost nothing."""
     monkeypatch.setenv("BRIDGE_LIMITS__BUCKET_SECONDS", "3600")
     monkeypatch.setenv("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3600")
-    monkeypatch.setenv("BRIDGE_FEED__SILENCE_SECONDS", "0.001")
+    monkeypatch.setenv("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "0.001")
     settings = load()
     assert settings.limits.bucket_seconds == settings.limits.max_age_seconds == 3600
-    assert settings.feed.silence_seconds == 0.001
+    assert settings.feed.idle_timeout_seconds == 0.001
 
 
 # What is said of wrong ones.
@@ -131,7 +132,7 @@ def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> 
             "provider.example",
             "feed.base_url (BRIDGE_FEED__BASE_URL): must be an address",
         ),
-        ("BRIDGE_FEED__MAX_SKEW_SECONDS", "31", "must not be above overlap_seconds = 30"),
+        ("BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS", "31", "must not be above safety_margin_seconds = 30"),
         ("BRIDGE_FEED__ON_GAP", "ignore", "feed.on_gap (BRIDGE_FEED__ON_GAP): Input should be 'stop' or"),
         ("BRIDGE_FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
         ("BRIDGE_LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
@@ -150,10 +151,22 @@ def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> 
         ("BRIDGE_FEED__AUTH", "bearer", "auth = bearer needs one of auth_value and auth_value_file"),
         ("BRIDGE_FEED__PING_REPLY", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
         ("BRIDGE_FEED__START", "yesterday", "feed.start (BRIDGE_FEED__START): must be 0, an age such as 2d"),
-        ("BRIDGE_FEED__SILENCE_SECONDS", "0", "FEED__SILENCE_SECONDS): Input should be greater than 0"),
-        ("BRIDGE_FEED__SILENCE_SECONDS", "inf", "FEED__SILENCE_SECONDS): Input should be a finite"),
-        ("BRIDGE_FEED__QUIET_SECONDS", "-1", "FEED__QUIET_SECONDS): Input should be greater than or"),
-        ("BRIDGE_FEED__OVERLAP_SECONDS", "nan", "BRIDGE_FEED__OVERLAP_SECONDS): Input should be a"),
+        (
+            "BRIDGE_FEED__IDLE_TIMEOUT_SECONDS",
+            "0",
+            "FEED__IDLE_TIMEOUT_SECONDS): Input should be greater than 0",
+        ),
+        ("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "inf", "FEED__IDLE_TIMEOUT_SECONDS): Input should be a finite"),
+        (
+            "BRIDGE_FEED__LIVE_AFTER_PINGS_SECONDS",
+            "-1",
+            "FEED__LIVE_AFTER_PINGS_SECONDS): Input should be greater than or",
+        ),
+        (
+            "BRIDGE_FEED__SAFETY_MARGIN_SECONDS",
+            "nan",
+            "BRIDGE_FEED__SAFETY_MARGIN_SECONDS): Input should be a",
+        ),
         ("BRIDGE_LIMITS__BUCKET_DRAIN", "0", "BRIDGE_LIMITS__BUCKET_DRAIN): Input should be greater than or"),
         ("BRIDGE_TOPICS__PREFIX", "a/b", "topics.prefix (BRIDGE_TOPICS__PREFIX): String should match"),
         ("BRIDGE_TOPICS__MIN_COMPACTION_LAG_DAYS", "3.9", "Input should be greater than or equal to 4"),
@@ -198,11 +211,11 @@ def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
     """One line for each."""
     file = toml(
         tmp_path,
-        "converter = 'compiled'\n[feed]\nsilence_seconds = -1\n[batch]\nmax_record = 3\n"
+        "converter = 'compiled'\n[feed]\nidle_timeout_seconds = -1\n[batch]\nmax_record = 3\n"
         "[tpics]\nprefix = 'x'\n",
     )
     assert complaint(file).splitlines() == [
-        "feed.silence_seconds (BRIDGE_FEED__SILENCE_SECONDS): Input should be greater than 0",
+        "feed.idle_timeout_seconds (BRIDGE_FEED__IDLE_TIMEOUT_SECONDS): Input should be greater than 0",
         "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
         "converter (BRIDGE_CONVERTER) is not a setting; did you mean feed.converter?",
         "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
@@ -396,3 +409,20 @@ def test_a_start_that_could_mean_several_moments_is_refused(text: str) -> None:
 def test_the_variable_of_a_setting() -> None:
     """Two underscores between levels."""
     assert env_name("feed", "base_url") == "BRIDGE_FEED__BASE_URL"
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_is_refused_with_the_new_one(
+    old: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the environment as in the file."""
+    section, name = old.split(".")
+    wanted = re.escape(f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})")
+    file = tmp_path / "bridge.toml"
+    file.write_text(f"[{section}]\n{name} = 1\n")
+    with pytest.raises(SettingsError, match=wanted):
+        load(file)
+    monkeypatch.setenv(env_name(section, name), "1")
+    with pytest.raises(SettingsError, match=wanted):
+        load()
+    assert RENAMED[old].split(".")[1] in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]

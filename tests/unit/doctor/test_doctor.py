@@ -32,7 +32,9 @@ from bridge.state.checkpoint import Checkpoint, Counters, State
 NOW = 1_790_000_000.0
 FINE = Finding(Outcome.OK, "fine")
 SETTINGS = Settings(
-    feed=FeedSettings(base_url="https://provider.example", silence_seconds=60, max_skew_seconds=15),
+    feed=FeedSettings(
+        base_url="https://provider.example", idle_timeout_seconds=60, max_clock_skew_seconds=15
+    ),
     kafka=KafkaSettings(bootstrap_servers="broker:9092"),
     registry=RegistrySettings(url="https://registry.example"),
 )
@@ -141,7 +143,7 @@ def test_settings_are_named_and_not_shown() -> None:
     assert "feed.base_url" in found.seen
     assert "kafka.sasl_password" in found.seen
     assert "s3cret" not in found.seen
-    assert "feed.overlap_seconds" not in found.seen
+    assert "feed.safety_margin_seconds" not in found.seen
     with pytest.raises(SettingsError, match=r"registry\.url"):
         feed_checks.settings_told(settings.model_copy(update={"registry": RegistrySettings()}))
 

@@ -135,7 +135,7 @@ async def test_the_first_message_after_a_stall_is_marked(seconds: float, stalled
         await server.send("second")
 
     clock = Hand()
-    async with provider(handler) as url, reading(url, clock=clock, overlap_seconds=30) as reader:
+    async with provider(handler) as url, reading(url, clock=clock, safety_margin_seconds=30) as reader:
         [before] = await reader.take(1)
         clock.pass_(seconds)
         go_on.set()
@@ -153,7 +153,7 @@ async def test_a_quiet_feed_is_no_stall() -> None:
         await server.send("later")
 
     clock = Hand()
-    async with provider(handler) as url, reading(url, clock=clock, overlap_seconds=30) as reader:
+    async with provider(handler) as url, reading(url, clock=clock, safety_margin_seconds=30) as reader:
         connection = reader.connection
         for _ in range(5):
             clock.pass_(14)
@@ -173,7 +173,7 @@ async def test_a_full_queue_is_a_stall() -> None:
     clock = Hand()
     async with (
         provider(handler, compression=None) as url,
-        reading(url, clock=clock, overlap_seconds=30) as reader,
+        reading(url, clock=clock, safety_margin_seconds=30) as reader,
     ):
         connection = reader.connection
         await reader.until(lambda: not connection.transport.is_reading())

@@ -95,7 +95,7 @@ def test_a_ping_is_answered_as_the_settings_say(setting: str, reply: str | None)
 
 def test_silence_is_counted_from_what_was_heard_last() -> None:
     """From the beginning of the connection at first; an older moment changes nothing."""
-    session = Session(settings(silence_seconds=60), now=100.0)
+    session = Session(settings(idle_timeout_seconds=60), now=100.0)
     assert session.silent_at == 160
     session.heard(130.0)
     session.heard(120.0)

@@ -23,13 +23,13 @@ CODEC = Codec(load("settled-bet"), 7)
 NARROW = Codec({"type": "record", "name": "SettledBet", "fields": [{"name": "betId", "type": "long"}]}, 7)
 
 
-def by_pydantic(*may_be_missing: str) -> ByPydantic:
-    return ByPydantic(Converter(frozenset(may_be_missing)), CODEC)
+def by_pydantic(*optional_fields: str) -> ByPydantic:
+    return ByPydantic(Converter(frozenset(optional_fields)), CODEC)
 
 
-def by_transcoder(*may_be_missing: str) -> ByTranscoder:
-    otherwise = by_pydantic(*may_be_missing)
-    return ByTranscoder(transcoder(CODEC, Converter(frozenset(may_be_missing)).zeros), otherwise.convert)
+def by_transcoder(*optional_fields: str) -> ByTranscoder:
+    otherwise = by_pydantic(*optional_fields)
+    return ByTranscoder(transcoder(CODEC, Converter(frozenset(optional_fields)).zeros), otherwise.convert)
 
 
 WAYS = pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_unknown_field_is_named(convert: Convert) -> None:
     assert convert(encode(message)) == (None, bet, ("data.new", "newer"))
 
 
-def test_a_field_that_may_be_missing_is_its_zero() -> None:
+def test_a_field_that_optional_fields_is_its_zero() -> None:
     """The transcoder knows that, too, but for what it has to read itself: that it leaves to pydantic."""
     allowed = ("data.payout", "data.betSettlement", "data.settlementTime", "data.selections[].limitsFactor")
     [item] = EXAMPLE["data"]["selections"]

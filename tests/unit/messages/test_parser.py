@@ -196,5 +196,5 @@ def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
 )
 def test_a_path_that_cannot_be_missing_is_a_wrong_setting(path: str) -> None:
     """A misspelt path, or one of a field without a zero, is refused with the setting's name."""
-    with pytest.raises(SettingsError, match=r"feed\.may_be_missing: .*such as data\.partialRefund"):
+    with pytest.raises(SettingsError, match=r"feed\.optional_fields: .*such as data\.partialRefund"):
         Converter(frozenset({path, "data.payout"}))

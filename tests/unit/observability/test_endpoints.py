@@ -43,7 +43,7 @@ class Response(NamedTuple):
 
 def ask(path: str, view: StatusSnapshot = LIVE, method: str = "GET", **environ: str) -> Response:
     """One request, with the rules of WSGI held against both sides."""
-    settings = Settings(feed=FeedSettings(silence_seconds=60))
+    settings = Settings(feed=FeedSettings(idle_timeout_seconds=60))
     app = validator(make_app(lambda: view, settings, lambda: Instant(NOW, 0.0)))
     request: dict[str, Any] = {"SCRIPT_NAME": "", "PATH_INFO": path, "QUERY_STRING": "", **environ}
     request["REQUEST_METHOD"] = method
@@ -77,7 +77,7 @@ def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
         "revisionAgeSeconds": 32.25,
         "lastCommitAgeSeconds": 1.5,
         "loopAgeSeconds": 0.25,
-        "nextDial": None,
+        "nextConnect": None,
         "gaps": 0,
     }
 

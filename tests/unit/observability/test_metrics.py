@@ -29,7 +29,7 @@ OWNER = replace(
     counters=Counters(
         received=28, published=6, duplicates=5, stale=4, corrections=1, dead_lettered=3, pings=7, empty=3
     ),
-    guard_entries=11,
+    dedup_entries=11,
     skew=-2.5,
     gaps=1,
     connections={"accepted": 2, "refused": 1},
@@ -37,7 +37,7 @@ OWNER = replace(
     rate=100.0,
     eta=60.0,
     usage=(LimitUsage("initial", 2, 5, None), LimitUsage("bucket", 900.5, 3600, NOW + 225)),
-    next_dial=NOW + 30,
+    next_connect=NOW + 30,
     extras={"data.new": 3, 'data."odd\\\n': 1},
     compiled=True,
     converter="compiled",
@@ -71,11 +71,11 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 EXPECTED: Scraped = {
     key("info", version=__version__, owner_id="host:1:abc", compiled="yes", converter="compiled"): 1,
-    key("loop_timestamp_seconds"): NOW,
+    key("event_loop_heartbeat_timestamp_seconds"): NOW,
     **{key("state", state=state.value): state is State.CATCHING_UP for state in State},
     key("state_since_timestamp_seconds"): NOW - 5,
     key("state_until_timestamp_seconds"): NOW + 7,
-    key("owner"): 1,
+    key("leader"): 1,
     key("revision_timestamp_seconds"): 1_789_999_000,
     key("last_commit_timestamp_seconds"): NOW - 3,
     key("messages_total", outcome="published"): 6,
@@ -85,14 +85,14 @@ EXPECTED: Scraped = {
     key("messages_total", outcome="ping"): 7,
     key("messages_total", outcome="empty"): 3,
     key("corrections_total"): 1,
-    key("catchup_distance_seconds"): 507.5,
+    key("feed_lag_seconds"): 507.5,
     key("catchup_eta_seconds"): 60,
     key("limit_used", limit="initial"): 2,
     key("limit_used", limit="bucket"): 900.5,
     key("limit_allowed", limit="initial"): 5,
     key("limit_allowed", limit="bucket"): 3600,
-    key("next_dial_timestamp_seconds"): NOW + 30,
-    key("guard_entries"): 11,
+    key("next_connect_timestamp_seconds"): NOW + 30,
+    key("dedup_entries"): 11,
     key("connections_total", result="accepted"): 2,
     key("connections_total", result="refused"): 1,
     key("connections_total", result="failed"): 0,
@@ -137,7 +137,7 @@ def test_only_who_knows_the_feed_speaks_of_it(view: StatusSnapshot) -> None:
     of_feed = {metric.name for metric in METRICS if metric.of_feed}
     assert len(of_feed) >= 10
     assert names.isdisjoint(of_feed)
-    assert names >= {"bridge_owner", "bridge_connections_total", "bridge_gaps_total"}
+    assert names >= {"bridge_leader", "bridge_connections_total", "bridge_gaps_total"}
 
 
 def test_the_provider_cannot_make_ever_more_series() -> None:

@@ -38,7 +38,7 @@ def test_a_clock_that_is_wrong_ends_it(reply: Reply, said: str) -> None:
 
     async def story() -> str:
         async with provider.client() as client:
-            with pytest.raises(ClockError, match=r"BRIDGE_API__MAX_SKEW_SECONDS\) = 300") as caught:
+            with pytest.raises(ClockError, match=r"BRIDGE_API__MAX_CLOCK_SKEW_SECONDS\) = 300") as caught:
                 await client.ask(SPORTS)
         assert caught.value.exit_code == 9
         return str(caught.value)
@@ -76,7 +76,7 @@ def test_how_far_a_clock_may_be_off_is_a_setting() -> None:
     """In both directions."""
 
     async def story() -> None:
-        async with Provider(dated(HOUR), dated(-HOUR)).client(api(max_skew_seconds=3601)) as client:
+        async with Provider(dated(HOUR), dated(-HOUR)).client(api(max_clock_skew_seconds=3601)) as client:
             for _ in range(2):
                 assert (await client.ask(SPORTS)).content == []
 

@@ -94,7 +94,7 @@ async def test_each_status_at_each_endpoint(status: int, error: type[BridgeError
         provider.rest.inject(RestFault(status=status, times=None))
         for request in everything(provider, settings):
             async with Client(settings, sleep=at_once) as client:
-                if status == 404 and request.may_be_missing:
+                if status == 404 and request.optional_fields:
                     assert (await client.ask(request)).content is None
                     continue
                 with pytest.raises(error) as caught:
@@ -167,7 +167,7 @@ async def test_an_expired_token_is_replaced_in_its_file(tmp_path: Path) -> None:
     """The next request takes the new one; before that it says by what setting to give it."""
     file = tmp_path / "token"
     async with simulator() as provider:
-        settings = toward(provider, token_file=file, max_skew_seconds=100_000)
+        settings = toward(provider, token_file=file, max_clock_skew_seconds=100_000)
         request = Questions(settings).listed("sport", "en")
         _put(file, provider.rest.tokens.mint(provider.clock()))
         async with Client(settings, sleep=at_once) as client:

@@ -153,7 +153,9 @@ def test_the_provider_is_never_pressed(script: list[Reply], rate: float, concurr
 
     async def story() -> None:
         async with provider.client(
-            api(requests_per_second=rate, concurrency=concurrency, attempts=100, max_skew_seconds=86_400)
+            api(
+                requests_per_second=rate, concurrency=concurrency, attempts=100, max_clock_skew_seconds=86_400
+            )
         ) as client:
             await asyncio.gather(*(client.ask(SPORTS) for _ in range(12)), return_exceptions=True)
 

@@ -136,11 +136,11 @@ def test_a_new_state_is_due_at_once() -> None:
 
     async def story(desk: Desk) -> None:
         await desk.checkpointer.commit()
-        desk.status.become(State.HALF_OPEN)
+        desk.status.become(State.IDLE_TIMEOUT)
         assert desk.checkpointer.due_at(0) == 0.0
         desk.checkpointer.go_on(0)
         await desk.committer.finish()
-        assert desk.kafka.checkpoints[-1].state is State.HALF_OPEN
+        assert desk.kafka.checkpoints[-1].state is State.IDLE_TIMEOUT
         assert desk.checkpointer.due_at(0) is None
 
     at_desk(story)

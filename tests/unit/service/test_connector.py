@@ -333,8 +333,8 @@ def test_a_position_that_only_our_clock_finds_too_old_is_no_gap() -> None:
 
 def test_a_gap_is_told_with_its_bounds() -> None:
     """In words, and with its cause."""
-    gap = Gap("f", EPOCH, EPOCH + 3 * HOUR, Cause.UNWITNESSED, EPOCH + DAY)
+    gap = Gap("f", EPOCH, EPOCH + 3 * HOUR, Cause.MISSING_IN_REPLAY, EPOCH + DAY)
     text = gap_text(gap)
     assert text.startswith("a gap of 3h: ")
     assert "2026-09-21T14:13:20Z to 2026-09-21T17:13:20Z" in text
-    assert "Unwitnessed" in text
+    assert "MissingInReplay" in text

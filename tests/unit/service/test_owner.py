@@ -38,7 +38,7 @@ def test_what_can_be_seen_of_it() -> None:
         assert seen["revision"] == last.revision
         assert seen["committed_at"] == last.updated_at
         assert seen["counters"].received == last.counters.received > 100
-        assert seen["guard_entries"] <= last.counters.published
+        assert seen["dedup_entries"] <= last.counters.published
         assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
         assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
         assert seen["rate"] == pytest.approx(0.6, abs=0.1)
@@ -49,7 +49,7 @@ def test_what_can_be_seen_of_it() -> None:
             "large": 1,
             "bucket": 0,
         }
-        assert seen["next_dial"] == world.clock().wall
+        assert seen["next_connect"] == world.clock().wall
 
     play(story, rate=0.5)
 
@@ -126,7 +126,7 @@ def test_what_no_replay_can_bring_back_is_forgotten() -> None:
         world.start()
         await asyncio.sleep(HOUR)
         assert world.reign is not None
-        entries = world.reign.seen()["guard_entries"]
+        entries = world.reign.seen()["dedup_entries"]
         assert entries <= 0.2 * (30 + 60 + 15 + 30 + 60 + 70)
         await world.check()
 

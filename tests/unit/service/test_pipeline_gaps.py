@@ -63,10 +63,10 @@ def test_a_replay_without_anything_known_is_a_gap() -> None:
     """Declared once, when the position leaves the revision that was asked for, up to what came first."""
     made = pipeline(newest=POSITION + 600)
     handle(made, *fresh(2))
-    assert (gaps(made), made.unwitnessed, made.gaps) == ([], None, 0)
+    assert (gaps(made), made.missing_in_replay, made.gaps) == ([], None, 0)
     handle(made, *fresh(5)[2:])
-    declared = Gap("f", POSITION, min(NOW, SETTLED + 60), Cause.UNWITNESSED, NOW)
-    assert (gaps(made), made.unwitnessed, made.gaps) == ([declared], declared, 1)
+    declared = Gap("f", POSITION, min(NOW, SETTLED + 60), Cause.MISSING_IN_REPLAY, NOW)
+    assert (gaps(made), made.missing_in_replay, made.gaps) == ([declared], declared, 1)
     handle(made, *fresh(10)[5:], at=NOW + 100)
     assert made.gaps == 1
 
