@@ -188,7 +188,7 @@ async def _receive(settings: FeedSettings) -> float:
         while left > 0 and (taken := connection.take(1000)):
             left -= len(taken)
     used = time.process_time() - began
-    await connection.hang_up()
+    await connection.disconnect()
     return used * 1e6 / MESSAGES
 
 

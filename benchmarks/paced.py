@@ -43,7 +43,7 @@ class Sealing:
                 raise TimeoutError(f"the group has not let us in within {_JOIN_SECONDS:g} s")
         self._owner.pause(self._owner.assignment())  # it is there to be a member, not to read
 
-    def seal(self) -> None:
+    def take_batch(self) -> None:
         """The last that goes into a transaction."""
         self._owner.poll(0)
         sink.produce(self._producer, self._topic, b"bare", _CHECKPOINT)
@@ -76,7 +76,7 @@ def main() -> None:
             time.sleep(ahead / 1e9)
         if opened_at and time.monotonic_ns() >= opened_at + interval:
             if sealing:
-                sealing.seal()
+                sealing.take_batch()
             producer.commit_transaction(sink.CALL_SECONDS)
             opened_at, rested_at = 0, time.monotonic_ns() + rest
         elif sent < options.messages:

@@ -165,7 +165,7 @@ class Connection(ClientConnection):
         self._handle()
         self._wake()
 
-    def breathe(self) -> None:
+    def note_alive(self) -> None:
         """To be called at least every second: while it is, and nothing holds it up, the socket is read."""
         if self._reads:
             self._note_reading()
@@ -207,14 +207,14 @@ class Connection(ClientConnection):
             self.transport.abort()
         return not unread
 
-    def why_over(self) -> FeedError:
+    def end_reason(self) -> FeedError:
         """What ended the connection: FeedRefused where its close code is one for a limit."""
         detail = self._without_secret(str(self.protocol.close_exc))
         if self.protocol.close_code in self._refusal_codes:
             return FeedRefused(f"close code {self.protocol.close_code}", detail)
         return FeedLost(f"the connection ended: {detail}")
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         """Close politely, but not for longer than a moment. What is queued, and what still comes, is dropped.
 
         It is read all the same: the provider's answer comes after whatever it had sent.

@@ -120,7 +120,7 @@ class Limiter:
 
     # What may be asked.
 
-    def edge(self, now: float) -> int:
+    def oldest_replayable(self, now: float) -> int:
         """The oldest revision that is within the feed's memory whenever a dial of now arrives."""
         # The ledger keeps whole seconds, rounded up: one more, so that it too has it within the memory.
         return math.ceil(now + self._reach + self._skew - self._memory) + 1
@@ -171,7 +171,7 @@ class Limiter:
         """
         # A recovery grows while it waits: until it is as long as a small one can be, then until it is a large
         # one, and in no case once it asks for the edge of memory.
-        growing, older = self._large_age - ages.high, (revision or 0) - self.edge(at)
+        growing, older = self._large_age - ages.high, (revision or 0) - self.oldest_replayable(at)
         room = excess / self._drain
         if older > 0:
             if ages.high >= 0 and growing > 0:
@@ -249,7 +249,7 @@ class Limiter:
     def _asking(self, at: float, revision: int | None) -> _Ages:
         if revision is None:
             return _NONE
-        age = at - max(revision, self.edge(at))
+        age = at - max(revision, self.oldest_replayable(at))
         return _Ages(age - self._skew, age + self._reach + self._skew)
 
     def _may_be(self, name: str, ages: _Ages) -> bool:

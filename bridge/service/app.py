@@ -107,7 +107,7 @@ class _Service:
         self._started_at = self._clock().wall
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()
-        self._reign: FeedOwner | None = None
+        self._owner: FeedOwner | None = None
         self._view = self._look()
 
     async def serve(self) -> None:
@@ -203,13 +203,13 @@ class _Service:
             worker.close(0)
 
     async def _one_term(self, dependencies: Dependencies, leadership: Leadership) -> None:
-        self._reign = FeedOwner(self._settings, dependencies, self._status, self._owner_id, self._stop)
+        self._owner = FeedOwner(self._settings, dependencies, self._status, self._owner_id, self._stop)
         try:
-            await self._reign.run()
+            await self._owner.run()
         except (NotOwner, NotCommitted) as error:
             get().warning("publishing has ended", reason=str(error))
         finally:
-            self._reign = None
+            self._owner = None
             leadership.released()
 
     async def _prepare(self) -> tuple[topics.Topics, Codecs, Store]:
@@ -257,7 +257,7 @@ class _Service:
             reason=status.reason,
             since=status.since,
             until=status.until,
-            **(self._reign.seen() if self._reign else {}),
+            **(self._owner.seen() if self._owner else {}),
         )
 
     async def _beat(self) -> None:
@@ -272,8 +272,8 @@ class _Service:
 
     def _notice(self) -> None:
         self._changed.set()
-        if self._reign is not None:
-            self._reign.wake()
+        if self._owner is not None:
+            self._owner.wake()
 
     def _end(self) -> None:
         self._stop.set()

@@ -54,8 +54,11 @@ class Checkpointer:
             return None
         if self._told is not self._status.state:
             return 0.0
-        if self._pipeline.batch.records and self._dependencies.clock().monotonic < self._committer.rested_at:
-            return self._committer.rested_at  # first the broker is to have its records
+        if (
+            self._pipeline.batch.records
+            and self._dependencies.clock().monotonic < self._committer.next_begin_at
+        ):
+            return self._committer.next_begin_at  # first the broker is to have its records
         return self._pipeline.batch.due_at(self._settings.batch, backlog)
 
     def go_on(self, backlog: int) -> None:
@@ -64,8 +67,8 @@ class Checkpointer:
         Raises what ended the last commit.
         """
         if self._collect():
-            if self._dependencies.clock().monotonic >= self._committer.rested_at:
-                self._committer.hand_over(self._pipeline.batch)
+            if self._dependencies.clock().monotonic >= self._committer.next_begin_at:
+                self._committer.produce(self._pipeline.batch)
             due = self.due_at(backlog)
             if self._pipeline.full or (due is not None and self._dependencies.clock().monotonic >= due):
                 self._start()
@@ -115,4 +118,4 @@ class Checkpointer:
         assert follows, "the checkpoint would go back"
         position.taken_back = False
         self._latest, self._told = checkpoint, status.state
-        self._committer.start(self._pipeline.seal(), record)
+        self._committer.start(self._pipeline.take_batch(), record)

@@ -50,27 +50,27 @@ class Committer:
         """Since when the job that is awaited has been under way, monotonic."""
         self._last_moment: float | None = None
         """When the end of the process waits no longer, monotonic."""
-        self.rested_at = 0.0
+        self.next_begin_at = 0.0
         """When the next transaction may begin, monotonic."""
         self.transactions = 0
         """Committed so far."""
         self.seconds = 0.0
         """Spent on these, in all."""
-        self.writer = make(self.troubled)
+        self.writer = make(self.report_error)
 
     @property
     def busy(self) -> bool:
         """Whether a batch is being committed."""
         return self._committing is not None
 
-    def tell_if_waiting(self) -> bool:
+    def report_if_blocked(self) -> bool:
         """Whether Kafka keeps us waiting; if so, it is told."""
         waiting = self._since is not None and self._clock().monotonic - self._since > TROUBLE_SECONDS
         if waiting:
             self._told(self._trouble or self._doing or "it has not answered yet")
         return waiting
 
-    def hand_over(self, batch: Batch) -> None:
+    def produce(self, batch: Batch) -> None:
         """Let the broker have what the batch has gained; nothing is being committed.
 
         On the event loop: it only fills the client's queue. Another thread would wait for the
@@ -95,7 +95,7 @@ class Committer:
         committed.result()
         self.transactions += 1
         self.seconds += self._clock().monotonic - (began or 0.0)
-        self.rested_at = self._clock().monotonic + REST_SECONDS
+        self.next_begin_at = self._clock().monotonic + REST_SECONDS
         return True
 
     async def finish(self) -> None:
@@ -129,14 +129,14 @@ class Committer:
         """As long as it takes, but at the end of the process only for a moment."""
         while not job.done() and not self._stop.is_set():
             await asyncio.wait({job}, timeout=LOOK_SECONDS)
-            self.tell_if_waiting()
+            self.report_if_blocked()
         if not job.done():
             self._last_moment = self._last_moment or self._clock().monotonic + LAST_COMMIT_SECONDS
             await asyncio.wait({job}, timeout=max(0.0, self._last_moment - self._clock().monotonic))
         if not job.done():
             raise NotCommitted("Kafka does not answer in time for the end; a replay brings the rest back")
 
-    def troubled(self, reason: str) -> None:
+    def report_error(self, reason: str) -> None:
         """What stands in the way of the job under way, "" if nothing does any more. Called on its thread."""
         if reason != self._trouble:
             self._trouble = reason

@@ -163,7 +163,7 @@ class Connector:
     def _revision(self, now: Instant) -> int:
         """What to ask for: never what may lie ahead by the provider's clock, nor what is forgotten."""
         present = int(now.wall - self._feed.max_clock_skew_seconds)
-        return max(min(self._pipeline.position.revision, present), self._limiter.edge(now.wall))
+        return max(min(self._pipeline.position.revision, present), self._limiter.oldest_replayable(now.wall))
 
     async def _settle(self) -> None:
         """Have a clock that ages can be taken by. Raises FeedError, ClockError."""
@@ -188,13 +188,13 @@ class Connector:
             if self._goes_on() and (self._certain is not None or self._in_future(self._clock().wall)):
                 await self._take_back()
             return False
-        if self._first or position.revision >= self._limiter.edge(now):
+        if self._first or position.revision >= self._limiter.oldest_replayable(now):
             return True
         # A clock that runs days ahead would give away what the provider still has.
         if self.moved(await answer(self._timekeeper.compare(), self._goes_on)) or not self._goes_on():
             return False
         if self._feed.on_gap == "stop":
-            await self._skip(self._limiter.edge(self._clock().wall))
+            await self._skip(self._limiter.oldest_replayable(self._clock().wall))
         return True
 
     def _in_future(self, now: float) -> bool:
@@ -213,7 +213,7 @@ class Connector:
             )
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
-        position.reset(max(self._certain, self._limiter.edge(now) + EDGE_SECONDS))
+        position.reset(max(self._certain, self._limiter.oldest_replayable(now) + EDGE_SECONDS))
         self._certain = None  # what the guard was restored from; it forgets from here on
         await self.declared(gap)
 
@@ -260,7 +260,7 @@ class Connector:
             try:
                 await self._opened(connection, revision, decided)
             except BaseException:
-                await connection.hang_up()
+                await connection.disconnect()
                 raise
         return connection
 

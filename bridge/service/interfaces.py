@@ -43,7 +43,7 @@ class Connection(Protocol):
     def waiting(self) -> int:
         """How many messages can be taken now."""
 
-    def breathe(self) -> None:
+    def note_alive(self) -> None:
         """Told at least every second while the event loop is free."""
 
     def take(self, most: int) -> list[Received]:
@@ -52,10 +52,10 @@ class Connection(Protocol):
     def reply(self, text: str) -> None:
         """Answer a ping."""
 
-    def why_over(self) -> FeedError:
+    def end_reason(self) -> FeedError:
         """What ended the connection."""
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         """Close it."""
 
 

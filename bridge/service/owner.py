@@ -170,7 +170,7 @@ class FeedOwner:
             self._dependencies.store.deduplicator,
             self._guarded_from(revision if certain is None else certain),
             self._gone,
-            self._committer.troubled,
+            self._committer.report_error,
         )
         self._deduplicator = await self._committer.run(restoring, "reading back what is published already")
         self._pipeline = Pipeline(
@@ -243,7 +243,7 @@ class FeedOwner:
         against our clock, unless the provider has confirmed that.
         """
         now, skew = self._clock().wall, self._settings.feed.max_clock_skew_seconds
-        newest, edge = previous.newest, self._limiter.edge(now)
+        newest, oldest_replayable = previous.newest, self._limiter.oldest_replayable(now)
         # Written by a clock that was ahead, and while live the revision follows that.
         by_wrong_clock = (
             previous.updated_at > now + 2 * skew and previous.revision > previous.updated_at - FOLLOWS_SECONDS
@@ -251,10 +251,10 @@ class FeedOwner:
         if previous.revision <= now + skew and not by_wrong_clock:
             return None
         if newest is None:
-            return edge
+            return oldest_replayable
         if newest > now + skew and self._timekeeper.skew is None:
             return None
-        return max(edge, int(self._guarded_from(min(newest, now))))
+        return max(oldest_replayable, int(self._guarded_from(min(newest, now))))
 
     def _guarded_from(self, revision: float) -> float:
         feed = self._settings.feed
@@ -277,14 +277,14 @@ class FeedOwner:
         finally:
             self._connection = None
             self._timekeeper.close()
-            await connection.hang_up()
+            await connection.disconnect()
         await self._checkpointer.commit()
 
     async def _pump(self, connection: Connection) -> None:
         pipeline = self._pipeline
         session = Session(self._settings.feed, self._clock().monotonic)
         while self._goes_on():
-            connection.breathe()
+            connection.note_alive()
             goes_on = self._handle_burst(connection, session)
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
@@ -292,7 +292,7 @@ class FeedOwner:
             self._tell_state()
             self._checkpointer.go_on(connection.waiting)
             if connection.over and not connection.waiting:
-                raise connection.why_over()
+                raise connection.end_reason()
             now = self._clock().monotonic
             # What we do not read, we do not hear.
             session.heard(now if connection.held or pipeline.full else connection.heard_at)
@@ -341,7 +341,7 @@ class FeedOwner:
         now = self._clock()
         self._checkpointer.progress.observe(now.monotonic, self._pipeline.counters.received, position.newest)
         self._evict(now)
-        if self._committer.tell_if_waiting():
+        if self._committer.report_if_blocked():
             return
         if not position.live or position.held(now.wall):
             self._status.become(State.CATCHING_UP, revision=position.revision)

@@ -91,7 +91,7 @@ class Pipeline:
         """Messages that the compiled converter has left to pydantic."""
         return self._conversion.fallbacks
 
-    def seal(self) -> Batch:
+    def take_batch(self) -> Batch:
         """The batch in hand, to be committed; a new one is begun."""
         sealed, self.batch = self.batch, Batch()
         return sealed
@@ -124,10 +124,10 @@ class Pipeline:
         """Take a message at a monotonic time; returns its ping id, to be answered, if it has one."""
         ping_id = self._handle(message, now)
         if self._awaiting is not None and self.position.revision > self._stood_at:
-            self._miss(message.at, self._awaiting)
+            self._declare_replay_gap(message.at, self._awaiting)
         return ping_id
 
-    def _miss(self, now: float, revision: int) -> None:
+    def _declare_replay_gap(self, now: float, revision: int) -> None:
         """The position leaves the revision behind, and nothing of what is known from then has come."""
         self._awaiting = None
         settings, newest = self._settings.feed, self.position.newest
@@ -155,7 +155,7 @@ class Pipeline:
             self._count(error.extras)
             return error.ping_id
         if bet is not None:
-            self._settle(message, body, bet)
+            self._publish_bet(message, body, bet)
         elif ping_id is None:
             self.counters.empty += 1
         else:
@@ -168,11 +168,11 @@ class Pipeline:
             self._sample(message, extras)
         return ping_id
 
-    def _settle(self, message: Received, body: bytes, bet: Bet) -> None:
+    def _publish_bet(self, message: Received, body: bytes, bet: Bet) -> None:
         key, version, micros, value = bet
         settled_at = micros / MICROS
         content = fingerprint(value)
-        self._deduplicator.came(settled_at)
+        self._deduplicator.observe(settled_at)
         verdict = self._deduplicator.judge(
             key,
             version,
@@ -210,13 +210,13 @@ class Pipeline:
 
     def _bury(self, message: Received, kind: Kind, reason: str) -> None:
         content = identity(message.body)
-        buried_at = self._deduplicator.buried_at(content)
-        if buried_at is not None:
+        dead_letter_time = self._deduplicator.dead_letter_time(content)
+        if dead_letter_time is not None:
             self.counters.duplicates += 1
-            if self._awaiting is not None and self._awaiting <= buried_at < self._connected_at:
+            if self._awaiting is not None and self._awaiting <= dead_letter_time < self._connected_at:
                 self._awaiting = None
         else:
-            self._deduplicator.bury(content, message.at)
+            self._deduplicator.record_dead_letter(content, message.at)
             self._write_dead_letter(message, kind, reason)
             self.counters.dead_lettered += 1
         self.position.not_understood(message.at)

@@ -93,7 +93,7 @@ class Deduplicator:
         self._table = Table(_ROW.size)
         self._chains: dict[bytes, _Chain] = {}
         """Of the few bets that have had several contents at their last version."""
-        self._marks = EvictionHorizon()
+        self._horizon = EvictionHorizon()
         self._passed = self._table.first
         """The rows before this one are to be dropped."""
         self._connection = 0
@@ -109,11 +109,11 @@ class Deduplicator:
         """A new connection begins, from this revision: what is known up to now may come again."""
         self._connection += 1
         self._connected = self._table.end
-        self._marks.connected(revision)
+        self._horizon.connected(revision)
 
-    def came(self, settled_at: float) -> None:
+    def observe(self, settled_at: float) -> None:
         """The feed has brought a bet that was settled then, Unix seconds, be it new or not."""
-        self._marks.came(settled_at)
+        self._horizon.observe(settled_at)
 
     def judge(
         self, key: bytes, version: int, content: bytes, rewrite: Rewrite, *, replaying: bool
@@ -156,7 +156,7 @@ class Deduplicator:
             else:
                 self._chain(digest, row, last).contents.append(content)
         self._add(digest, _ROW.pack(content, version))
-        self._marks.published(self._table.end - 1, at, settled_at)
+        self._horizon.published(self._table.end - 1, at, settled_at)
 
     def _chain(self, digest: bytes, row: int, content: bytes) -> _Chain:
         """The contents of a bet at its last version. The first one makes a chain of it."""
@@ -165,15 +165,15 @@ class Deduplicator:
             self._chains[digest] = _Chain(content, self._connection, known)
         return self._chains[digest]
 
-    def buried_at(self, content: bytes) -> float | None:
+    def dead_letter_time(self, content: bytes) -> float | None:
         """When the dead letter of this `identity` was received, Unix seconds; None when it is new."""
         row = self._table.find(_of_dead_letter(content))
         return _DEAD_ROW.unpack(self._table.payload(row))[0] if row else None
 
-    def bury(self, content: bytes, at: float) -> None:
+    def record_dead_letter(self, content: bytes, at: float) -> None:
         """A dead letter is published, or was. `at` is its time of receipt, Unix seconds."""
         self._add(_of_dead_letter(content), _DEAD_ROW.pack(at))
-        self._marks.received(at)
+        self._horizon.received(at)
 
     def evict(self, keep_from: float) -> None:
         """Forget what the provider published before `keep_from`, Unix seconds, as far as that is known.
@@ -182,7 +182,7 @@ class Deduplicator:
         rest of it goes with the next publications and evictions.
         """
         crowded = len(self._table) > CROWDED
-        self._passed = self._marks.passed(keep_from, self._table.end, crowded=crowded) or self._passed
+        self._passed = self._horizon.horizon(keep_from, self._table.end, crowded=crowded) or self._passed
         self._drop(DROPPED_AT_ONCE)
 
     def _find(self, key: bytes) -> tuple[bytes | None, bytes, int]:

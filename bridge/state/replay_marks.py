@@ -59,7 +59,7 @@ class EvictionHorizon:
         self._revision, self._late = revision, None
         del self._first[:]
 
-    def came(self, settled_at: float) -> None:
+    def observe(self, settled_at: float) -> None:
         """A bet has come on this connection, known or not."""
         if self._revision is not None:
             self._first.append(settled_at)
@@ -83,7 +83,7 @@ class EvictionHorizon:
             if len(self._times) == BLOCK:
                 self._conclude(row + 1)
 
-    def passed(self, keep_from: float, end: int, *, crowded: bool) -> int | None:
+    def horizon(self, keep_from: float, end: int, *, crowded: bool) -> int | None:
         """The row before which all were published earlier than `keep_from`, as far as is known by now.
 
         `end` is the number of the next row. What settlementTimes say only counts where it is `crowded`.
@@ -111,9 +111,9 @@ class EvictionHorizon:
         del self._times[:]
 
 
-def _popped(marks: deque[tuple[int, float]], before: float) -> int | None:
+def _popped(horizons: deque[tuple[int, float]], before: float) -> int | None:
     """The row of the last mark with an earlier moment; it and those before it are gone then."""
     row = None
-    while marks and marks[0][1] < before:
-        row, _ = marks.popleft()
+    while horizons and horizons[0][1] < before:
+        row, _ = horizons.popleft()
     return row

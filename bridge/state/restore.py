@@ -129,7 +129,7 @@ class Store:
         def take_dead(message: Message) -> None:
             key = message.key()
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
-                deduplicator.bury(key, _received(message))
+                deduplicator.record_dead_letter(key, _received(message))
 
         # Another try goes on where the last was interrupted: the order of what the guard learns matters.
         passages = [

@@ -64,7 +64,7 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
         )
 
     assert [n for n in range(COUNT) if not knows(n)] == []
-    assert deduplicator.buried_at(b"letter") == pytest.approx(now, abs=0.01)
+    assert deduplicator.dead_letter_time(b"letter") == pytest.approx(now, abs=0.01)
     assert len(deduplicator) == COUNT + 1
 
 
@@ -112,5 +112,7 @@ def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, exp
             now - age, end_it_when_told, lambda _: None
         )
     assert over, "it ended without us"
-    known = {key for key in (b"before", b"aborted", b"behind") if deduplicator.buried_at(key) is not None}
+    known = {
+        key for key in (b"before", b"aborted", b"behind") if deduplicator.dead_letter_time(key) is not None
+    }
     assert known == expected

@@ -80,7 +80,7 @@ class World:
             look_anew = self.random.choice([30.0, 1e9]) / self._scale
             self.time += max(1e-6, min(until - self.now.wall, look_anew))
         if self.revision is not None:  # what is older is a gap
-            self.revision = max(self.revision, self.limiter.edge(self.now.wall))
+            self.revision = max(self.revision, self.limiter.oldest_replayable(self.now.wall))
         self.limiter.attempt(self.now, self.revision)
         delay = self.random.choice([0.0, DECIDED * self.random.random(), DECIDED])  # Kafka's is real time
         delay += self.random.choice([0.0, 0.1, TIMEOUT * self.random.random(), TIMEOUT]) / self._scale

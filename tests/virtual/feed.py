@@ -102,7 +102,7 @@ class Connection:
         if not self.over and self._peer.due < inf:
             self._timer = self._loop.call_at(self._feed.loop_time(self._peer.due), self.read)
 
-    def breathe(self) -> None:
+    def note_alive(self) -> None:
         """The event loop is free."""
         if not self.held:
             self._note_reading()
@@ -119,11 +119,11 @@ class Connection:
         """Answer a ping."""
         self._feed.replies.append(text)
 
-    def why_over(self) -> FeedError:
+    def end_reason(self) -> FeedError:
         """What ended it."""
         return self._end
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         """Close it."""
         self.cut()
 

@@ -98,7 +98,7 @@ class Kafka:
             )
         for record in self._since(self.topics.deadletters.name, since):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
-                deduplicator.bury(record.key or b"", record.timestamp / 1000)
+                deduplicator.record_dead_letter(record.key or b"", record.timestamp / 1000)
         return deduplicator
 
     def _since(self, topic: str, since: float) -> Iterator[Record]:

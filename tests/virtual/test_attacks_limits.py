@@ -94,8 +94,8 @@ def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(monkeypatch: p
         await asyncio.sleep(5)
         assert clock.stepped > HOUR / 2  # not believed
         world.leadership.term = 2
-        assert world.reign is not None
-        world.reign.wake()
+        assert world.owner is not None
+        world.owner.wake()
         assert isinstance(await world.ended(), NotOwner)
         world.unreachable(5)
         world.start()

@@ -143,8 +143,8 @@ def test_far_and_near_bets_in_turn_do_not_hold_the_position(far: str) -> None:
 
 
 # Settings that are accepted work (feed.safety_margin_seconds takes 0). The socket counts as not read after
-# half the overlap, but `breathe` comes once a second: with less than 2 s every message is `stalled`, clears
-# the window, and the position never moves.
+# half the overlap, but `note_alive` comes once a second: with less than 2 s every message is `stalled`,
+# clears the window, and the position never moves.
 @pytest.mark.parametrize("overlap", [0.0, 1.0, 1.9])
 def test_a_small_overlap_does_not_hold_the_position(overlap: float) -> None:
     """Six hours of an ordinary feed."""

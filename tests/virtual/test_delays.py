@@ -66,8 +66,8 @@ def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back() -> None:
         world.kafka.away(600)
         await asyncio.sleep(500)
         assert world.status.state is State.WAITING_FOR_KAFKA
-        assert world.reign is not None
-        assert world.reign.seen()["queue_messages"] > 0
+        assert world.owner is not None
+        assert world.owner.seen()["queue_messages"] > 0
         await asyncio.sleep(200)
         assert len(world.provider.attempts) == 1
         await world.check()

@@ -31,8 +31,10 @@ def assert_bounds(world: World, revision: int) -> None:
     dial = world.provider.attempts[-1]
     assert dial.revision is not None
     assert (gap.start, gap.end) == (revision, dial.revision)
-    edge = dial.at - 3 * DAY
-    assert edge < gap.end < edge + 60  # within memory, whenever the dial had arrived
+    oldest_replayable = dial.at - 3 * DAY
+    assert (
+        oldest_replayable < gap.end < oldest_replayable + 60
+    )  # within memory, whenever the dial had arrived
 
 
 def test_an_outage_of_four_days_is_a_gap_of_one() -> None:

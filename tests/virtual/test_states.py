@@ -106,8 +106,8 @@ def test_leadership_that_is_lost_ends_the_reign() -> None:
         await asyncio.sleep(60)
         before = world.kafka.transactions
         world.leadership.term = 2
-        assert world.reign is not None
-        world.reign.wake()
+        assert world.owner is not None
+        world.owner.wake()
         assert isinstance(await world.ended(), NotOwner)
         assert world.kafka.transactions == before
         assert world.provider.active is None

@@ -148,7 +148,7 @@ class World:
         """Started so far."""
         self._before = 0
         """How many transactions there were when the process began."""
-        self.reign: FeedOwner | None = None
+        self.owner: FeedOwner | None = None
         self._process: asyncio.Task[None] | None = None
 
     # Time.
@@ -187,8 +187,8 @@ class World:
             ask_time=self.feed.ask_time,
             clock=clock,
         )
-        self.reign = FeedOwner(self.settings, dependencies, self.status, "me", self._stop)
-        self._process = self._loop.create_task(self.reign.run())
+        self.owner = FeedOwner(self.settings, dependencies, self.status, "me", self._stop)
+        self._process = self._loop.create_task(self.owner.run())
 
     async def kill(self) -> None:
         """As SIGKILL does. Raises what the process had ended with before."""
@@ -208,10 +208,10 @@ class World:
     async def stop(self) -> None:
         """As SIGTERM does."""
         process, self._process = self._process, None
-        assert self.reign is not None
+        assert self.owner is not None
         assert process is not None
         self._stop.set()
-        self.reign.wake()
+        self.owner.wake()
         await process
 
     async def ended(self) -> BridgeError:

@@ -82,7 +82,7 @@ async def reading(base_url: str, *, clock: Clock = now, **changes: Any) -> Async
     try:
         yield Reader(connection, woken)
     finally:
-        await connection.hang_up()
+        await connection.disconnect()
 
 
 async def failure(base_url: str, **changes: Any) -> Exception:

@@ -157,7 +157,7 @@ async def test_a_quiet_feed_is_no_stall() -> None:
         connection = reader.connection
         for _ in range(5):
             clock.pass_(14)
-            connection.breathe()
+            connection.note_alive()
         go_on.set()
         [message] = await reader.take(1)
         assert not message.stalled
@@ -179,7 +179,7 @@ async def test_a_full_queue_is_a_stall() -> None:
         await reader.until(lambda: not connection.transport.is_reading())
         for _ in range(2):
             clock.pass_(14)
-            connection.breathe()
+            connection.note_alive()
         held = connection.waiting
         assert [m.stalled for m in await reader.take(held)] == [False] * held
         assert [m.stalled for m in await reader.take(2)] == [True, False]
@@ -232,7 +232,7 @@ async def test_what_came_before_the_end_can_still_be_taken() -> None:
     async with provider(handler) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.over)
         assert [m.body for m in reader.connection.take(10)] == [b"last words"]
-        assert "1012" in str(reader.connection.why_over())
+        assert "1012" in str(reader.connection.end_reason())
 
 
 @pytest.mark.parametrize("size", [5, 100_000])
@@ -247,7 +247,7 @@ async def test_a_provider_that_breaks_the_protocol_is_hung_up_on(size: int) -> N
     async with provider(handler, compression=None) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.over)
         assert [m.body for m in reader.connection.take(10)] == [b"before"]
-        assert "1002" in str(reader.connection.why_over())
+        assert "1002" in str(reader.connection.end_reason())
 
 
 async def test_a_broken_line_is_an_end_too() -> None:
@@ -258,7 +258,7 @@ async def test_a_broken_line_is_an_end_too() -> None:
 
     async with provider(handler) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.over)
-        assert isinstance(reader.connection.why_over(), FeedLost)
+        assert isinstance(reader.connection.end_reason(), FeedLost)
 
 
 async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,7 @@ async def test_hanging_up_amid_a_flood_is_polite(size: int) -> None:
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: connection.held)
-        await connection.hang_up()
+        await connection.disconnect()
         assert connection.close_code == CloseCode.NORMAL_CLOSURE
         assert not connection.held
         assert connection.take(1) == []

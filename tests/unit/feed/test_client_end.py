@@ -39,4 +39,4 @@ async def test_what_came_before_the_end_is_taken(tmp_path: Path, over_tls: bool)
                 if not connection.waiting and not connection.over:
                     await reader.until(lambda: connection.waiting > 0 or connection.over)
             assert [m.body for m in taken] == [b"%04d" % n for n in range(COUNT)]
-            assert isinstance(connection.why_over(), FeedRefused)
+            assert isinstance(connection.end_reason(), FeedRefused)

@@ -144,7 +144,7 @@ async def test_hanging_up_amid_inflation_is_polite() -> None:
     async with provider(sending(deflated(bytes(4 * MIB)), 20)) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: connection.held)
-        await connection.hang_up()
+        await connection.disconnect()
         assert connection.close_code == CloseCode.NORMAL_CLOSURE
         assert not connection.held
         assert connection.take(1) == []

@@ -190,24 +190,26 @@ def test_what_falls_out_of_the_memory_while_it_waits_is_taken_for_its_edge(recov
 def test_the_clocks_agree_where_nothing_is_said_of_them() -> None:
     """No skew is the default, and an empty ledger."""
     made = Limiter(LimitsSettings(), connect_timeout=10)
-    assert made.edge(NOW) == NOW - DAYS + 23
+    assert made.oldest_replayable(NOW) == NOW - DAYS + 23
     assert made.ledger == ()
 
 
 @pytest.mark.parametrize(
-    ("seconds", "skew", "edge"),
+    ("seconds", "skew", "oldest_replayable"),
     [(0.0, 0, -DAYS + 23), (0.25, 0, -DAYS + 24), (0.0, 5, -DAYS + 28), (1.0, 0.5, -DAYS + 25)],
 )
-def test_the_edge_is_within_the_memory_when_the_dial_arrives(seconds: float, skew: float, edge: int) -> None:
+def test_the_edge_is_within_the_memory_when_the_dial_arrives(
+    seconds: float, skew: float, oldest_replayable: int
+) -> None:
     """22 seconds later, by the other clock, and one more because the ledger rounds up."""
-    assert limiter(skew=skew).edge(NOW + seconds) == NOW + edge
+    assert limiter(skew=skew).oldest_replayable(NOW + seconds) == NOW + oldest_replayable
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.125, 0.5, 0.999])
 def test_an_attempt_at_the_edge_is_no_initial_one(fraction: float) -> None:
     """Neither unanswered, nor answered as late as it may be."""
     made = limiter(skew=5)
-    made.attempt(at(fraction), made.edge(NOW + fraction))
+    made.attempt(at(fraction), made.oldest_replayable(NOW + fraction))
     assert used(made) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
     made.answered(at(fraction + 20), refused=False)
     assert used(made) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}
@@ -277,7 +279,7 @@ def test_scale_makes_the_limits_shorter_and_nothing_else() -> None:
     assert wait(limiter(*[unanswered] * 5, scale=100), INITIAL) == 18 - 10 + 22
     assert wait(limiter(*[attempt(1, LARGE // 100)] * 5, scale=100), 60) == 18 + 1
     assert wait(limiter(*[attempt(1, 0)] * 5, scale=100), 0) == pytest.approx(3 + 1)
-    assert limiter(scale=100).edge(NOW) == NOW - DAYS // 100 + 23
+    assert limiter(scale=100).oldest_replayable(NOW) == NOW - DAYS // 100 + 23
     assert used(limiter(attempt(2, 30), scale=100))["bucket"] == 32
     assert limiter(scale=100).usage(at())[-1] == LimitUsage("bucket", 0, 36, None)
     assert used(limiter(attempt(2, 40), scale=100)) == {"initial": 0, "proper": 1, "large": 1, "bucket": 0}

@@ -148,7 +148,7 @@ def test_what_a_batch_has_gained_is_handed_over_at_once() -> None:
 
     async def story(bench: Bench) -> None:
         batch = Batch()
-        bench.committer.hand_over(batch)
+        bench.committer.produce(batch)
         assert not bench.committer.busy
         assert bench.writer.written == [batch]
 
@@ -163,18 +163,18 @@ def test_a_job_that_takes_long_is_told_with_its_trouble() -> None:
         bench.writer.takes = TROUBLE_SECONDS + 10
         committer.start(Batch(), CHECKPOINT)
         await asyncio.sleep(TROUBLE_SECONDS)
-        assert not committer.tell_if_waiting()
+        assert not committer.report_if_blocked()
         bench.writer.trouble("no broker")
         await asyncio.sleep(0.01)
         assert bench.wake.is_set()
-        assert committer.tell_if_waiting()
+        assert committer.report_if_blocked()
         assert bench.told == ["no broker"]
         await committer.finish()
         assert len(bench.told) > 5
-        assert not committer.tell_if_waiting()
+        assert not committer.report_if_blocked()
         committer.start(Batch(), CHECKPOINT)
         await asyncio.sleep(TROUBLE_SECONDS + 1)
-        assert committer.tell_if_waiting()
+        assert committer.report_if_blocked()
         assert bench.told[-1] != "no broker"  # that is over
 
     on_bench(story)

@@ -133,7 +133,7 @@ class Opened:
     def __init__(self) -> None:
         self.hung_up = False
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         self.hung_up = True
 
 

@@ -18,9 +18,9 @@ def test_before_it_is_open_only_ownership_can_be_seen() -> None:
     async def story(world: World) -> None:
         world.kafka.away(60)
         world.start()
-        assert world.reign is not None
+        assert world.owner is not None
         await asyncio.sleep(30)
-        assert world.reign.seen() == {"owner": True}
+        assert world.owner.seen() == {"owner": True}
         assert world.status.state is State.WAITING_FOR_KAFKA
         await world.check()
 
@@ -33,8 +33,8 @@ def test_what_can_be_seen_of_it() -> None:
     async def story(world: World) -> None:
         world.start()
         await asyncio.sleep(400.9)
-        assert world.reign is not None
-        seen, last = world.reign.seen(), world.last
+        assert world.owner is not None
+        seen, last = world.owner.seen(), world.last
         assert seen["revision"] == last.revision
         assert seen["committed_at"] == last.updated_at
         assert seen["counters"].received == last.counters.received > 100
@@ -125,8 +125,8 @@ def test_what_no_replay_can_bring_back_is_forgotten() -> None:
     async def story(world: World) -> None:
         world.start()
         await asyncio.sleep(HOUR)
-        assert world.reign is not None
-        entries = world.reign.seen()["dedup_entries"]
+        assert world.owner is not None
+        entries = world.owner.seen()["dedup_entries"]
         assert entries <= 0.2 * (30 + 60 + 15 + 30 + 60 + 70)
         await world.check()
 

@@ -367,7 +367,7 @@ def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
     assert not line.pipeline.full
     line.handle(bet(2))
     assert line.pipeline.full
-    sealed = line.pipeline.seal()
+    sealed = line.pipeline.take_batch()
     assert (len(sealed.records), sealed.messages) == (3, 5)
     assert (line.records, line.pipeline.full, line.pipeline.batch.opened_at) == ([], False, None)
 

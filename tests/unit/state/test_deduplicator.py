@@ -178,12 +178,12 @@ def test_a_replay_walks_across_a_change_of_schema() -> None:
 def test_a_dead_letter_is_known_by_its_bytes() -> None:
     """And by when it was received, the last time."""
     deduplicator = Deduplicator()
-    assert deduplicator.buried_at(A) is None
-    deduplicator.bury(A, at=0.0)
-    assert deduplicator.buried_at(A) == 0
-    assert deduplicator.buried_at(B) is None
-    deduplicator.bury(A, at=7.0)
-    assert deduplicator.buried_at(A) == 7
+    assert deduplicator.dead_letter_time(A) is None
+    deduplicator.record_dead_letter(A, at=0.0)
+    assert deduplicator.dead_letter_time(A) == 0
+    assert deduplicator.dead_letter_time(B) is None
+    deduplicator.record_dead_letter(A, at=7.0)
+    assert deduplicator.dead_letter_time(A) == 7
 
 
 def test_what_was_known_before_the_connection_is_told_from_what_came_on_it() -> None:

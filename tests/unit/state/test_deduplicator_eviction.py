@@ -23,7 +23,7 @@ def shown(revision: float) -> Deduplicator:
     deduplicator = Deduplicator()
     deduplicator.connected(revision)
     for _ in range(1_000):
-        deduplicator.came(revision)
+        deduplicator.observe(revision)
     return deduplicator
 
 
@@ -37,14 +37,14 @@ def test_what_is_old_is_evicted_and_nothing_younger() -> None:
     deduplicator = Deduplicator()
     for at in range(10):
         deduplicator.publish(b"bet %d" % at, 1, A, at=at)
-        deduplicator.bury(b"letter %d" % at, at=at)
+        deduplicator.record_dead_letter(b"letter %d" % at, at=at)
         deduplicator.evict(keep_from=0)
     deduplicator.evict(keep_from=7)
     assert len(deduplicator) == 6
     assert not knows(deduplicator, b"bet 6")
     assert knows(deduplicator, b"bet 7")
-    assert deduplicator.buried_at(b"letter 7") == 7
-    assert deduplicator.buried_at(b"letter 6") is None
+    assert deduplicator.dead_letter_time(b"letter 7") == 7
+    assert deduplicator.dead_letter_time(b"letter 6") is None
 
 
 def test_a_bet_that_is_settled_again_is_young_again() -> None:
@@ -52,17 +52,17 @@ def test_a_bet_that_is_settled_again_is_young_again() -> None:
     deduplicator = Deduplicator()
     for key in (b"version", b"content", b"neither"):
         deduplicator.publish(key, 1, A, at=0)
-    deduplicator.bury(A, at=0)
-    deduplicator.bury(B, at=0)
+    deduplicator.record_dead_letter(A, at=0)
+    deduplicator.record_dead_letter(B, at=0)
     deduplicator.evict(keep_from=0)
     deduplicator.publish(b"version", 2, A, at=5)
     deduplicator.publish(b"content", 1, B, at=5)
-    deduplicator.bury(A, at=5)
+    deduplicator.record_dead_letter(A, at=5)
     deduplicator.evict(keep_from=5)
     assert len(deduplicator) == 3
     assert not knows(deduplicator, b"neither")
     assert knows(deduplicator, b"version", version=2)
-    assert deduplicator.buried_at(A) == 5
+    assert deduplicator.dead_letter_time(A) == 5
     deduplicator.connected()
     assert knows(deduplicator, b"content")  # all of its contents at that version are known still
     deduplicator.evict(keep_from=5.001)
@@ -96,10 +96,10 @@ def test_a_bet_that_is_evicted_after_it_was_judged_is_published_as_new() -> None
 def test_a_dead_letter_is_not_taken_for_a_bet() -> None:
     """Even where the one has the other's name."""
     deduplicator = Deduplicator()
-    deduplicator.bury(b"name", at=1)
+    deduplicator.record_dead_letter(b"name", at=1)
     assert deduplicator.judge(b"name", 1, A, lambda _: None, replaying=True) is DedupResult.NEW
     deduplicator.publish(b"name", 1, A, at=2)
-    assert deduplicator.buried_at(b"name") == 1
+    assert deduplicator.dead_letter_time(b"name") == 1
     assert len(deduplicator) == 2
 
 

@@ -23,24 +23,24 @@ class Feed:
     """
 
     def __init__(self, keep_from: float = THEN - HOUR, *, late: float | None = 0.0) -> None:
-        self.marks = EvictionHorizon()
+        self.horizons = EvictionHorizon()
         self.row = 0
         if late is not None:
-            self.marks.connected(THEN)
+            self.horizons.connected(THEN)
             for _ in range(BLOCK):
-                self.marks.came(THEN - late)
-        self.passed(keep_from)
+                self.horizons.observe(THEN - late)
+        self.horizon(keep_from)
 
     def block(self, times: float | Iterable[float], at: float = NOW) -> Feed:
         """A block of bets settled at these times."""
         for settled_at in [times] * BLOCK if isinstance(times, float) else times:
             self.row += 1
-            self.marks.published(self.row, at, settled_at)
+            self.horizons.published(self.row, at, settled_at)
         return self
 
-    def passed(self, keep_from: float, *, crowded: bool = True) -> int | None:
+    def horizon(self, keep_from: float, *, crowded: bool = True) -> int | None:
         """The row before which nothing comes again, at that revision."""
-        return self.marks.passed(keep_from, self.row + 1, crowded=crowded)
+        return self.horizons.horizon(keep_from, self.row + 1, crowded=crowded)
 
 
 def mixed(others: float, count: int, settled_at: float) -> list[float]:
@@ -50,51 +50,51 @@ def mixed(others: float, count: int, settled_at: float) -> list[float]:
 
 def test_what_was_received_long_ago_was_published_long_ago() -> None:
     """At the latest then: as of the eviction before which it came, and nothing younger than asked."""
-    marks = EvictionHorizon()
-    marks.received(NOW)
-    assert marks.passed(NOW - 90, 2, crowded=False) is None
-    marks.received(NOW + 60)
-    assert marks.passed(NOW - 30, 3, crowded=False) is None
-    assert marks.passed(NOW, 3, crowded=False) is None
-    assert marks.passed(NOW + 0.001, 3, crowded=False) == 2
-    assert marks.passed(NOW + 60, 3, crowded=False) is None
-    assert marks.passed(NOW + 60.001, 3, crowded=False) == 3
+    horizons = EvictionHorizon()
+    horizons.received(NOW)
+    assert horizons.horizon(NOW - 90, 2, crowded=False) is None
+    horizons.received(NOW + 60)
+    assert horizons.horizon(NOW - 30, 3, crowded=False) is None
+    assert horizons.horizon(NOW, 3, crowded=False) is None
+    assert horizons.horizon(NOW + 0.001, 3, crowded=False) == 2
+    assert horizons.horizon(NOW + 60, 3, crowded=False) is None
+    assert horizons.horizon(NOW + 60.001, 3, crowded=False) == 3
 
 
 def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
     """The latest receipt counts for all rows: partitions are read back one after the other."""
-    marks = EvictionHorizon()
-    marks.received(NOW + 60)
-    marks.received(NOW)
-    assert marks.passed(NOW + 59, 3, crowded=False) is None
-    assert marks.passed(NOW + 61, 3, crowded=False) == 3
+    horizons = EvictionHorizon()
+    horizons.received(NOW + 60)
+    horizons.received(NOW)
+    assert horizons.horizon(NOW + 59, 3, crowded=False) is None
+    assert horizons.horizon(NOW + 61, 3, crowded=False) == 3
 
 
 def test_while_catching_up_a_block_says_when_what_came_before_it_was_published() -> None:
     """Within an hour of its settlementTimes; what is in the block waits for the next."""
     feed = Feed().block(THEN).block(THEN + HOUR)
     shown = THEN + HOUR + LATE_SECONDS
-    assert feed.passed(shown) is None
-    assert feed.passed(shown + 1) == BLOCK + 1
+    assert feed.horizon(shown) is None
+    assert feed.horizon(shown + 1) == BLOCK + 1
     feed.block(THEN + 3 * HOUR)
-    assert feed.passed(THEN + 3 * HOUR + LATE_SECONDS + 1) == 2 * BLOCK + 1
+    assert feed.horizon(THEN + 3 * HOUR + LATE_SECONDS + 1) == 2 * BLOCK + 1
 
 
 def test_the_first_block_says_nothing() -> None:
     """It may be one of late resettlements, and there is nothing to compare it with."""
     feed = Feed()
     for _ in range(5):
-        feed.marks.received(NOW)
+        feed.horizons.received(NOW)
     feed.row = 5
-    assert feed.block(THEN).passed(NOW) is None
+    assert feed.block(THEN).horizon(NOW) is None
 
 
 def test_an_incomplete_block_says_nothing() -> None:
     """Not even one that lacks a single record."""
     feed = Feed().block(THEN).block([THEN + HOUR] * (BLOCK - 1))
-    assert feed.passed(THEN + HOUR - 1) is None
+    assert feed.horizon(THEN + HOUR - 1) is None
     feed.block([THEN + HOUR])
-    assert feed.passed(NOW) == BLOCK + 1
+    assert feed.horizon(NOW) == BLOCK + 1
 
 
 @pytest.mark.parametrize("late", [THEN, THEN - HOUR / 2, THEN - 2 * HOUR])
@@ -103,83 +103,87 @@ def test_a_burst_of_late_resettlements_makes_nothing_older(late: float) -> None:
     feed = Feed(THEN - DAY).block(THEN - HOUR).block(THEN)
     for _ in range(4):
         feed.block(late)
-    assert feed.passed(THEN + LATE_SECONDS + 1) == BLOCK + 1
+    assert feed.horizon(THEN + LATE_SECONDS + 1) == BLOCK + 1
     feed.block(THEN + DAY)
-    assert feed.passed(THEN + DAY + LATE_SECONDS) is None
-    assert feed.passed(THEN + DAY + LATE_SECONDS + 1) == 6 * BLOCK + 1
+    assert feed.horizon(THEN + DAY + LATE_SECONDS) is None
+    assert feed.horizon(THEN + DAY + LATE_SECONDS + 1) == 6 * BLOCK + 1
 
 
 def test_a_tenth_of_the_times_may_be_too_late() -> None:
     """A wrong clock that says now while the feed is days behind keeps nothing for longer."""
     late = BLOCK - RANK - 1
     feed = Feed().block(mixed(NOW, late, THEN)).block(mixed(NOW, late, THEN + HOUR))
-    assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
+    assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
     feed = Feed().block(THEN).block(mixed(NOW - 2 * HOUR, late + 1, THEN + HOUR))
-    assert feed.passed(NOW - 2 * HOUR) is None
+    assert feed.horizon(NOW - 2 * HOUR) is None
 
 
 def test_a_tenth_of_the_times_is_enough() -> None:
     """Where all others are late resettlements, the rest of them still shows where the feed is."""
     feed = Feed().block(THEN).block(mixed(THEN + DAY, BLOCK - RANK, THEN + 60))
-    assert feed.passed(THEN + DAY + LATE_SECONDS) is None
-    assert feed.passed(THEN + DAY + LATE_SECONDS + 1) == BLOCK + 1
+    assert feed.horizon(THEN + DAY + LATE_SECONDS) is None
+    assert feed.horizon(THEN + DAY + LATE_SECONDS + 1) == BLOCK + 1
 
 
 @pytest.mark.parametrize("wrong", [NOW + 1, NOW + DAY, THEN - HOUR, -62_135_596_800.0])
 def test_times_in_the_future_or_before_the_revision_do_not_count(wrong: float) -> None:
     """A block is only of those between."""
     feed = Feed().block(THEN).block(wrong)
-    assert feed.passed(THEN - HOUR) is None
+    assert feed.horizon(THEN - HOUR) is None
     feed.block(THEN + HOUR)
-    assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
+    assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
 def test_settlement_times_only_count_where_rows_are_crowded() -> None:
     """Where they are few nothing is risked: what was received since is kept."""
     feed = Feed().block(THEN).block(THEN + HOUR)
-    assert feed.passed(NOW - HOUR, crowded=False) is None
-    assert feed.passed(NOW - HOUR) == BLOCK + 1
+    assert feed.horizon(NOW - HOUR, crowded=False) is None
+    assert feed.horizon(NOW - HOUR) == BLOCK + 1
 
 
 def test_they_do_not_count_before_the_connection_has_shown_how_late_the_provider_is() -> None:
     """Which takes a block of what comes first on it, known or not, and a revision to compare it with."""
     feed = Feed(late=None).block(THEN).block(THEN + HOUR)
-    assert feed.passed(NOW - HOUR) is None
-    for revision, came, expected in ((None, BLOCK, None), (THEN, BLOCK - 1, None), (THEN, BLOCK, BLOCK + 1)):
-        feed.marks.connected(revision)
-        for _ in range(came):
-            feed.marks.came(THEN)
-        assert feed.passed(NOW - HOUR) == expected
+    assert feed.horizon(NOW - HOUR) is None
+    for revision, observe, expected in (
+        (None, BLOCK, None),
+        (THEN, BLOCK - 1, None),
+        (THEN, BLOCK, BLOCK + 1),
+    ):
+        feed.horizons.connected(revision)
+        for _ in range(observe):
+            feed.horizons.observe(THEN)
+        assert feed.horizon(NOW - HOUR) == expected
 
 
 @pytest.mark.parametrize("late", [0.0, 100.0, 5 * HOUR])
 def test_a_provider_that_is_always_late_is_believed_to_be(late: float) -> None:
     """Its bets are settled so long before it publishes them, as the beginning of the connection shows."""
     feed = Feed(THEN - DAY, late=late).block(THEN - late).block(THEN + HOUR - late)
-    assert feed.passed(THEN + HOUR + LATE_SECONDS) is None
-    assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
+    assert feed.horizon(THEN + HOUR + LATE_SECONDS) is None
+    assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
 def test_a_tenth_of_what_comes_first_may_say_what_it_likes() -> None:
     """Late resettlements, and times that mean none, make nobody wait for ever."""
     feed = Feed(late=None).block(THEN).block(THEN + HOUR)
-    feed.marks.connected(THEN)
+    feed.horizons.connected(THEN)
     for settled_at in mixed(-62_135_596_800.0, BLOCK - RANK, THEN):
-        feed.marks.came(settled_at)
-    assert feed.passed(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
+        feed.horizons.observe(settled_at)
+    assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
 def test_a_provider_that_is_early_is_not_believed() -> None:
     """A replay that begins later than it was asked to is no reason to forget sooner."""
     feed = Feed(late=-5 * HOUR).block(THEN).block(THEN + HOUR)
-    assert feed.passed(THEN + HOUR + LATE_SECONDS) is None
+    assert feed.horizon(THEN + HOUR + LATE_SECONDS) is None
 
 
 def test_a_block_that_was_wrong_is_put_right_by_receipt() -> None:
     """Where most times said now, what comes live later is forgotten as ever."""
     feed = Feed().block(THEN).block(NOW).block(THEN + HOUR)
-    assert feed.passed(NOW) is None
-    assert feed.passed(NOW + 1) == 3 * BLOCK + 1
+    assert feed.horizon(NOW) is None
+    assert feed.horizon(NOW + 1) == 3 * BLOCK + 1
 
 
 def test_while_live_the_receipt_counts() -> None:
@@ -187,8 +191,8 @@ def test_while_live_the_receipt_counts() -> None:
     feed = Feed(NOW - 90)
     for n in range(4):
         feed.block(NOW + 30 * n - 1, at=NOW + 30 * n)
-        feed.passed(NOW + 30 * n - 90)
-    assert feed.passed(NOW + 31) == 2 * BLOCK + 1
+        feed.horizon(NOW + 30 * n - 90)
+    assert feed.horizon(NOW + 31) == 2 * BLOCK + 1
 
 
 def test_marks_do_not_pile_up() -> None:
@@ -196,6 +200,6 @@ def test_marks_do_not_pile_up() -> None:
     feed = Feed()
     for n in range(20):
         feed.block(THEN + n)
-        feed.passed(THEN)
-    assert feed.passed(THEN + 19 + LATE_SECONDS + 1) == 19 * BLOCK + 1
-    assert feed.passed(NOW + 1) == 20 * BLOCK + 1
+        feed.horizon(THEN)
+    assert feed.horizon(THEN + 19 + LATE_SECONDS + 1) == 19 * BLOCK + 1
+    assert feed.horizon(NOW + 1) == 20 * BLOCK + 1

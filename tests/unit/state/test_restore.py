@@ -52,7 +52,7 @@ def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
         key = b"%d-%d" % place
         content = fingerprint(VALUE)
         assert deduplicator.judge(key, 3, content, lambda _: None, replaying=True) is DedupResult.DUPLICATE
-        assert deduplicator.buried_at(key) == place[1]
+        assert deduplicator.dead_letter_time(key) == place[1]
     assert len(log.prompt) == 3
 
 
@@ -66,7 +66,12 @@ def test_what_a_transaction_hides_is_waited_for_though_nothing_before_it_is_as_y
     log.connected = connected
     told: list[str] = []
     deduplicator = store_of(log).deduplicator(3.0, never, told.append)
-    assert [deduplicator.buried_at(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [3, 4, 3, 4]
+    assert [deduplicator.dead_letter_time(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [
+        3,
+        4,
+        3,
+        4,
+    ]
     assert told[0] == (
         "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
         "offset 2"
