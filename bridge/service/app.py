@@ -11,9 +11,9 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import NoReturn, TypeVar
 
 from bridge import __version__, tls
 from bridge.avro.codec import Codec, Codecs
@@ -22,7 +22,7 @@ from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
 from bridge.clock import AnchoredClock
 from bridge.config import FeedSettings, Settings, env_name
-from bridge.errors import NotCommitted, NotOwner, SettingsError
+from bridge.errors import NotOwner, SettingsError
 from bridge.feed import client, protocol, provider_clock
 from bridge.kafka import clients, topics
 from bridge.kafka.election import Leadership, group_of
@@ -97,7 +97,7 @@ def _must_be_fit_to_dial(feed: FeedSettings) -> None:
 
 
 class _Service:
-    """One process: it stands by, reigns when it is its turn, and shows what it does."""
+    """One process: it stands by, owns the feed when it is its turn, and shows what it does."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -105,15 +105,24 @@ class _Service:
         self._status = Status(settings.feed.name, self._clock)
         self._owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._started_at = self._clock().wall
-        self._stop = asyncio.Event()
         self._changed = asyncio.Event()
         self._owner: FeedOwner | None = None
         self._view = self._look()
 
     async def serve(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._end)
+        """Until SIGTERM or SIGINT cancels this, once: the end takes its time to commit what has come."""
+        signals = signal.SIGTERM, signal.SIGINT
+        ending = asyncio.Event()
+        main = asyncio.current_task()
+        assert main is not None
+
+        def end() -> None:
+            if not ending.is_set():
+                ending.set()
+                main.cancel()
+
+        for number in signals:
+            asyncio.get_running_loop().add_signal_handler(number, end)
         feed = self._settings.feed
         get().info(
             "starting",
@@ -126,16 +135,16 @@ class _Service:
         beat, web = asyncio.create_task(self._beat()), self._settings.web
         try:
             with served(make_app(lambda: self._view, self._settings, self._clock), web.host, web.port):
-                await self._stand_by_and_reign()
+                await self._stand_by_and_own()
+        except asyncio.CancelledError:
+            if not ending.is_set():
+                raise
         finally:
             beat.cancel()
 
-    async def _stand_by_and_reign(self) -> None:
+    async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
-        prepared = await self._until_stopped(self._prepare())
-        if prepared is None:
-            return
-        declared, codecs, store = prepared
+        declared, codecs, store = await self._prepare()
         gc.freeze()  # what is there by now stays: no collection is to walk through it while bets wait
         leadership = Leadership(
             self._settings,
@@ -155,7 +164,7 @@ class _Service:
             clock=self._clock,
         )
         try:
-            while not self._stop.is_set():
+            while True:
                 self._status.become(State.STANDBY)
                 self._changed.clear()
                 leadership.check()
@@ -163,7 +172,7 @@ class _Service:
                     await self._stand_by(leadership)
                     continue
                 await self._one_term(dependencies, leadership)
-                await self._until_stopped(asyncio.sleep(PAUSE_SECONDS))
+                await asyncio.sleep(PAUSE_SECONDS)
         finally:
             await asyncio.to_thread(leadership.close)
             if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
@@ -203,10 +212,10 @@ class _Service:
             worker.close(0)
 
     async def _one_term(self, dependencies: Dependencies, leadership: Leadership) -> None:
-        self._owner = FeedOwner(self._settings, dependencies, self._status, self._owner_id, self._stop)
+        self._owner = FeedOwner(self._settings, dependencies, self._status, self._owner_id)
         try:
             await self._owner.run()
-        except (NotOwner, NotCommitted) as error:
+        except NotOwner as error:
             get().warning("publishing has ended", reason=str(error))
         finally:
             self._owner = None
@@ -273,19 +282,4 @@ class _Service:
     def _notice(self) -> None:
         self._changed.set()
         if self._owner is not None:
-            self._owner.wake()
-
-    def _end(self) -> None:
-        self._stop.set()
-        self._notice()
-
-    async def _until_stopped(self, job: Coroutine[Any, Any, T]) -> T | None:
-        task, stopping = asyncio.ensure_future(job), asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if task.done():
-            return task.result()
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-        return None
+            self._owner.leadership_changed()

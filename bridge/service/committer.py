@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 from bridge.clock import Clock
-from bridge.errors import NotCommitted
 from bridge.kafka.batch import Batch, Record
 from bridge.service.interfaces import Writer
 
@@ -20,8 +19,6 @@ writes the markers of the last is refused, and tried again only after 20 ms."""
 LOOK_SECONDS = 1.0
 TROUBLE_SECONDS = 2.0
 """A job that takes longer is told: the bridge is waiting for Kafka."""
-LAST_COMMIT_SECONDS = 3.0
-"""How long the end of the process waits for Kafka, all in all."""
 
 
 class Committer:
@@ -36,20 +33,16 @@ class Committer:
         make: Callable[[Callable[[str], None]], Writer],
         clock: Clock,
         wake: asyncio.Event,
-        stop: asyncio.Event,
         told: Callable[[str], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._wake = wake
-        self._stop = stop
         self._told = told
         self._committing: asyncio.Future[None] | None = None
         self._trouble = self._doing = ""
         self._since: float | None = None
         """Since when the job that is awaited has been under way, monotonic."""
-        self._last_moment: float | None = None
-        """When the end of the process waits no longer, monotonic."""
         self.next_begin_at = 0.0
         """When the next transaction may begin, monotonic."""
         self.transactions = 0
@@ -99,7 +92,7 @@ class Committer:
         return True
 
     async def finish(self) -> None:
-        """Wait for the commit under way. Raises what ended it, and NotCommitted at the end of the process."""
+        """Wait for the commit under way. Raises what ended it. A commit goes on when this is cancelled."""
         if self._committing is not None:
             await self._wait(self._committing)
         self.collect()
@@ -126,15 +119,9 @@ class Committer:
         return future
 
     async def _wait(self, job: asyncio.Future[T]) -> None:
-        """As long as it takes, but at the end of the process only for a moment."""
-        while not job.done() and not self._stop.is_set():
+        while not job.done():
             await asyncio.wait({job}, timeout=LOOK_SECONDS)
             self.report_if_blocked()
-        if not job.done():
-            self._last_moment = self._last_moment or self._clock().monotonic + LAST_COMMIT_SECONDS
-            await asyncio.wait({job}, timeout=max(0.0, self._last_moment - self._clock().monotonic))
-        if not job.done():
-            raise NotCommitted("Kafka does not answer in time for the end; a replay brings the rest back")
 
     def report_error(self, reason: str) -> None:
         """What stands in the way of the job under way, "" if nothing does any more. Called on its thread."""

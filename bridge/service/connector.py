@@ -6,11 +6,9 @@ after a failure, in `bridge.feed.backoff`.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from bridge.clock import Instant
 from bridge.config import Settings
@@ -36,11 +34,8 @@ from bridge.service.timekeeper import STEP_SECONDS, Timekeeper
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause, Gap
 
-T = TypeVar("T")
-
 LONGEST_WAIT_SECONDS = 30.0
 """After which the limiter is asked again: a clock may have been set."""
-LOOK_SECONDS = 0.2
 EDGE_SECONDS = 600
 """Room between a position that is taken back and the edge of memory, which moves on until the dial."""
 CREDENTIAL_SECONDS = 5.0
@@ -56,8 +51,8 @@ class Connector:
 
     `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `certain` is
     the revision to go back to where the position lay in the future when the guard was restored, else None.
-    `pause` sleeps for so many seconds at most, `goes_on` says whether to, and raises NotOwner; `still_owner`
-    asks the coordinator; `woken` is called when a connection has something.
+    `pause` sleeps for at most the given seconds, `still_owner` asks the coordinator, `woken` is called when a
+    connection has received something.
     """
 
     def __init__(
@@ -73,7 +68,6 @@ class Connector:
         first: bool,
         certain: int | None,
         pause: Callable[[float], Awaitable[None]],
-        goes_on: Callable[[], bool],
         still_owner: Callable[[], Awaitable[bool]],
         woken: Callable[[], None],
     ) -> None:
@@ -90,7 +84,6 @@ class Connector:
         self._certain = certain
         self._offset = dependencies.clock.offset
         self._pause = pause
-        self._goes_on = goes_on
         self._still_owner = still_owner
         self._woken = woken
         self._backoff = Backoff(settings.limits.scale, random.uniform)
@@ -114,7 +107,7 @@ class Connector:
         try:
             await self._settle()
             await self._wait()
-            if not self._goes_on() or self._timekeeper.stepped or not await self._look_back():
+            if self._timekeeper.stepped or not await self._look_back():
                 return None
             now = self._clock()
             revision = None if self._first else self._revision(now)
@@ -150,7 +143,7 @@ class Connector:
         get().warning("the connection is over", reason=str(error), failures=self._backoff.failures)
 
     async def _wait(self) -> None:
-        while self._goes_on():
+        while True:
             now = self._clock()
             decision = self.decide(now)
             if decision.until <= now.wall:
@@ -167,7 +160,7 @@ class Connector:
 
     async def _settle(self) -> None:
         """Have a clock that ages can be taken by. Raises FeedError, ClockError."""
-        self.moved(await answer(self._timekeeper.settle(), self._goes_on))
+        self.moved(await self._timekeeper.settle())
 
     def moved(self, seconds: float | None) -> bool:
         """The clock was set right by so many seconds; returns whether that is more than the margins bear."""
@@ -184,14 +177,14 @@ class Connector:
         """
         position, now = self._pipeline.position, self._clock().wall
         if self._certain is not None or self._in_future(now):
-            self.moved(await answer(self._timekeeper.compare(), self._goes_on))
-            if self._goes_on() and (self._certain is not None or self._in_future(self._clock().wall)):
+            self.moved(await self._timekeeper.compare())
+            if self._certain is not None or self._in_future(self._clock().wall):
                 await self._take_back()
             return False
         if self._first or position.revision >= self._limiter.oldest_replayable(now):
             return True
         # A clock that runs days ahead would give away what the provider still has.
-        if self.moved(await answer(self._timekeeper.compare(), self._goes_on)) or not self._goes_on():
+        if self.moved(await self._timekeeper.compare()):
             return False
         if self._feed.on_gap == "stop":
             await self._skip(self._limiter.oldest_replayable(self._clock().wall))
@@ -247,21 +240,17 @@ class Connector:
             await self._checkpointer.commit()
             raise GapError(gap_text(gap))
 
-    async def _dial(self, asked: Request, revision: int | None, decided: Instant) -> Connection | None:
-        """One attempt, given up when this process is told to stop."""
+    async def _dial(self, asked: Request, revision: int | None, decided: Instant) -> Connection:
         try:
-            connection = await answer(
-                self._dependencies.dial(self._feed, asked, self._woken, self._clock), self._goes_on
-            )
+            connection = await self._dependencies.dial(self._feed, asked, self._woken, self._clock)
         except FeedRefused as error:
             self._limiter.answered(self._clock(), refused=self._is_refusal(error))
             raise
-        if connection is not None:
-            try:
-                await self._opened(connection, revision, decided)
-            except BaseException:
-                await connection.disconnect()
-                raise
+        try:
+            await self._opened(connection, revision, decided)
+        except BaseException:
+            await connection.disconnect()
+            raise
         return connection
 
     async def _opened(self, connection: Connection, revision: int | None, decided: Instant) -> None:
@@ -270,7 +259,7 @@ class Connector:
         self._opened_at = now.monotonic
         self.connections["accepted"] += 1
         # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
-        if not await self._still_owner() and self._goes_on():
+        if not await self._still_owner():
             raise NotOwner("leadership was lost while dialling")
         if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
             raise FeedLost("this process stood still while it dialled: what was decided is too old")
@@ -300,8 +289,6 @@ class Connector:
             if self._status.become(State.WAITING_FOR_LIMIT, reason):
                 await self._checkpointer.commit()
             await self._pause(CREDENTIAL_SECONDS)
-            if not self._goes_on():
-                return
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
             get().warning("the credential was refused, and its file holds another by now: trying that")
@@ -309,21 +296,6 @@ class Connector:
         raise AuthError(
             f"{error}. Check feed.auth (BRIDGE_FEED__AUTH) and the credential that goes with it."
         ) from None
-
-
-async def answer(question: Awaitable[T], goes_on: Callable[[], bool]) -> T | None:
-    """What the provider answers; None when this process is told to stop before."""
-    asking = asyncio.ensure_future(question)
-    try:
-        while goes_on():
-            await asyncio.wait({asking}, timeout=LOOK_SECONDS)
-            if asking.done():
-                return asking.result()
-        return None
-    finally:
-        if not asking.done():  # the socket is closed before leadership is given up
-            asking.cancel()
-            await asyncio.wait({asking})
 
 
 def gap_text(gap: Gap) -> str:

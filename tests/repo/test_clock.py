@@ -41,7 +41,7 @@ DRIVERS = {
     "bridge.clock": "reads it for all others",
     "bridge.sandbox.provider.server": "drives the simulated provider",
     "bridge.kafka.election": "waits for the coordinator",
-    "bridge.service.owner": "lets others have their turn",
+    "bridge.service.pump": "lets others have their turn",
     "bridge.cli.snapshots": "shows how far a run is",
     "bridge.kafka.reader": "waits for Kafka",
     "bridge.state.restore": "the same",

@@ -55,7 +55,6 @@ class Desk:
         """The provider's clock less the machine's, or why it does not say."""
         self.still_owner = True
         self.clock = AnchoredClock(self.machine)
-        self.stop = asyncio.Event()
         topics = declare(self.settings)
         self.kafka = Kafka(topics)
         self.status = Status("f", self.clock)
@@ -74,9 +73,7 @@ class Desk:
         self.pipeline = Pipeline(
             self.settings, topics, CODECS, Deduplicator(), position, Counters(), None, lambda _: None
         )
-        self.committer = Committer(
-            dependencies.writer, dependencies.clock, asyncio.Event(), self.stop, lambda _: None
-        )
+        self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
         self.checkpointer = Checkpointer(
             self.settings,
@@ -100,7 +97,6 @@ class Desk:
             first=first,
             certain=certain,
             pause=asyncio.sleep,
-            goes_on=lambda: not self.stop.is_set(),
             still_owner=self._still_owner,
             woken=lambda: None,
         )

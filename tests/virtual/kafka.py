@@ -38,6 +38,8 @@ class Kafka:
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
         self.deaf = False
+        self.deaths = 0
+        """Of processes: what a dead one still does has no effect."""
         self.transactions = 0
         self.handed_over: list[Record] = []
         """Of the batch in hand."""
@@ -60,6 +62,7 @@ class Kafka:
         """What was asked of a producer that is no more is never done. The next one is heard again."""
         self._jobs.clear()
         self.deaf = False
+        self.deaths += 1
 
     def append(self, records: list[Record]) -> None:
         """Commit a transaction."""
@@ -115,6 +118,7 @@ class MemoryWriter:
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
+        self._deaths = kafka.deaths
 
     def run(self, job: Callable[[], T]) -> Future[T]:
         """Do a job in its turn."""
@@ -125,7 +129,8 @@ class MemoryWriter:
             if not self._kafka.deaf:
                 future.set_result(result)
 
-        self._kafka.submit(work)
+        if self._deaths == self._kafka.deaths:
+            self._kafka.submit(work)
         return future
 
     def open(self) -> bytes | None:

@@ -93,9 +93,7 @@ def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(monkeypatch: p
         world.set_by = HOUR
         await asyncio.sleep(5)
         assert clock.stepped > HOUR / 2  # not believed
-        world.leadership.term = 2
-        assert world.owner is not None
-        world.owner.wake()
+        world.lose_leadership()
         assert isinstance(await world.ended(), NotOwner)
         world.unreachable(5)
         world.start()

@@ -98,16 +98,14 @@ def test_catching_up_says_how_far_it_has_come() -> None:
     play(story, rate=0.2, policy=Policy(replay_rate=1))
 
 
-def test_leadership_that_is_lost_ends_the_reign() -> None:
+def test_leadership_that_is_lost_ends_the_term() -> None:
     """The socket is closed, and nothing more is committed."""
 
     async def story(world: World) -> None:
         world.start()
         await asyncio.sleep(60)
         before = world.kafka.transactions
-        world.leadership.term = 2
-        assert world.owner is not None
-        world.owner.wake()
+        world.lose_leadership()
         assert isinstance(await world.ended(), NotOwner)
         assert world.kafka.transactions == before
         assert world.provider.active is None
@@ -124,7 +122,7 @@ def test_leadership_that_is_lost_while_dialling_ends_the_attempt() -> None:
         await world.until(State.CONNECTING)
         await asyncio.sleep(1)
         assert world.provider.active is not None
-        world.leadership.term = 2
+        world.lose_leadership()
         assert isinstance(await world.ended(), NotOwner)
         assert world.provider.active is None
 

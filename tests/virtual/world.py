@@ -142,7 +142,6 @@ class World:
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
         self.leadership = Leadership()
         self.kafka = Kafka(declare(self.settings))
-        self._stop = asyncio.Event()
         self.status = Status("f", self.clock)
         self.processes = 0
         """Started so far."""
@@ -172,7 +171,6 @@ class World:
             self.settings = self.settings.model_copy(
                 update={"feed": self.settings.feed.model_copy(update=feed)}
             )
-        self._stop = asyncio.Event()
         self.processes += 1
         self._before = self.kafka.transactions
         clock = AnchoredClock(self.clock)
@@ -187,7 +185,7 @@ class World:
             ask_time=self.feed.ask_time,
             clock=clock,
         )
-        self.owner = FeedOwner(self.settings, dependencies, self.status, "me", self._stop)
+        self.owner = FeedOwner(self.settings, dependencies, self.status, "me")
         self._process = self._loop.create_task(self.owner.run())
 
     async def kill(self) -> None:
@@ -196,6 +194,11 @@ class World:
         self.kafka.process_died()
         process, self._process = self._process, None
         assert process is not None
+        if process.done():
+            process.result()
+        process.cancel()
+        for _ in range(20):  # by then it would commit what has come, but nothing that it does has an effect
+            await asyncio.sleep(0)
         process.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await process
@@ -208,11 +211,16 @@ class World:
     async def stop(self) -> None:
         """As SIGTERM does."""
         process, self._process = self._process, None
-        assert self.owner is not None
         assert process is not None
-        self._stop.set()
-        self.owner.wake()
-        await process
+        process.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await process
+
+    def lose_leadership(self) -> None:
+        """As when the coordinator has assigned the partition to another process."""
+        assert self.owner is not None
+        self.leadership.term += 1
+        self.owner.leadership_changed()
 
     async def ended(self) -> BridgeError:
         """With what the process ends by itself."""

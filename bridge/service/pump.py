@@ -1,0 +1,234 @@
+"""Reads one connection after the other, in bursts, and commits when it is time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NoReturn
+
+from bridge.clock import Clock, Instant
+from bridge.config import FeedSettings, Settings
+from bridge.errors import FeedError, FeedLost
+from bridge.feed.protocol import Session
+from bridge.feed.rate_limits import Limiter
+from bridge.formatting import duration, utc
+from bridge.log import get
+from bridge.service.checkpointer import Checkpointer
+from bridge.service.committer import Committer
+from bridge.service.connector import Connector
+from bridge.service.interfaces import Connection
+from bridge.service.pipeline import Pipeline
+from bridge.service.status import Status
+from bridge.service.timekeeper import Timekeeper, check_skew
+from bridge.state.checkpoint import State
+from bridge.state.deduplicator import Deduplicator
+
+BURST = 500
+"""Messages handled before others on the event loop get their turn,"""
+BURST_SECONDS = 0.1
+"""or fewer, if they take longer: what is wrong may cost a thousand times as much as what is right."""
+PORTION = 50
+"""Messages handled before the clock is read again."""
+BREATH_SECONDS = 1.0
+EVICT_SECONDS = 5.0
+PROGRESS_SECONDS = 10.0
+"""Between two lines of the log on how a replay goes."""
+
+
+class Pump:
+    """Moves messages from the feed to Kafka, as long as it is not cancelled. `wake` ends its pauses early."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        status: Status,
+        limiter: Limiter,
+        deduplicator: Deduplicator,
+        pipeline: Pipeline,
+        checkpointer: Checkpointer,
+        connector: Connector,
+        committer: Committer,
+        timekeeper: Timekeeper,
+        wake: asyncio.Event,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._status = status
+        self._limiter = limiter
+        self._deduplicator = deduplicator
+        self._pipeline = pipeline
+        self._checkpointer = checkpointer
+        self._connector = connector
+        self._committer = committer
+        self._timekeeper = timekeeper
+        self._wake = wake
+        self._connection: Connection | None = None
+        self._evict_at = self._tell_at = 0.0
+
+    async def run(self) -> NoReturn:
+        """Open one connection after the other, and read each to its end.
+
+        Raises GapError, ClockError, AuthError, SettingsError and what ends a commit.
+        """
+        while True:
+            connection = await self._connector.connect()
+            if connection is not None:
+                await self._use(connection)
+
+    async def commit_last(self) -> None:
+        """Commit what has come and why it ends, unless nothing was ever asked of the feed."""
+        if self._checkpointer.committed is not None:
+            await self._checkpointer.commit()
+
+    def seen(self) -> dict[str, Any]:
+        """What can be seen of it now, as fields of a `bridge.observability.view.StatusSnapshot`."""
+        now, pipeline, checkpointer = self._clock(), self._pipeline, self._checkpointer
+        committed = checkpointer.committed
+        catch_up = checkpointer.progress.catch_up(now.wall)
+        return {
+            "revision": committed and committed.revision,
+            "committed_at": committed.updated_at if committed and self._committer.transactions else None,
+            "counters": pipeline.counters.copy(),
+            "dedup_entries": len(self._deduplicator),
+            "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
+            "gaps": pipeline.gaps,
+            "connections": dict(self._connector.connections),
+            "newest": pipeline.position.newest,
+            "rate": catch_up.rate,
+            "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
+            "usage": self._limiter.usage(now),
+            "next_connect": self._connector.decide(now).until,
+            "extras": dict(pipeline.extras),
+            "fallbacks": pipeline.fallbacks,
+            "queue_messages": self._connection.waiting if self._connection else 0,
+            "batch_records": len(pipeline.batch.records),
+            "transactions": self._committer.transactions,
+            "commit_seconds": self._committer.seconds,
+        }
+
+    async def _use(self, connection: Connection) -> None:
+        """Read a connection until it ends, and commit what came of it."""
+        self._connection = connection
+        try:
+            await self._read(connection)
+        except FeedError as error:
+            self._connector.ended(error)
+        finally:
+            self._connection = None
+            self._timekeeper.close()
+            await connection.disconnect()
+        await self._checkpointer.commit()
+
+    async def _read(self, connection: Connection) -> NoReturn:
+        pipeline = self._pipeline
+        session = Session(self._settings.feed, self._clock().monotonic)
+        while True:
+            connection.note_alive()
+            goes_on = self._handle_burst(connection, session)
+            if pipeline.missing_in_replay is not None:
+                gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
+                await self._connector.declared(gap)
+            self._tell_state()
+            self._checkpointer.go_on(connection.waiting)
+            if connection.over and not connection.waiting:
+                raise connection.end_reason()
+            now = self._clock().monotonic
+            # What we do not read, we do not hear.
+            session.heard(now if connection.held or pipeline.full else connection.heard_at)
+            if now >= session.silent_at:
+                self._status.become(State.IDLE_TIMEOUT)
+                raise FeedLost(f"nothing came for {self._settings.feed.idle_timeout_seconds:g} s")
+            if goes_on and not pipeline.full:
+                await asyncio.sleep(0)
+            else:
+                await sleep(self._wake, self._until_due(session, connection.waiting))
+
+    def _handle_burst(self, connection: Connection, session: Session) -> bool:
+        """Handle what waits, for a moment; returns whether there was anything."""
+        pipeline, began, handled = self._pipeline, self._clock().monotonic, 0
+        now = began
+        while handled < BURST and now - began < BURST_SECONDS and not pipeline.full:
+            taken = connection.take(PORTION)
+            for message in taken:
+                ping_id = pipeline.handle(message, now)
+                if ping_id is not None and isinstance(message.body, bytes):
+                    reply = session.reply(ping_id, message.body)
+                    if reply is not None:
+                        connection.reply(reply)
+            if not taken:
+                break
+            handled += len(taken)
+            now = self._clock().monotonic
+        return handled > 0
+
+    def _until_due(self, session: Session, backlog: int) -> float:
+        now = self._clock().monotonic
+        moments = [now + BREATH_SECONDS, session.silent_at]
+        due = self._checkpointer.due_at(backlog)
+        if due is not None:
+            moments.append(due)
+        return max(0.0, min(moments) - now)
+
+    def _tell_state(self) -> None:
+        position = self._pipeline.position
+        moved = self._timekeeper.watch(doubted=position.doubts_clocks)
+        if self._connector.moved(moved):
+            raise FeedLost("this machine's clock was set right: nobody knows when what waits was sent")
+        if moved is not None and (skew := self._timekeeper.skew) is not None:
+            position.compared(skew.seconds, skew.high)
+        check_skew(self._settings.feed, position.skew)
+        now = self._clock()
+        self._checkpointer.progress.observe(now.monotonic, self._pipeline.counters.received, position.newest)
+        self._evict(now)
+        if self._committer.report_if_blocked():
+            return
+        if not position.live or position.held(now.wall):
+            self._status.become(State.CATCHING_UP, revision=position.revision)
+            self._tell_progress(now)
+        elif position.quiet(now.wall):
+            self._status.become(State.QUIET, revision=position.revision)
+        else:
+            self._status.become(State.LIVE, revision=position.revision)
+
+    def _tell_progress(self, now: Instant) -> None:
+        if now.monotonic < self._tell_at:
+            return
+        self._tell_at = now.monotonic + PROGRESS_SECONDS
+        catch_up = self._checkpointer.progress.catch_up(now.wall)
+        if catch_up.position is not None:
+            get().info(
+                "catching up",
+                position=utc(int(catch_up.position)),
+                behind=duration(max(0.0, now.wall - catch_up.position)),
+                messages_per_second=round(catch_up.rate),
+                remaining="unknown" if catch_up.remaining is None else duration(catch_up.remaining),
+            )
+
+    def _evict(self, now: Instant) -> None:
+        """Forget what no replay can bring back any more."""
+        committed = self._checkpointer.committed
+        if now.monotonic >= self._evict_at and committed is not None:
+            self._evict_at = now.monotonic + EVICT_SECONDS
+            self._deduplicator.evict(
+                deduplicated_from(self._settings.feed, min(committed.revision, self._pipeline.replays_from))
+            )
+
+
+def deduplicated_from(feed: FeedSettings, revision: float) -> float:
+    """The oldest receipt, Unix seconds, of what a replay from the revision may bring back."""
+    return (
+        revision
+        - feed.safety_margin_seconds
+        - feed.max_out_of_orderness_seconds
+        - feed.max_clock_skew_seconds
+    )
+
+
+async def sleep(wake: asyncio.Event, seconds: float) -> None:
+    """Sleep for so long, or until `wake` is set; it is cleared."""
+    timer = asyncio.get_running_loop().call_later(seconds, wake.set)
+    try:
+        await wake.wait()
+    finally:
+        timer.cancel()
+    wake.clear()
