@@ -181,7 +181,7 @@ def topics_apply(config: Config = None, json: Json = False) -> None:
 @schemas.command("check")
 def schemas_check() -> None:
     """Check the schemas, offline: names, documentation, nullability, compatibility with all before."""
-    from bridge.avro.check import check
+    from bridge.avro.evolution import check
 
     problems = check()
     for problem in problems:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.avro.compatibility import incompatibilities
+from bridge.avro.evolution import incompatibilities
 from bridge.errors import SchemaError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridge.avro.check import check
+from bridge.avro.evolution import check
 
 GOOD: dict[str, Any] = {
     "type": "record",

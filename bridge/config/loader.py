@@ -1,0 +1,261 @@
+"""Settings: frozen, validated once at the edge, the only reader of the environment.
+
+Sources, the first that names a setting wins: environment variables (`BRIDGE_…`, `__` between
+levels), then the TOML file given by `--config`, then the default. A secret can be given by the path
+of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up. Whatever is one is
+made known to the log, which shows none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies
+
+from pydantic import BaseModel, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from bridge.config.api import ApiSettings
+from bridge.config.sections import (
+    BatchSettings,
+    FeedSettings,
+    KafkaSettings,
+    LimitsSettings,
+    RegistrySettings,
+    TopicsSettings,
+    WebSettings,
+    age_seconds,
+)
+from bridge.errors import SettingsError
+from bridge.formatting import shortened
+from bridge.log import conceal
+
+ENV_PREFIX = "BRIDGE_"
+_BEFORE_A_DIAL_SECONDS = 30
+"""Until an attempt is committed and its dial begins, and for what is rounded."""
+
+
+class Settings(BaseSettings):
+    """All settings of the bridge. Read them with `load`, once."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    feed: FeedSettings = FeedSettings()
+    limits: LimitsSettings = LimitsSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    registry: RegistrySettings = RegistrySettings()
+    topics: TopicsSettings = TopicsSettings()
+    api: ApiSettings = ApiSettings()
+    batch: BatchSettings = BatchSettings()
+    web: WebSettings = WebSettings()
+
+    @model_validator(mode="after")
+    def _starts_within_memory(self) -> Self:
+        start = self.feed.start
+        if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
+            raise ValueError(
+                f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
+                f"{self.limits.memory_seconds:g} s: by the time of the dial it is older. Take a little less, "
+                "such as 71h."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _asks_for_what_is_remembered(self) -> Self:
+        feed, memory = self.feed, self.limits.memory_seconds
+        margins = {
+            "safety_margin_seconds": feed.safety_margin_seconds,
+            "max_out_of_orderness_seconds": feed.max_out_of_orderness_seconds,
+            "max_clock_skew_seconds": feed.max_clock_skew_seconds,
+            "connect_timeout_seconds": feed.connect_timeout_seconds,
+        }
+        if sum(margins.values()) + _BEFORE_A_DIAL_SECONDS >= memory:
+            given = ", ".join(f"{name} = {seconds:g}" for name, seconds in margins.items())
+            raise ValueError(
+                f"feed: {given} are too long for limits.max_age_seconds / limits.scale = {memory:g} s: "
+                "what the bridge has to ask for must be within the feed's memory"
+            )
+        return self
+
+    def need(self, *names: str) -> None:
+        """Raise SettingsError when any of the settings named (`feed.base_url`) has no value."""
+        missing = [
+            f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the file given "
+            "by --config."
+            for name in names
+            for section, _, key in [name.partition(".")]
+            if not getattr(getattr(self, section), key)
+        ]
+        if missing:
+            raise SettingsError("\n".join(missing))
+
+
+RENAMED: Final = {
+    "feed.silence_seconds": "feed.idle_timeout_seconds",
+    "feed.quiet_seconds": "feed.live_after_pings_seconds",
+    "feed.disorder_seconds": "feed.max_out_of_orderness_seconds",
+    "feed.overlap_seconds": "feed.safety_margin_seconds",
+    "feed.may_be_missing": "feed.optional_fields",
+    "feed.max_skew_seconds": "feed.max_clock_skew_seconds",
+    "api.max_skew_seconds": "api.max_clock_skew_seconds",
+}
+"""Old name of a setting → its name. An old one is refused."""
+
+
+def env_name(*path: str) -> str:
+    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
+    return ENV_PREFIX + "__".join(part.upper() for part in path)
+
+
+def load(config: Path | None = None) -> Settings:
+    """Read the settings from the environment and, where given, a TOML file.
+
+    Raises SettingsError, with one line for each wrong setting: its name, what is wrong, what to do.
+    """
+    _reject_unknown_variables(os.environ)
+    _reject_what_is_no_json(os.environ)
+
+    class Sourced(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            env = EnvSettingsSource(settings_cls)
+            if config is None:
+                return (env,)
+            return env, TomlConfigSettingsSource(settings_cls, config)
+
+    if config is not None:
+        _must_be_file(config)
+    try:
+        settings = Sourced()
+        _conceal_what_addresses_hold(settings)
+        return settings
+    except ValidationError as error:
+        lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:  # a variable of a whole section that is not JSON
+        raise SettingsError(f"the settings cannot be read: {error}") from None
+
+
+def _must_be_file(config: Path) -> None:
+    """What is no file is not opened: a pipe that nobody writes to would be waited for."""
+    try:
+        mode = config.stat().st_mode
+    except FileNotFoundError:
+        raise SettingsError(
+            f"there is no settings file {config}. Copy bridge.example.toml to begin with one."
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise SettingsError(f"the settings file {shortened(str(config))} cannot be read: {reason}") from None
+    if not stat.S_ISREG(mode):
+        raise SettingsError(f"the settings file {config} is no file, but a directory, a pipe or the like")
+
+
+def _conceal_what_addresses_hold(settings: Settings) -> None:
+    """Their passwords. All other secrets are made known when they are used."""
+    feed, api = settings.feed, settings.api
+    given = (
+        feed.base_url,
+        feed.proxy,
+        api.base_url,
+        api.proxy,
+        settings.registry.url,
+        *getproxies().values(),
+    )
+    for address in given:
+        with contextlib.suppress(ValueError):
+            url = urlsplit(address or "")
+            for read in (str, unquote):
+                user, password = read(url.username or ""), read(url.password or "")
+                conceal(password, f"{read.__name__} of {url.hostname}", user)
+
+
+def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:
+    """A list or a table is JSON in the environment; pydantic-settings only names the section."""
+    for section, field in Settings.model_fields.items():
+        for key in _names((section,)):
+            default, name = getattr(field.default, key), env_name(section, key)
+            if name in environ and isinstance(default, tuple | frozenset | dict):
+                example = '{"de-DE": "de"}' if isinstance(default, dict) else '["en", "sv"]'
+                try:
+                    json.loads(environ[name])
+                except (ValueError, RecursionError):
+                    raise SettingsError(f"{name} must be JSON, such as {example}") from None
+
+
+def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
+    path = path[:2]
+    if not path:
+        return message.removeprefix("Value error, ")
+    where = ".".join(path)
+    if kind == "extra_forbidden":
+        if where in RENAMED:
+            new = tuple(RENAMED[where].split("."))
+            return f"{where} ({env_name(*path)}) is now called {RENAMED[where]} ({env_name(*new)})"
+        close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
+        likely = [".".join((*path[:-1], name)) for name in close] or _elsewhere(path[-1])
+        hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
+        return f"{where} ({env_name(*path)}) is not a setting{hint}"
+    return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
+
+
+def _elsewhere(key: str) -> list[str]:
+    """The settings of that name, whatever their section."""
+    return [f"{section}.{key}" for section in Settings.model_fields if key in _names((section,))]
+
+
+def _names(section: tuple[str, ...]) -> list[str]:
+    if not section:
+        return list(Settings.model_fields)
+    field = Settings.model_fields.get(section[0])
+    model = field.annotation if field else None
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+
+
+def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
+    """pydantic-settings ignores variables whose first level it does not know; a typo must not pass."""
+    sections = [env_name(section) for section in Settings.model_fields]
+    for name in environ:
+        if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in sections:
+            known = [
+                env_name(section, key) for section in Settings.model_fields for key in _names((section,))
+            ]
+            close = difflib.get_close_matches(name.upper(), known, n=1, cutoff=0.8) or [
+                f"{section}__…"
+                for section in difflib.get_close_matches(
+                    name.upper().split("__")[0], sections, n=1, cutoff=0.8
+                )
+            ]
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise SettingsError(f"{name} is not a setting of the bridge.{hint}")
