@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bridge.errors import ClockError
 from bridge.formatting import http_moment
 
 DATE_STEP_SECONDS = 1.0
@@ -41,3 +42,17 @@ def from_dates(headers: Iterable[str], asked: float, received: float) -> Skew | 
     if not dates or len(dates) < len(moments) or max(dates) - min(dates) > DATE_STEP_SECONDS:
         return None
     return Skew(min(dates) - received, max(dates) + DATE_STEP_SECONDS - asked)
+
+
+def must_be_near(seconds: float, limit: float, setting: str, harm: str, *, also: str = "") -> None:
+    """Raise ClockError when the provider's clock less ours, in seconds, is beyond the limit.
+
+    `setting` names the limit, `harm` says what comes of such a clock, `also` what is to be raised with it.
+    """
+    if abs(seconds) > limit:
+        side = "ahead of" if seconds > 0 else "behind"
+        raise ClockError(
+            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and {setting} = {limit:g}: {harm}. "
+            "Set this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and "
+            f"raise that limit{also} meanwhile."
+        )

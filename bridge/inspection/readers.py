@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
@@ -27,7 +26,6 @@ from bridge.state.restore import Store
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
 """An owner that has committed since is not taken for dead: it commits whatever comes, pings too."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Bet(NamedTuple):

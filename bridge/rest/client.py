@@ -33,9 +33,9 @@ from tenacity import (
 
 from bridge import clock as instant
 from bridge.clock import Clock, Instant
-from bridge.clock_skew import Skew, from_dates
+from bridge.clock_skew import Skew, from_dates, must_be_near
 from bridge.config import ApiSettings
-from bridge.errors import ApiError, AuthError, ClockError, Forbidden, Rejected, Unanswered
+from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.formatting import duration
 from bridge.log import get
 from bridge.rest.answers import Reader
@@ -155,7 +155,7 @@ class Client:
 
     def _judge(self, request: Request[T], answer: Answer) -> Answered[T]:
         """What is not answered with 200."""
-        if answer.status == 404 and request.optional_fields:
+        if answer.status == 404 and request.may_be_missing:
             return Answered(None)
         if answer.status == 403:
             raise Forbidden(f"the token gives no right to {request.endpoint}: {request} answered {answer}")
@@ -249,15 +249,12 @@ class Client:
         # What was kept on the way for so long was written before it was asked for.
         if (age := answer.headers.get("Age", "")).isdecimal():
             skew = Skew(skew.low, skew.high + float(age))
-        limit = self._settings.max_clock_skew_seconds
-        if abs(skew.seconds) > limit:
-            side = "ahead of" if skew.seconds > 0 else "behind"
-            raise ClockError(
-                f"the provider's clock is {abs(skew.seconds):.0f} s {side} ours, and "
-                f"api.max_clock_skew_seconds (BRIDGE_API__MAX_CLOCK_SKEW_SECONDS) = {limit:g}: what is "
-                "published would have a wrong time. Set this machine's clock right (is NTP running?); if the "
-                "provider's is wrong, tell them, and raise that limit meanwhile."
-            )
+        must_be_near(
+            skew.seconds,
+            self._settings.max_clock_skew_seconds,
+            "api.max_clock_skew_seconds (BRIDGE_API__MAX_CLOCK_SKEW_SECONDS)",
+            "what is published would have a wrong time",
+        )
 
     async def _turn(self) -> float:
         """Wait until a request may be sent. Returns the moment, in monotonic seconds."""

@@ -145,7 +145,7 @@ class Request(Generic[T_co]):
     target: str
     """Path and query, to be added to the base address."""
     shape: TypeAdapter[T_co]
-    optional_fields: bool = False
+    may_be_missing: bool = False
     """Whether the interface has a 404 there."""
     body: str = ""
     """JSON, where what it asks about is neither in the path nor in the query."""
@@ -215,7 +215,7 @@ class Questions:
     def event(self, event_id: int) -> Request[EventTranslations]:
         """An event with all that it belongs to, in all languages."""
         path = "/api/translations/all/event"
-        return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, optional_fields=True)
+        return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, may_be_missing=True)
 
     def markets(
         self, event_id: int, language: str, sport_id: int = 0
@@ -224,14 +224,14 @@ class Questions:
         path = f"/api/translations/{_quoted(language)}/{event_id}/markets"
         query = self._query("markets", language=language, eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/{lang}/{eventId}/markets"
-        return Request(endpoint, _with(path, query), _MARKETS, optional_fields=True)
+        return Request(endpoint, _with(path, query), _MARKETS, may_be_missing=True)
 
     def all_markets(self, event_id: int, sport_id: int = 0) -> Request[list[MarketTranslations]]:
         """The markets of an event with their selections, in all languages. `sport_id` is the event's."""
         path = f"/api/translations/all/{event_id}/markets"
         query = self._query("all-markets", eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/all/{eventId}/markets"
-        return Request(endpoint, _with(path, query), _ALL_MARKETS, optional_fields=True)
+        return Request(endpoint, _with(path, query), _ALL_MARKETS, may_be_missing=True)
 
     def selection_templates(self, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
         """Templates of at most `MOST_IDS` selections, in all languages."""

@@ -36,7 +36,7 @@ from bridge.observability.endpoints import make_app
 from bridge.observability.http_server import served
 from bridge.observability.view import StatusSnapshot
 from bridge.service.interfaces import Dependencies
-from bridge.service.owner import FeedOwner
+from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
 from bridge.state.checkpoint import State
 from bridge.state.restore import Store
@@ -180,17 +180,9 @@ class _Service:
 
     async def _stand_by(self, leadership: Leadership) -> None:
         """Until something changes. No answer of Kafka is waited for then."""
-        looking = asyncio.ensure_future(self._look_around(leadership))
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait({looking, changed}, return_when=asyncio.FIRST_COMPLETED)
-            if looking.done():
-                looking.result()
-        finally:
-            looking.cancel()
-            changed.cancel()
+        await unless(self._changed.wait(), self._look_around(leadership))
 
-    async def _look_around(self, leadership: Leadership) -> None:
+    async def _look_around(self, leadership: Leadership) -> NoReturn:
         """Tell whom this process stands by for. While Kafka is away nobody is: so that is the state."""
         client, worker = None, Worker("standby")
         watch = Watch(self._owner_id, clients.session_seconds(self._settings.kafka))

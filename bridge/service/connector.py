@@ -12,15 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from bridge.clock import Instant
 from bridge.config import Settings
-from bridge.errors import (
-    AuthError,
-    ClockError,
-    FeedError,
-    FeedLost,
-    FeedRefused,
-    GapError,
-    NotOwner,
-)
+from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
 from bridge.feed.backoff import Backoff
 from bridge.feed.protocol import Request, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from bridge.clock import AnchoredClock
-from bridge.clock_skew import Skew
+from bridge.clock_skew import Skew, must_be_near
 from bridge.config import FeedSettings
-from bridge.errors import ClockError, FeedError, FeedLost, SettingsError
+from bridge.errors import FeedError, FeedLost, SettingsError
 from bridge.log import get
 
 AskTime = Callable[[FeedSettings], Awaitable[Skew | None]]
@@ -125,12 +125,10 @@ class Timekeeper:
 
 def check_skew(settings: FeedSettings, seconds: float) -> None:
     """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
-    limit = settings.max_clock_skew_seconds
-    if abs(seconds) > limit:
-        side = "ahead of" if seconds > 0 else "behind"
-        raise ClockError(
-            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and feed.max_clock_skew_seconds "
-            f"(BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS) = {limit:g}: a revision would not mean what it says. Set "
-            "this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and raise "
-            "that limit and feed.safety_margin_seconds meanwhile."
-        )
+    must_be_near(
+        seconds,
+        settings.max_clock_skew_seconds,
+        "feed.max_clock_skew_seconds (BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS)",
+        "a revision would not mean what it says",
+        also=" and feed.safety_margin_seconds",
+    )

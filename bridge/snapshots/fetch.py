@@ -35,10 +35,7 @@ from bridge.rest.endpoints import (
 )
 from bridge.snapshots.asking import UNANSWERED_AFTER, Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.merge import MergedNames
-from bridge.snapshots.model import (
-    Kind,
-    Template,
-)
+from bridge.snapshots.model import Kind, Template
 from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
 from bridge.snapshots.verdict import IdComparison

@@ -10,11 +10,7 @@ from typing import Final, NamedTuple
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import LISTED, MOST_IDS, Listed
-from bridge.snapshots.model import (
-    KINDS,
-    Kind,
-    key_of,
-)
+from bridge.snapshots.model import KINDS, Kind, key_of
 from bridge.snapshots.references import References
 
 BELIEVED: Final = "so did the last full run, so it is believed"

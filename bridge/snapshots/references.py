@@ -11,11 +11,7 @@ from typing import Any, Final
 
 from bridge.avro.schemas import Schema
 from bridge.rest.endpoints import MOST_SYMBOL
-from bridge.snapshots.model import (
-    Job,
-    Kind,
-    key_of,
-)
+from bridge.snapshots.model import Job, Kind, key_of
 
 _MARKET: Final[Schema] = {
     "type": "record",

@@ -57,16 +57,18 @@ def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Sna
 
     Waits for what an open transaction hides, unless what is `visible` now is enough. Raises as `read_topic`.
     """
-    value = last_value(settings, job, visible=visible)
-    return None if value is None else decode_snapshot(settings, value)
+    found = _last(settings, job, visible=visible)
+    return None if found is None else found[1]
 
 
-def last_value(settings: Settings, job: Job, *, visible: bool = False) -> bytes | None:
-    """The value of a job's last Snapshot record in wire format.
+def last_value(settings: Settings, job: Job) -> bytes | None:
+    """The value of a job's last Snapshot record in wire format. Raises as `last_snapshot`."""
+    found = _last(settings, job, visible=False)
+    return None if found is None else found[0]
 
-    Raises SchemaError, with the place, where it is none: the one before it is long out of date. And as
-    `read_topic`.
-    """
+
+def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapshot] | None:
+    """Raises SchemaError, with the place, where it is none: the one before it is long out of date."""
     found: Message | None = None
 
     def take(message: Message) -> None:
@@ -79,8 +81,8 @@ def last_value(settings: Settings, job: Job, *, visible: bool = False) -> bytes 
         return None
     value = found.value() or b""
     with Registry(settings.registry) as registry:
-        decode(Codec(load("snapshot"), READ_ONLY, registry.schema_by_id), found, value)
-    return value
+        datum = decode(Codec(load("snapshot"), READ_ONLY, registry.schema_by_id), found, value)
+    return value, Snapshot.from_avro(datum)
 
 
 def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:

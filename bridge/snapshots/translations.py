@@ -14,11 +14,7 @@ from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.coverage import cover
 from bridge.snapshots.diff import count, forgotten, merge
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.model import (
-    Translation,
-    key_of,
-    kind_of,
-)
+from bridge.snapshots.model import Translation, key_of, kind_of
 from bridge.snapshots.outcome import JobInput, Outcome
 from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, Scope, ids_of
 from bridge.snapshots.references import References

@@ -131,7 +131,7 @@ def test_the_model_has_the_interfaces_fields(table: str) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_exactly_the_nullable_fields_optional_fields(table: str) -> None:
+def test_exactly_the_nullable_fields_may_be_missing(table: str) -> None:
     """A field may be missing from a message if and only if it may be null."""
     hints = get_type_hints(RECORDS[table], include_extras=True)
     nullable = {name for name, type_ in expected(table).items() if type_.endswith("?")}

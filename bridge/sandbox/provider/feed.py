@@ -13,16 +13,7 @@ from math import inf
 from typing import Literal
 
 from bridge.sandbox.provider.connection import Connection, Farewell
-from bridge.sandbox.provider.faults import (
-    Clear,
-    ClockJump,
-    Drop,
-    Fault,
-    Forget,
-    Garbage,
-    HalfOpen,
-    Ongoing,
-)
+from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Fault, Forget, Garbage, HalfOpen, Ongoing
 from bridge.sandbox.provider.history import Log
 from bridge.sandbox.provider.rate_limits import Breach, Kind, LimitDecision, Limits
 from bridge.sandbox.provider.stream import Published, Stream

@@ -8,13 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 from structlog.testing import capture_logs
 
-from bridge.cli.snapshot_tables import (
-    LINE_SECONDS,
-    Bars,
-    plan_as_json,
-    plan_as_table,
-    report_as_table,
-)
+from bridge.cli.snapshot_tables import LINE_SECONDS, Bars, plan_as_json, plan_as_table, report_as_table
 from bridge.clock import Instant
 from bridge.snapshots.coverage import Covered
 from bridge.snapshots.plan import Estimate

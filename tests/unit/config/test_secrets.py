@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.config import (
-    ENV_PREFIX,
-    ApiSettings,
-    FeedSettings,
-    KafkaSettings,
-    RegistrySettings,
-    load,
-)
+from bridge.config import ENV_PREFIX, ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, load
 from bridge.log import MASK, concealed
 
 

@@ -14,14 +14,7 @@ import pytest
 from bridge.avro.encoder import compiled
 from bridge.avro.registry import Standing
 from bridge.clock_skew import Skew
-from bridge.config import (
-    ApiSettings,
-    FeedSettings,
-    KafkaSettings,
-    LimitsSettings,
-    RegistrySettings,
-    Settings,
-)
+from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import CHECKS, Check, examine, feed_checks, kafka_checks
 from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_lines
 from bridge.errors import SettingsError, TopologyError

@@ -7,14 +7,7 @@ import hashlib
 import pytest
 from websockets.frames import Opcode
 
-from bridge.feed.framing import (
-    HEAD_BYTES,
-    SLICE_BYTES,
-    STEP_MESSAGES,
-    WHOLE_BYTES,
-    Assembler,
-    Reader,
-)
+from bridge.feed.framing import HEAD_BYTES, SLICE_BYTES, STEP_MESSAGES, WHOLE_BYTES, Assembler, Reader
 from bridge.feed.received import Oversized
 from tests.frames import Client, frame, message, read_all
 

@@ -8,13 +8,7 @@ import pytest
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt
-from bridge.inspection.limits import (
-    LimitForecast,
-    forecast,
-    outlook_as_json,
-    outlook_as_lines,
-    parse_moment,
-)
+from bridge.inspection.limits import LimitForecast, forecast, outlook_as_json, outlook_as_lines, parse_moment
 from bridge.state.checkpoint import Checkpoint, Counters, State
 
 NOW = 1_790_000_000.0

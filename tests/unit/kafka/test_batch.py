@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from bridge.config import BatchSettings
-from bridge.kafka.batch import (
-    MOST_PATIENT_SECONDS,
-    OVERHEAD_BYTES,
-    PATIENT_BACKLOG,
-    Batch,
-    Record,
-    patience,
-)
+from bridge.kafka.batch import MOST_PATIENT_SECONDS, OVERHEAD_BYTES, PATIENT_BACKLOG, Batch, Record, patience
 
 LIMITS = BatchSettings(max_records=3, max_bytes=1000, max_age_ms=20)
 

@@ -83,7 +83,7 @@ def test_an_unknown_field_is_named(convert: Convert) -> None:
     assert convert(encode(message)) == (None, bet, ("data.new", "newer"))
 
 
-def test_a_field_that_optional_fields_is_its_zero() -> None:
+def test_a_field_that_may_be_missing_is_its_zero() -> None:
     """The transcoder knows that, too, but for what it has to read itself: that it leaves to pydantic."""
     allowed = ("data.payout", "data.betSettlement", "data.settlementTime", "data.selections[].limitsFactor")
     [item] = EXAMPLE["data"]["selections"]

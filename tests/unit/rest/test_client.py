@@ -50,7 +50,7 @@ def test_an_answer_is_read() -> None:
     assert request.headers["Authorization"] == f"Bearer {SECRET}"
 
 
-def test_what_optional_fields_is_none() -> None:
+def test_what_may_be_missing_is_none() -> None:
     """An event that the provider does not know any more."""
 
     async def story() -> None:

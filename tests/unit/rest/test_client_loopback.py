@@ -14,15 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings
-from bridge.errors import (
-    ApiError,
-    AuthError,
-    BridgeError,
-    ClockError,
-    Forbidden,
-    Rejected,
-    Unanswered,
-)
+from bridge.errors import ApiError, AuthError, BridgeError, ClockError, Forbidden, Rejected, Unanswered
 from bridge.rest.client import Client
 from bridge.rest.endpoints import LISTED, Questions, Request
 from bridge.sandbox.provider.faults import ClockJump
@@ -94,7 +86,7 @@ async def test_each_status_at_each_endpoint(status: int, error: type[BridgeError
         provider.rest.inject(RestFault(status=status, times=None))
         for request in everything(provider, settings):
             async with Client(settings, sleep=at_once) as client:
-                if status == 404 and request.optional_fields:
+                if status == 404 and request.may_be_missing:
                     assert (await client.ask(request)).content is None
                     continue
                 with pytest.raises(error) as caught:

@@ -134,7 +134,7 @@ def test_every_endpoint_of_the_interface_is_there() -> None:
 
 def test_only_where_the_interface_has_a_404_may_something_be_missing() -> None:
     """With the event and its markets."""
-    missing = [endpoint for ask, endpoint, _, _ in ENDPOINTS if ask(Questions(api())).optional_fields]
+    missing = [endpoint for ask, endpoint, _, _ in ENDPOINTS if ask(Questions(api())).may_be_missing]
     assert missing == [
         "/api/translations/{lang}/{eventId}/markets",
         "/api/translations/all/event/{eventId}",

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.rest.pacing import (
-    LONGEST_PAUSE_SECONDS,
-    SLOWEST_SHARE,
-    TIMER_SECONDS,
-    Pace,
-    retry_after,
-)
+from bridge.rest.pacing import LONGEST_PAUSE_SECONDS, SLOWEST_SHARE, TIMER_SECONDS, Pace, retry_after
 from tests.unit.snapshots.provider import AT, DATE
 
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bridge.rest.endpoints import Listed
-from bridge.snapshots.model import (
-    KINDS,
-)
+from bridge.snapshots.model import KINDS
 from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate, ids_of
 from bridge.snapshots.references import References
 from tests.unit.snapshots.world import WORLD, api, bet, item, mention

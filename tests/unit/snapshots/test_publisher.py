@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -25,30 +25,6 @@ from tests.unit.kafka.fake_producer import (
 from tests.unit.snapshots.cluster import NAMES, RECORDS, SETTINGS, TOPICS, Kafka, seal
 
 Fault = Callable[[FakeProducer], None]
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
-    made = Kafka(monkeypatch)
-    yield made
-    made.release.set()
-
-
-@pytest.fixture
-def owner() -> Owner:
-    return Owner()
-
-
-@pytest.fixture
-def stop() -> threading.Event:
-    return threading.Event()
-
-
-@pytest.fixture
-def publisher(cluster: Kafka, owner: Owner, stop: threading.Event) -> Iterator[Publisher]:
-    with Publisher(SETTINGS, "translations", owner, stop, lambda _: None) as made:  # type: ignore[arg-type]
-        assert made.open() is None
-        yield made
 
 
 def full(_: FakeProducer) -> None:

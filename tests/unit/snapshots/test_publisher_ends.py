@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import KafkaError
@@ -12,40 +12,10 @@ from bridge.errors import SinkBroken, TopologyError
 from bridge.kafka import clients
 from bridge.snapshots import publisher as module
 from bridge.snapshots.publisher import Publisher
-from tests.unit.kafka.fake_producer import (
-    FATAL,
-    FakeProducer,
-    Owner,
-    commits_and_fails,
-    fails,
-)
+from tests.unit.kafka.fake_producer import FATAL, FakeProducer, Owner, commits_and_fails, fails
 from tests.unit.snapshots.cluster import NAMES, RECORDS, SETTINGS, TOPICS, Kafka, seal
 
 Fault = Callable[[FakeProducer], None]
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
-    made = Kafka(monkeypatch)
-    yield made
-    made.release.set()
-
-
-@pytest.fixture
-def owner() -> Owner:
-    return Owner()
-
-
-@pytest.fixture
-def stop() -> threading.Event:
-    return threading.Event()
-
-
-@pytest.fixture
-def publisher(cluster: Kafka, owner: Owner, stop: threading.Event) -> Iterator[Publisher]:
-    with Publisher(SETTINGS, "translations", owner, stop, lambda _: None) as made:  # type: ignore[arg-type]
-        assert made.open() is None
-        yield made
 
 
 @pytest.mark.parametrize("call", ["init", "produce", "commit"])

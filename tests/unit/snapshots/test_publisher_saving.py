@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import KafkaError
@@ -21,7 +20,7 @@ from tests.unit.kafka.fake_producer import (
     fails,
     never_returns,
 )
-from tests.unit.snapshots.cluster import NAMES, RECORDS, SETTINGS, TOPICS, Kafka, seal
+from tests.unit.snapshots.cluster import NAMES, RECORDS, TOPICS, Kafka, seal
 
 Fault = Callable[[FakeProducer], None]
 STATE = [Record("settlement.snapshot-state", b"translations/%d" % n, b"state %d" % n, 0) for n in range(3)]
@@ -29,24 +28,9 @@ VALUES = [record.value for record in STATE]
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
-    made = Kafka(monkeypatch)
-    made.topics = TOPICS | {"settlement.snapshot-state"}
-    yield made
-    made.release.set()
-
-
-@pytest.fixture
-def owner() -> Owner:
-    return Owner()
-
-
-@pytest.fixture
-def publisher(cluster: Kafka, owner: Owner) -> Iterator[Publisher]:
-    told: Callable[[str], None] = lambda _: None  # noqa: E731
-    with Publisher(SETTINGS, "translations", owner, threading.Event(), told) as made:  # type: ignore[arg-type]
-        assert made.open() is None
-        yield made
+def cluster(cluster: Kafka) -> Kafka:
+    cluster.topics = TOPICS | {"settlement.snapshot-state"}
+    return cluster
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ from bridge.rest.endpoints import LISTED, Answered, Request
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
-from bridge.snapshots.model import (
-    kind_of,
-)
+from bridge.snapshots.model import kind_of
 from bridge.snapshots.plan import FetchPlan, Scope, estimate
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import (

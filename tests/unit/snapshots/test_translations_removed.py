@@ -12,16 +12,7 @@ from bridge.sandbox.provider.world.catalogue import Indexed
 from bridge.sandbox.provider.world.entities import Event
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.references import Place, References
-from tests.unit.snapshots.world import (
-    LANGUAGES,
-    WORLD,
-    Provider,
-    Topic,
-    api,
-    mention,
-    translate,
-    written,
-)
+from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate, written
 
 EVENT = WORLD.events[0]
 LEAGUE = EVENT.league

@@ -19,14 +19,7 @@ import orjson
 
 from bridge.sandbox.provider.clock import Clock
 from bridge.sandbox.provider.rest.faults import Answer, RestFault, RestFaults, problem
-from bridge.sandbox.provider.rest.routes import (
-    CURRENCIES,
-    AllLanguages,
-    Endpoint,
-    OneLanguage,
-    Route,
-    route,
-)
+from bridge.sandbox.provider.rest.routes import CURRENCIES, AllLanguages, Endpoint, OneLanguage, Route, route
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge.sandbox.provider.world import currencies

@@ -158,7 +158,7 @@ def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
     assert [market["selections"][0]["translation"] for market in totals] == ["Over 2.5", "Over 3.5"]
 
 
-def test_a_language_optional_fields_in_one_of_two_forms() -> None:
+def test_a_language_may_be_missing_in_one_of_two_forms() -> None:
     """One is given by lists alone, one by the answers with all languages alone; the truth has them all."""
     side = rest(languages=("en", "ja", "ar"), only_in_lists={"ja"}, only_in_all={"ar"})
     event = SMALL.events[0].id
