@@ -110,8 +110,8 @@ class FeedOwner:
         if self._checkpointer.committed is not None:
             await self._checkpointer.commit()
 
-    def seen(self) -> dict[str, Any]:
-        """What can be seen of it now, as the fields of a `bridge.observability.view.StatusSnapshot`."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the owner contributes to a `bridge.observability.status.StatusSnapshot`."""
         if not self._is_open:
             return {"owner": True}
         now, pipeline, checkpointer = self._clock(), self._pipeline, self._checkpointer
@@ -120,7 +120,7 @@ class FeedOwner:
         return {
             "owner": True,
             "revision": committed and committed.revision,
-            "committed_at": committed.updated_at if committed and self._committer.transactions else None,
+            "committed_at": committed.updated_at if committed and self._committer.durations.count else None,
             "counters": pipeline.counters.copy(),
             "dedup_entries": len(self._deduplicator),
             "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
@@ -135,8 +135,7 @@ class FeedOwner:
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": len(pipeline.batch.records),
-            "transactions": self._committer.transactions,
-            "commit_seconds": self._committer.seconds,
+            "commit_durations": self._committer.durations.copy(),
         }
 
     # Opening.

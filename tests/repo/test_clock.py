@@ -53,7 +53,6 @@ DRIVERS = {
     "bridge.snapshots.publisher": "rests before it tries again",
     "bridge.rest.transport": "lets others have their turn",
     "bridge.snapshots.scheduler": "waits for the next run",
-    "bridge.snapshots.endpoints": "the same",
     "bridge.observability.endpoints": "answers as of the moment it is asked",
     "bridge.observability.http_server": "bounds the time of a request",
 }

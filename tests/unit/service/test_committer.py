@@ -96,7 +96,7 @@ def test_a_commit_is_under_way_until_it_is_collected() -> None:
         assert committer.collect()
         assert not committer.busy
         assert bench.writer.committed == [batch]
-        assert (committer.transactions, committer.seconds) == (1, 1.0)
+        assert (committer.durations.count, committer.durations.seconds) == (1, 1.0)
 
     on_bench(story)
 
@@ -109,7 +109,7 @@ def test_finish_waits_for_it() -> None:
         assert bench.loop.time() == 0.0
         bench.committer.start(Batch(), CHECKPOINT)
         await bench.committer.finish()
-        assert (bench.loop.time(), bench.committer.transactions) == (1.0, 1)
+        assert (bench.loop.time(), bench.committer.durations.count) == (1.0, 1)
 
     on_bench(story)
 
@@ -126,7 +126,7 @@ def test_what_ended_a_commit_is_raised_once(way: str) -> None:
         with pytest.raises(NotOwner):
             await committer.finish() if way == "finish" else committer.collect()
         assert committer.collect()
-        assert committer.transactions == 0
+        assert committer.durations.count == 0
 
     on_bench(story)
 

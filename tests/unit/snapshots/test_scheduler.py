@@ -124,7 +124,7 @@ def test_what_is_left_out_and_what_is_odd_is_in_the_log(play: Player) -> None:
     *things, whole = [line for line in lines if line["log_level"] == "error"]
     assert [(line["endpoint"], line["id"]) for line in things] == [("/api/x", str(x)) for x in range(20)]
     assert (whole["leftOut"], whole["owed"]) == (30, 30)
-    assert [line["note"] for line in told(lines, "of the snapshot")] == ["odd"]
+    assert [line["note"] for line in told(lines, "note on the snapshot")] == ["odd"]
 
 
 def test_what_is_seen_of_it(play: Player) -> None:
