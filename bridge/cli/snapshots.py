@@ -105,7 +105,8 @@ def _do(
     from bridge import clock
     from bridge.cli import snapshot_tables
     from bridge.snapshots import job, scheduler
-    from bridge.snapshots.metrics import JobStatus, must_be_writable, write
+    from bridge.snapshots.metrics import must_be_writable, write
+    from bridge.snapshots.status import JobStatus
 
     if every is not None and (plan or metrics_file or json):
         raise SettingsError("--every goes on and serves its metrics: without --plan, --json, --metrics-file.")

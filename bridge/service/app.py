@@ -32,9 +32,10 @@ from bridge.kafka.transactions import TransactionalWriter, transactional
 from bridge.kafka.watchdog import discard
 from bridge.kafka.worker import Worker
 from bridge.log import get
-from bridge.observability.endpoints import make_app
-from bridge.observability.http_server import served
-from bridge.observability.view import StatusSnapshot
+from bridge.observability.endpoints import make_app, served
+from bridge.observability.health import judge
+from bridge.observability.metrics import collect
+from bridge.observability.status import StatusSnapshot
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
@@ -50,8 +51,8 @@ PAUSE_SECONDS = 0.5
 """Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
 LOOK_SECONDS = 2.0
 """How often a standby looks whom it waits for, and whether Kafka is there at all."""
-BEAT_SECONDS = 1.0
-"""How often what can be seen from outside is renewed."""
+HEARTBEAT_SECONDS = 1.0
+"""How often the status snapshot is renewed."""
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -107,7 +108,7 @@ class _Service:
         self._started_at = self._clock().wall
         self._changed = asyncio.Event()
         self._owner: FeedOwner | None = None
-        self._view = self._look()
+        self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
         """Until SIGTERM or SIGINT cancels this, once: the end takes its time to commit what has come."""
@@ -132,15 +133,21 @@ class _Service:
             compiled=compiled(),
             converter=feed.converter,
         )
-        beat, web = asyncio.create_task(self._beat()), self._settings.web
+        app = make_app(
+            {"feed": feed.name},
+            lambda now: judge(self._snapshot, now),
+            lambda now: collect(self._snapshot, now),
+            self._clock,
+        )
+        heartbeat = asyncio.create_task(self._heartbeat())
         try:
-            with served(make_app(lambda: self._view, self._settings, self._clock), web.host, web.port):
+            with served(app, self._settings.web):
                 await self._stand_by_and_own()
         except asyncio.CancelledError:
             if not ending.is_set():
                 raise
         finally:
-            beat.cancel()
+            heartbeat.cancel()
 
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
@@ -253,12 +260,13 @@ class _Service:
 
     # What can be seen from outside.
 
-    def _look(self) -> StatusSnapshot:
+    def _take_snapshot(self) -> StatusSnapshot:
         status = self._status
         return StatusSnapshot(
             at=self._clock().wall,
             started_at=self._started_at,
             feed=self._settings.feed.name,
+            idle_timeout_seconds=self._settings.feed.idle_timeout_seconds,
             owner_id=self._owner_id,
             compiled=compiled(),
             converter=self._settings.feed.converter,
@@ -266,16 +274,16 @@ class _Service:
             reason=status.reason,
             since=status.since,
             until=status.until,
-            **(self._owner.seen() if self._owner else {}),
+            **(self._owner.snapshot() if self._owner else {}),
         )
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         while True:
             try:
-                self._view = self._look()
-            except Exception as error:  # noqa: BLE001  # a view that fails must not look like a dead loop
-                get().error("what is to be seen from outside cannot be shown", reason=repr(error))
-            await asyncio.sleep(BEAT_SECONDS)
+                self._snapshot = self._take_snapshot()
+            except Exception as error:  # noqa: BLE001  # must not look like an event loop that hangs
+                get().error("no status snapshot", reason=repr(error))
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     # Little things.
 
