@@ -15,7 +15,7 @@ from typing import Self
 from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster.downloads import Progress
+from bridge.sandbox.cluster.progress import Progress
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bridge.sandbox.cluster import downloads
+from bridge.sandbox.cluster.files import lock, write_atomically
 from bridge.sandbox.cluster.process import Identity
+from bridge.sandbox.cluster.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Status:
 def save(data: Path, state: State) -> None:
     """Keep the state for other processes."""
     text = json.dumps(asdict(state), indent=1, default=str)
-    downloads.write_whole(_file(data), text + "\n")
+    write_atomically(_file(data), text + "\n")
 
 
 def load(data: Path) -> State | None:
@@ -88,9 +89,9 @@ def status(data: Path) -> Status:
 
 
 @contextmanager
-def locked(data: Path, waiting: downloads.Progress) -> Iterator[None]:
+def locked(data: Path, waiting: Progress) -> Iterator[None]:
     """Only one process at a time starts or stops what is in the directory."""
-    with downloads.lock(data / "lock", lambda: waiting(f"waiting for another start or stop in {data}")):
+    with lock(data / "lock", lambda: waiting(f"waiting for another start or stop in {data}")):
         yield
 
 

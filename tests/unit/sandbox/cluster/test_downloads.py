@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import downloads
+from bridge.sandbox.cluster import downloads, files
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_held_lock_is_waited_for_and_said(tmp_path: Path) -> None:
         lines.append("waiting")
         holder.close()
 
-    with downloads.lock(tmp_path / "lock", waiting):
+    with files.lock(tmp_path / "lock", waiting):
         assert lines == ["waiting"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bridge.sandbox.cluster import ports
-from bridge.sandbox.cluster.cluster import choose_ports
+from bridge.sandbox.cluster.lifecycle import choose_ports
 
 
 @pytest.fixture
