@@ -2,7 +2,8 @@
 
 It shares no code with the bridge, so that each checks the other. From the inside out:
 
-    world.names, world.entities    who plays what where: pure functions of a seed
+    world.words                    what names are made of, in six languages
+    world.entities                 who plays what where: pure functions of a seed
     clock                          what the provider's clock shows, which may step
 
     bets                           what came of the bets on it: pure functions of the same seed
@@ -13,7 +14,6 @@ It shares no code with the bridge, so that each checks the other. From the insid
     connection                     sans-IO: what one client is sent, and when
     feed                           sans-IO: who is let in, and what goes wrong at what moment
 
-    world.vocabulary               the words of six languages
     world.translations             names in every language: pure functions of the thing
     world.currencies               those that there are
     world.catalogue                what the REST side knows, by kind and id, and what was changed about it

@@ -29,7 +29,7 @@ from bridge.sandbox.provider.rest.tokens import SCOPES
 from bridge.sandbox.provider.settings import explain
 from bridge.sandbox.provider.stream import Published
 from bridge.sandbox.provider.world.catalogue import Kind, Unknown
-from bridge.sandbox.provider.world.vocabulary import Language
+from bridge.sandbox.provider.world.words import Language
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 

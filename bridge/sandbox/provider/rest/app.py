@@ -32,7 +32,7 @@ from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge.sandbox.provider.world import currencies
 from bridge.sandbox.provider.world.catalogue import Catalogue, Entry, Indexed
 from bridge.sandbox.provider.world.entities import World
-from bridge.sandbox.provider.world.vocabulary import Language
+from bridge.sandbox.provider.world.words import Language
 
 Query = Mapping[str, list[str]]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bridge.sandbox.provider.rest.routes import Endpoint
-from bridge.sandbox.provider.world.vocabulary import LANGUAGES, Language
+from bridge.sandbox.provider.world.words import LANGUAGES, Language
 
 _SHORTEST_SECRET = 14
 """Characters; what makes tokens warns of a shorter key."""

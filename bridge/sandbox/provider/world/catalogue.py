@@ -22,7 +22,7 @@ from bridge.sandbox.provider.world.entities import (
     World,
     market_types,
 )
-from bridge.sandbox.provider.world.vocabulary import Language
+from bridge.sandbox.provider.world.words import Language
 
 Indexed = Literal["sport", "region", "league", "competitor", "event"]
 """The kinds that are found by their id alone."""

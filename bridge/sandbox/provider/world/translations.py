@@ -7,7 +7,6 @@ gets what the event's own endpoint says.
 
 from __future__ import annotations
 
-from bridge.sandbox.provider.world import names
 from bridge.sandbox.provider.world.entities import (
     FIRST_REGION,
     FIRST_SPORT,
@@ -18,7 +17,7 @@ from bridge.sandbox.provider.world.entities import (
     Region,
     Sport,
 )
-from bridge.sandbox.provider.world.vocabulary import (
+from bridge.sandbox.provider.world.words import (
     CLUB,
     MARKET_TYPES,
     RACE,
@@ -26,6 +25,7 @@ from bridge.sandbox.provider.world.vocabulary import (
     SELECTIONS,
     SPORTS,
     Language,
+    name,
 )
 
 _WORDED = {18: ("over", "under"), 29: ("yes", "no")}
@@ -36,12 +36,12 @@ _GOALS = 5
 
 def sport(sport: Sport, language: Language) -> str:
     """Such as `Fotboll`, in Swedish."""
-    return names.name(SPORTS[language], sport.id - FIRST_SPORT)
+    return name(SPORTS[language], sport.id - FIRST_SPORT)
 
 
 def region(region: Region, language: Language) -> str:
     """Such as `Schweden`, in German."""
-    return names.name(REGIONS[language], region.id - FIRST_REGION)
+    return name(REGIONS[language], region.id - FIRST_REGION)
 
 
 def league(league: League, language: Language) -> str:
