@@ -26,7 +26,6 @@ from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.tokens import SCOPES
-from bridge.sandbox.provider.settings import explain
 from bridge.sandbox.provider.stream import Published
 from bridge.sandbox.provider.world.catalogue import Kind, Unknown
 from bridge.sandbox.provider.world.words import Language
@@ -260,7 +259,11 @@ def _valid(choices: type[_Model], given: object) -> _Model:
     try:
         return choices.model_validate(given)
     except ValidationError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, "; ".join(explain(error, "the body"))) from None
+        reasons = [
+            f"{'.'.join(map(str, e['loc'])) or 'the body'}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors()
+        ]
+        raise Problem(HTTPStatus.BAD_REQUEST, "; ".join(reasons)) from None
 
 
 def _line(value: object) -> bytes:

@@ -10,24 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from bridge.sandbox.provider.connection import Connection, Farewell
 from bridge.sandbox.provider.faults import (
     Clear,
     ClockJump,
+    CloseCode,
     Drop,
     Fault,
     Forget,
     Garbage,
     HalfOpen,
     Ongoing,
+    Status,
 )
 from bridge.sandbox.provider.history import Log
 from bridge.sandbox.provider.rate_limits import Breach, Kind, LimitDecision, Limits
 from bridge.sandbox.provider.stream import Published, Stream
 
 ACCEPTED = 101
+LONGEST_SECONDS = 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -56,25 +61,30 @@ class Refusal:
     close_code: int | None = None
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(BaseModel):
     """What the interface leaves open, and how this provider does it."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
     second: Literal["refuse", "replace"] = "refuse"
-    """What a second connection does: it is refused, or it closes the first."""
+    """Whether a second connection is refused or closes the first."""
     zero: Literal["nothing", "everything"] = "nothing"
-    """What is replayed without a revision or with 0: nothing, or all that is remembered."""
+    """What is replayed without a revision or with 0: nothing, or everything that is remembered."""
     too_old: Literal["edge", "refuse"] = "edge"
-    """A revision older than the memory: replay from the edge of memory, or refuse."""
+    """Whether a revision older than the memory is replayed from the edge of memory or refused."""
     refusal: Literal["status", "close"] = "status"
-    """A refusal is an HTTP status, or a close code right after the handshake."""
-    refusal_status: int = 429
-    refusal_close_code: int = 1008
-    second_status: int = 409
-    second_close_code: int = 1008
-    ping_seconds: float = 5.0
-    replay_rate: float = inf
-    """Messages a second while a connection has not caught up."""
+    """Whether a refusal is an HTTP status or a close code right after the handshake."""
+    refusal_status: Status = 429
+    """HTTP status of a refusal for a limit."""
+    refusal_close_code: CloseCode = 1008
+    """Close code of a refusal for a limit."""
+    second_status: Status = 409
+    """HTTP status of a refusal because another connection is active."""
+    second_close_code: CloseCode = 1008
+    """Close code of a refusal because another connection is active."""
+    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
+    replay_rate: Annotated[float, Field(gt=0)] = inf
+    """Messages a second while a connection catches up; as fast as the client reads by default."""
 
 
 class Provider:

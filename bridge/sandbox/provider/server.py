@@ -69,7 +69,7 @@ class Simulator:
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
         stream = settings.stream(origin)
-        self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
+        self._provider = Provider(stream, Limits(settings.limits_scale), settings, self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
         """What is asked by HTTP: its tokens, its faults, its truth."""
         self._loop = asyncio.get_running_loop()

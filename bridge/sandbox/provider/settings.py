@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import fields
-from math import inf
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FilePath, SecretStr, ValidationError, model_validator
+from pydantic import Field, FilePath, SecretStr, model_validator
 
-from bridge.sandbox.provider.faults import CloseCode, Status
-from bridge.sandbox.provider.feed import Policy
+from bridge.sandbox.provider.feed import LONGEST_SECONDS, Policy
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import Sizes, World
 
 Share = Annotated[float, Field(ge=0, le=1)]
-LONGEST_SECONDS = 366 * 86_400
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 
 
-class SimulatorSettings(BaseModel):
+class SimulatorSettings(Policy):
     """Everything about a simulated provider. Raises pydantic's ValidationError when something is wrong."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8900
@@ -53,27 +47,8 @@ class SimulatorSettings(BaseModel):
     odd: Share = 0
     """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
 
-    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
     limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
     """Every duration in the limits is this many times shorter."""
-    replay_rate: Annotated[float, Field(gt=0)] = inf
-    """Messages a second while a connection catches up; as fast as the client reads by default."""
-    second: Literal["refuse", "replace"] = "refuse"
-    """A second connection is refused, or closes the first."""
-    zero: Literal["nothing", "everything"] = "nothing"
-    """What is replayed without a revision, or with 0."""
-    too_old: Literal["edge", "refuse"] = "edge"
-    """A revision older than the memory: replay from the edge of memory, or refuse."""
-    refusal: Literal["status", "close"] = "status"
-    """A refusal is an HTTP status, or a close code right after the handshake."""
-    refusal_status: Status = 429
-    """HTTP status of a refusal for a limit."""
-    refusal_close_code: CloseCode = 1008
-    """Close code of a refusal for a limit."""
-    second_status: Status = 409
-    """HTTP status of a refusal because another connection is active."""
-    second_close_code: CloseCode = 1008
-    """Close code of a refusal because another connection is active."""
     clock_skew_seconds: Annotated[
         float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS, allow_inf_nan=False)
     ] = 0
@@ -94,9 +69,9 @@ class SimulatorSettings(BaseModel):
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
         if self.auth != "none" and not (self.auth_value and self.auth_value.get_secret_value()):
-            raise ValueError(f"auth = {self.auth} needs auth_value (--auth-value-file)")
+            raise ValueError(f"auth = {self.auth} needs auth_value")
         if self.auth in ("header", "query") and not self.auth_name:
-            raise ValueError(f"auth = {self.auth} needs auth_name (--auth-name)")
+            raise ValueError(f"auth = {self.auth} needs auth_name")
         return self
 
     def tls(self) -> ssl.SSLContext | None:
@@ -106,10 +81,6 @@ class SimulatorSettings(BaseModel):
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate)
         return context
-
-    def policy(self) -> Policy:
-        """The part that decides about connections; it has the same names there."""
-        return Policy(**self.model_dump(include={field.name for field in fields(Policy)}))
 
     def stream(self, origin: float) -> Stream:
         """The stream that begins at `origin` (Unix seconds), with its world."""
@@ -124,11 +95,3 @@ class SimulatorSettings(BaseModel):
             large_bytes=self.large_bytes,
             odd=self.odd,
         )
-
-
-def explain(error: ValidationError, whole: str) -> list[str]:
-    """What is wrong, a line for each field with its name; `whole` stands for all of them together."""
-    return [
-        f"{'.'.join(map(str, e['loc'])) or whole}: {e['msg'].removeprefix('Value error, ')}"
-        for e in error.errors()
-    ]

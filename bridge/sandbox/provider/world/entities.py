@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from random import Random
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bridge.sandbox.provider.world import words
 
@@ -27,23 +30,27 @@ def mix(*numbers: int) -> int:
     return state
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How much of everything there is."""
+Count = Annotated[int, Field(ge=1)]
 
-    sports: int = 12
-    regions: int = 20
-    leagues: int = 200
-    competitors: int = 1000
-    events: int = 2000
 
-    def __post_init__(self) -> None:
-        if min(self.sports, self.regions, self.leagues, self.events) < 1:
-            raise ValueError("there must be at least one sport, region, league and event")
+class Sizes(BaseModel):
+    """How many entities of each kind there are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    sports: Count = 12
+    regions: Count = 20
+    leagues: Count = 200
+    competitors: Count = 1000
+    events: Count = 2000
+
+    @model_validator(mode="after")
+    def _leagues_have_teams(self) -> Self:
         if self.competitors < 2 * self.leagues:
             raise ValueError(
                 f"{self.leagues} leagues need {2 * self.leagues} competitors or more: two teams each"
             )
+        return self
 
 
 @dataclass(frozen=True)
