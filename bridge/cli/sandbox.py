@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from dataclasses import asdict
@@ -122,7 +123,8 @@ def demo(
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
-    result = demonstrate(Options(seconds, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
+    duration = math.inf if seconds is None else seconds
+    result = demonstrate(Options(duration, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
         raise typer.Exit(1)

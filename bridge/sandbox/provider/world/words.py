@@ -36,7 +36,7 @@ SPORTS = _columns(
     "Greyhounds | Windhundrennen | Hundkapplöpning | Κυνοδρομίες | ドッグレース | سباق الكلاب",
     "Handball | Handball | Handboll | Χάντμπολ | ハンドボール | كرة اليد",
     "Volleyball | Volleyball | Volleyboll | Βόλεϊ | バレーボール | الكرة الطائرة",
-    "Boxing | Boxen | Boxning | Πυγμαχία | ボクシング | الملاكمة",
+    "Baseball | Baseball | Baseboll | Μπέιζμπολ | 野球 | البيسبول",
     "Table Tennis | Tischtennis | Bordtennis | Επιτραπέζια αντισφαίριση | 卓球 | تنس الطاولة",
     "Rugby Union | Rugby Union | Rugby union | Ράγκμπι Γιούνιον | ラグビーユニオン | اتحاد الرجبي",
     "Rugby League | Rugby League | Rugby league | Ράγκμπι Λιγκ | ラグビーリーグ | دوري الرجبي",

@@ -45,9 +45,8 @@ NAMES: list[tuple[str, dict[str, Any]]] = [
 
 def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
     """Teams, market and selection, as their records arrive, also after the bet; the bet's own word before."""
-    board = Board()
-    board.arrived(datum(), lag=0.012)
-    [bet] = board.bets
+    board = Board(lag=0.012)
+    board.bets.append(bet := datum())
     assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "a cup tie  +2\n")
     for key, record in NAMES:
         board.names.take(key, record)
@@ -79,7 +78,7 @@ def test_only_the_last_bets_are_shown() -> None:
     """So that the table does not grow."""
     board = Board()
     for version in range(ROWS + 5):
-        board.arrived(datum(settlementVersion=version), lag=None)
+        board.bets.append(datum(settlementVersion=version))
     assert [bet["settlementVersion"] for bet in board.bets] == list(range(5, ROWS + 5))
 
 

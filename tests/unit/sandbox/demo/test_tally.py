@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bridge.sandbox.demo.tally import Tally
-from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.stream import Published
 
 SCHEMA = WriterSchema(
@@ -109,16 +108,16 @@ def test_a_bet_that_goes_back_is_wrong() -> None:
     assert feed.tally.wrong == ["a went back to version 1"]
 
 
-NAMELESS = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"settlementVersion":2}}']
+WITHOUT_ID = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"settlementVersion":2}}']
 
 
 def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
     """Byte for byte; one that is ahead of the count is known as well."""
     feed = Feed()
-    feed.send_bodies(*NAMELESS)
-    feed.tally.buried(NAMELESS[0])
+    feed.send_bodies(*WITHOUT_ID)
+    feed.tally.dead_letter(WITHOUT_ID[0])
     assert (feed.tally.sent, feed.tally.missing) == (2, 1)
-    feed.tally.buried(NAMELESS[1])
+    feed.tally.dead_letter(WITHOUT_ID[1])
     assert (feed.tally.missing, feed.tally.duplicates, feed.tally.wrong) == (0, 0, [])
 
 
@@ -126,11 +125,11 @@ def test_a_dead_letter_twice_or_of_something_else_is_told() -> None:
     """A bet with an id has no business there, and is still awaited."""
     feed = Feed()
     feed.send(bet("a", 1))
-    feed.send_bodies(NAMELESS[0])
-    for body in (NAMELESS[0], NAMELESS[0], b'{"data":{"betId":"a","settlementVersion":1,"payout":1.5}}'):
-        feed.tally.buried(body)
+    feed.send_bodies(WITHOUT_ID[0])
+    for body in (WITHOUT_ID[0], WITHOUT_ID[0], b'{"data":{"betId":"a","settlementVersion":1,"payout":1.5}}'):
+        feed.tally.dead_letter(body)
     assert (feed.tally.missing, feed.tally.duplicates, len(feed.tally.wrong)) == (1, 1, 1)
-    assert feed.tally.wrong[0].startswith("a dead letter of what has an id, or was never sent: ")
+    assert feed.tally.wrong[0].startswith("a dead letter of a bet with an id, or never sent: ")
 
 
 def test_nothing_is_to_come_of_a_message_without_a_bet() -> None:
