@@ -72,8 +72,7 @@ def test_an_arrival_may_be_ahead_of_the_count() -> None:
     assert (feed.tally.sent, feed.tally.missing, feed.tally.wrong) == (1, 0, [])
 
 
-def test_a_record_twice_is_a_duplicate() -> None:
-    """Even when its content is another."""
+def test_a_second_record_is_a_duplicate_whatever_its_content() -> None:
     feed = Feed()
     feed.send(bet("a", 1))
     for record in (bet("a", 1), bet("a", 1), bet("a", 1, payout=9.0)):
@@ -81,8 +80,7 @@ def test_a_record_twice_is_a_duplicate() -> None:
     assert (feed.tally.published, feed.tally.duplicates, feed.tally.wrong) == (3, 2, [])
 
 
-def test_what_was_never_sent_is_wrong() -> None:
-    """Another bet, or a version that no message had."""
+def test_a_version_that_was_never_sent_is_wrong() -> None:
     feed = Feed()
     feed.send(bet("a", 1))
     assert feed.arrive(bet("a", 2)) is None
@@ -90,8 +88,7 @@ def test_what_was_never_sent_is_wrong() -> None:
     assert feed.tally.missing == 1
 
 
-def test_a_changed_field_is_wrong() -> None:
-    """It is named, and the message counts as arrived."""
+def test_a_changed_field_is_named_and_its_message_counts_as_arrived() -> None:
     feed = Feed()
     feed.send(bet("a", 1))
     feed.arrive(bet("a", 1, payout=2.5))
@@ -121,7 +118,7 @@ def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
     assert (feed.tally.missing, feed.tally.duplicates, feed.tally.wrong) == (0, 0, [])
 
 
-def test_a_dead_letter_twice_or_of_something_else_is_told() -> None:
+def test_a_duplicate_or_unexpected_dead_letter_is_reported() -> None:
     """A bet with an id has no business there, and is still awaited."""
     feed = Feed()
     feed.send(bet("a", 1))
