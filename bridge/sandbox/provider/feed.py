@@ -1,8 +1,8 @@
-"""The provider without its sockets: who is let in, what is sent to whom at what moment, what goes wrong.
+"""The provider without its sockets: accepts connections, decides what is sent when, applies faults.
 
-Time comes in as an argument, in Unix seconds that never go back (what the provider's clock shows is another
-matter: see `clock`). A driver asks `connect` about each handshake, then calls `frames` of the connection
-again and again, sleeping until `due` in between, and looks again at once when a fault was inflicted.
+Time is an argument, in Unix seconds that never go back (the provider's clock may step: see `clock`). A
+driver calls `connect` for each handshake, then `frames` of the connection repeatedly, sleeping until `due`
+in between, and again at once after a fault was inflicted.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Provider:
             self.active = None
 
     def inflict(self, fault: Fault, now: float) -> None:
-        """Let something go wrong from now on. What is published is not changed by it, but for `Garbage`."""
+        """Apply a fault from now on. Only `Garbage` changes what is published."""
         match fault:
             case Drop():
                 self._dismiss(Farewell(fault.code, "dropped", fault.abort))
@@ -174,7 +174,7 @@ class Provider:
                 self.ongoing.begin(fault, now)
 
     def lasting(self, now: float) -> dict[str, float]:
-        """The faults that go on, by name, each with the moment at which it ends."""
+        """Return the lasting faults by name, each with the moment at which it ends."""
         half_open = self.active.half_open_until if self.active else -inf
         ends = {"half-open": half_open} | self.ongoing.ends
         return {name: end for name, end in ends.items() if end > now}

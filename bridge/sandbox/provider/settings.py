@@ -31,13 +31,13 @@ class SimulatorSettings(Policy):
     rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
     """Messages a second, on average."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """So many are published at one moment."""
+    """Number of messages published at one moment."""
     large_every: Annotated[int, Field(ge=0)] = 0
-    """Of so many bets one is large; none with 0."""
+    """One bet in this many is large; 0: none."""
     large_bytes: Annotated[int, Field(ge=1, le=64 * 1024 * 1024)] = 1_000_000
-    """The least size of a large bet's message, which has as many selections as that takes."""
+    """Minimum size of a large bet's message, reached by adding selections."""
     fragment_bytes: Annotated[int, Field(ge=0)] = 0
-    """A message that is longer goes out in several frames, each of so many bytes; in one with 0."""
+    """A longer message is sent in several frames of this size; 0: in one."""
     history_seconds: Seconds = 0
     """How long the stream already ran when the simulator starts."""
     resettle: Share = 0.05
@@ -48,7 +48,7 @@ class SimulatorSettings(Policy):
     """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
 
     limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
-    """Every duration in the limits is this many times shorter."""
+    """Divides every duration in the limits."""
     clock_skew_seconds: Annotated[
         float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS, allow_inf_nan=False)
     ] = 0
@@ -62,9 +62,9 @@ class SimulatorSettings(Policy):
     auth_value: SecretStr | None = None
 
     sizes: Sizes = Sizes()
-    """How much of everything the world has; the feed and the REST side share it."""
+    """Number of entities of each kind; the feed and the REST side share them."""
     api: RestPolicy = RestPolicy()
-    """What is asked by HTTP: translations and currencies."""
+    """Translations and currencies."""
 
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
@@ -75,7 +75,7 @@ class SimulatorSettings(Policy):
         return self
 
     def tls(self) -> ssl.SSLContext | None:
-        """What to serve TLS with, if so. Raises OSError when the file holds no certificate with its key."""
+        """Return the TLS context, if any. Raises OSError if the file has no certificate with its key."""
         if self.certificate is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -1,8 +1,8 @@
 """Names in every language, as pure functions of the thing and of the language.
 
 A thing follows from the seed, its kind and its id, so its names do too. A market's name is the template
-of its type with the market's properties filled in, a selection's likewise: whoever fills in a template
-gets what the event's own endpoint says.
+of its type with the market's properties filled in, as is a selection's: a filled-in template equals the
+name from the event's own endpoint.
 """
 
 from __future__ import annotations
