@@ -76,3 +76,18 @@ def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", CODE.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+RETIRED = re.compile(r"\b(dial\w*|guard|reign|ledger|journal|sink|half-open)\b", re.IGNORECASE)
+"""Second words for what the glossary names."""
+MEASURED = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
+
+
+def test_the_pages_use_the_words_of_the_glossary() -> None:
+    """In prose; code, tables of metrics and of measurements have the names of their source."""
+    found = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = MEASURED.sub("", CODE.sub("", page.read_text("utf-8")))
+        text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|^\| `bridge_.*$", "", text, flags=re.MULTILINE)
+        found += [f"{page.relative_to(ROOT)}: {word}" for word in RETIRED.findall(text)]
+    assert found == []
