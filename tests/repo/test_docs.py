@@ -91,3 +91,18 @@ def test_the_pages_use_the_words_of_the_glossary() -> None:
         text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|^\| `bridge_.*$", "", text, flags=re.MULTILINE)
         found += [f"{page.relative_to(ROOT)}: {word}" for word in RETIRED.findall(text)]
     assert found == []
+
+
+PATH = re.compile(r"`((?:bridge|benchmarks|docs|examples|k8s|schemas|tests|tools)/[\w./*-]*[\w*])/?`")
+
+
+def test_every_path_that_a_page_names_is_there() -> None:
+    """From the root or from the page: a file, a folder or a pattern. The changelog names what was."""
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in own_files()
+        if page.suffix == ".md" and page.name != "CHANGELOG.md"
+        for path in PATH.findall(page.read_text("utf-8"))
+        if not any(any(root.glob(path)) for root in (ROOT, page.parent))
+    ]
+    assert missing == []
