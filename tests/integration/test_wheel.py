@@ -92,7 +92,7 @@ def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path)
 
 def test_what_mypy_refuses_is_plain_python(source: Path) -> None:
     """A newer one may find errors in what worked; those who ask for the compiled form get the error."""
-    with (source / "bridge" / "scalars.py").open("a", encoding="utf-8") as module:
+    with (source / "bridge" / "messages" / "scalars.py").open("a", encoding="utf-8") as module:
         module.write("\nWRONG: int = str()\n")
     with pytest.raises(subprocess.CalledProcessError):
         built(source, *HOOK, BRIDGE_MUST_COMPILE="1")
