@@ -21,9 +21,8 @@ from rich.text import Text
 from bridge.clock import Clock
 from bridge.formatting import duration
 from bridge.log import get
-from bridge.snapshots.coverage import Covered
 from bridge.snapshots.plan import Estimate
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Covered, Report
 
 LINE_SECONDS: Final = 15.0
 

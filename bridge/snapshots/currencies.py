@@ -14,8 +14,8 @@ from bridge.errors import SchemaError
 from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.model import Counts, Currency, CurrencyType
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate, JobInput
+from bridge.snapshots.results import Outcome
 
 MOST_NOTES: Final = 100
 MOST_NAMED: Final = 10

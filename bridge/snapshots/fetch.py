@@ -41,7 +41,7 @@ from bridge.snapshots.model import (
 )
 from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
-from bridge.snapshots.verdict import IdComparison
+from bridge.snapshots.results import IdComparison
 
 T = TypeVar("T")
 A = TypeVar("A")

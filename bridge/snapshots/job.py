@@ -30,10 +30,9 @@ from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Estimate, Scope, estimate
+from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.storage import (
     DAY_SECONDS,

@@ -8,8 +8,11 @@ first. A text that is missing from an answer, or blank, takes nothing away.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import orjson
 
 from bridge.rest.endpoints import (
     EntityTranslation,
@@ -18,9 +21,43 @@ from bridge.rest.endpoints import (
     MarketTranslations,
     TranslationItem,
 )
-from bridge.snapshots.model import Kind, Texts, Translation, key_of
-from bridge.snapshots.packed import CompactTranslation
+from bridge.snapshots.model import KINDS, Counts, Kind, Texts, Translation, key_of, kind_of
 from bridge.snapshots.plan import Scope
+
+
+class CompactTranslation:
+    """A translation that is not worked on; what it says is unpacked each time."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, record: Translation) -> None:
+        packed = orjson.dumps([getattr(record, name) for name in Translation.__slots__])
+        # What orjson returns may sit in a kilobyte that was taken for it: this is a copy of the right size.
+        self._packed = memoryview(packed).tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompactTranslation) and self.unpack() == other.unpack()
+
+    def unpack(self) -> Translation:
+        """What was packed."""
+        record = Translation(*orjson.loads(self._packed))
+        if record.competitor_ids is not None:
+            record.competitor_ids = tuple(record.competitor_ids)
+        return record
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+        return self.unpack().key
+
+    @property
+    def asked_as(self) -> str:
+        """The name of what is asked about to learn it."""
+        return self.unpack().asked_as
+
+    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
+        """The datum of the Avro record `Translation`, changed in that snapshot."""
+        return self.unpack().to_avro(snapshot_id)
 
 
 class MergedNames:
@@ -125,3 +162,74 @@ class MergedNames:
     def _code(self, key: str) -> str:
         # One string a language, not one a text: there may be a million texts.
         return self._codes.setdefault(key, key)
+
+
+Read = Callable[[bytes], Translation | None]
+"""Reads the record of a key; None where there is none, or none that can be read."""
+
+
+def merge(collected: dict[bytes, CompactTranslation], read: Read, whole: Container[bytes]) -> None:
+    """Leave in `collected` what is new or changed, completed by what the topic has.
+
+    `whole` has the keys of those that were told in all languages: a text that they lack is gone.
+    """
+    for key in list(collected):
+        if (old := read(key)) is None:
+            continue
+        new = collected[key].unpack()
+        if old.supersedes(new):
+            del collected[key]
+            continue
+        if new.supersedes(old):
+            continue
+        # What a thing belongs to may be told by one endpoint and not by another.
+        new.complete(replace(old, texts={}) if key in whole else old)
+        if new == old:
+            del collected[key]
+        else:
+            collected[key] = CompactTranslation(new)
+
+
+def forgotten(
+    present: Iterable[bytes],
+    read: Read,
+    events: Container[int],
+    selections: Callable[[Collection[int]], set[int]],
+) -> set[bytes]:
+    """The keys of what belongs to no event and no selection that bets mention.
+
+    `events` are those; `selections` says which of some are.
+    """
+    found: set[bytes] = set()
+    unclear: dict[bytes, int] = {}
+    for key in present:
+        kind, *ids = key.split(b":")
+        match kind:
+            case b"event" | b"market" if int(ids[0]) not in events:
+                found.add(key)
+            case b"selection-template":
+                unclear[key] = int(ids[0])
+            case b"selection" if (record := read(key)) is not None and record.event_id not in events:
+                unclear[key] = int(ids[0])
+    used = selections(set(unclear.values()))
+    return found | {key for key, number in unclear.items() if number not in used}
+
+
+def count(
+    present: Collection[bytes], written: Collection[bytes], gone: Collection[bytes]
+) -> dict[str, Counts]:
+    """Kind → how many records there are, were written and were removed."""
+    counts: dict[str, Counts] = {kind: Counts() for kind in KINDS}
+
+    def of(key: bytes) -> Counts:
+        return counts.setdefault(kind_of(key), Counts())
+
+    for key in present:
+        of(key).records += 1
+    for key in written:
+        of(key).written += 1
+        of(key).records += key not in present
+    for key in gone:
+        of(key).removed += 1
+        of(key).records -= 1
+    return counts

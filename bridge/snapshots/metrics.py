@@ -12,8 +12,7 @@ from typing import Final
 
 from bridge.errors import SettingsError
 from bridge.observability.metrics import Declared, Samples, exposed
-from bridge.snapshots.coverage import Covered
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Covered, Report
 
 STILL_SECONDS: Final = 4_200.0
 """A run of which nothing is heard for so long is stuck. A provider may ask for an hour's pause."""

@@ -10,11 +10,7 @@ from typing import Final, NamedTuple
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import LISTED, MOST_IDS, Listed
-from bridge.snapshots.model import (
-    KINDS,
-    Kind,
-    key_of,
-)
+from bridge.snapshots.model import KINDS, Kind, Snapshot, key_of
 from bridge.snapshots.references import References
 
 BELIEVED: Final = "so did the last full run, so it is believed"
@@ -188,6 +184,31 @@ def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
         yield [0]
     others = [x for x in ids if x]
     yield from (others[start : start + MOST_IDS] for start in range(0, len(others), MOST_IDS))
+
+
+@dataclass(slots=True)
+class JobInput:
+    """What Kafka told at the beginning of a run."""
+
+    last: Snapshot | None
+    present: Mapping[bytes, bytes]
+    """Key → value, of all records of the job's topic."""
+    references: References
+    """What bets mention that is new; in a full run all that recent ones mention."""
+    full: bool
+    """Whether everything is asked about anew."""
+    kept: References | None = None
+    """In a full run what all bets mention that names are kept for: more than what is asked about."""
+    selections_in_use: Callable[[Collection[int]], set[int]] | None = None
+    """Those of some selections that are among that; where it is None `kept` has them."""
+    owed: frozenset[str] = frozenset()
+    """The names of what the last run was not told."""
+    missing: frozenset[str] = frozenset()
+    """The names of what lists lacked in the last full run, where they were too short to be believed."""
+    lost: bool = False
+    """Whether the topic does not hold what the last snapshot left there."""
+    turn: int = 0
+    """Counts the runs."""
 
 
 class Estimate(NamedTuple):

@@ -16,7 +16,7 @@ from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.endpoints import make_app
 from bridge.snapshots.job import Task, run
 from bridge.snapshots.metrics import JobStatus
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Report
 
 _PASSING: Final = (ApiError, clients.KafkaUnavailable, RegistryUnavailable, NotOwner)
 """What may go better the next time, with nothing done by a person."""

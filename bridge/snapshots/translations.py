@@ -11,17 +11,16 @@ from bridge.config import ApiSettings
 from bridge.errors import SchemaError
 from bridge.rest.endpoints import LISTED, Listed
 from bridge.snapshots.asking import Asks, ProgressCallback
-from bridge.snapshots.coverage import cover
-from bridge.snapshots.diff import count, forgotten, merge
 from bridge.snapshots.fetch import Fetcher
+from bridge.snapshots.merge import count, forgotten, merge
 from bridge.snapshots.model import (
     Translation,
     key_of,
     kind_of,
 )
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, Scope, ids_of
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, JobInput, Scope, ids_of
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome, cover
 
 _MOST_NAMED: Final = 10
 

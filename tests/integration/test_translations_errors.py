@@ -27,9 +27,9 @@ from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Scope
+from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome
 from bridge.snapshots.translations import Translations
 from tests.tls import Authority
 from tests.unit.snapshots.provider import AT, now

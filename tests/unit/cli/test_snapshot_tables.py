@@ -16,8 +16,8 @@ from bridge.cli.snapshot_tables import (
     report_as_table,
 )
 from bridge.clock import Instant
-from bridge.snapshots.coverage import Covered
 from bridge.snapshots.plan import Estimate
+from bridge.snapshots.results import Covered
 from tests.unit.snapshots.reports import AT, report
 
 ROWS = [Estimate("/api/translations/{lang}/sports", 2, 2), Estimate("/api/x", 0, 10)]

@@ -12,9 +12,9 @@ from bridge.snapshots import job
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import Job, Snapshot
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Scope
+from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome
 from bridge.snapshots.state import HOUR_SECONDS, State
 from bridge.snapshots.storage import Learnt
 from bridge.snapshots.translations import Translations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.snapshots.coverage import MOST_EXAMPLES, Covered, cover
 from bridge.snapshots.model import Translation
 from bridge.snapshots.references import References
+from bridge.snapshots.results import MOST_EXAMPLES, Covered, cover
 from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, item, mention, translate
 
 

@@ -13,8 +13,7 @@ from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from bridge.snapshots import currencies
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
-from bridge.snapshots.outcome import JobInput
-from bridge.snapshots.plan import Estimate
+from bridge.snapshots.plan import Estimate, JobInput
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
 LIST = "/api/CurrencyExchange/active-currencies"

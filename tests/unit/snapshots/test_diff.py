@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.snapshots.diff import count, forgotten, merge
+from bridge.snapshots.merge import CompactTranslation, count, forgotten, merge
 from bridge.snapshots.model import KINDS, Counts, Translation
-from bridge.snapshots.packed import CompactTranslation
 
 CODEC = Codec(load("translation"), 1)
 EVENT = Translation("event", 7, {"en": "A – B"}, sport_id=1, competitor_ids=(4, 5))

@@ -11,8 +11,8 @@ import pytest
 from bridge.rest.endpoints import Answered, Request
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.outcome import Outcome
 from bridge.snapshots.plan import FetchPlan, Scope
+from bridge.snapshots.results import Outcome
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from bridge.kafka import topics
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import Counts, LeftOut, Snapshot, Translation
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Scope
+from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from bridge.snapshots.merge import CompactTranslation
 from bridge.snapshots.model import Translation
-from bridge.snapshots.packed import CompactTranslation
 
 MARKET = Translation("market", 2**62, {"en": "Total 2.5", "el": "Σύνολο"}, event_id=7, market_type_id=18)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridge.snapshots.verdict import IdComparison
+from bridge.snapshots.results import IdComparison
 
 
 def test_an_id_of_0_is_no_evidence() -> None:

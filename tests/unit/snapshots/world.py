@@ -19,9 +19,9 @@ from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Event, Sizes, World
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.model import Currency, Translation
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Scope
+from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome
 from bridge.snapshots.translations import Translations
 
 T = TypeVar("T")
