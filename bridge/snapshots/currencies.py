@@ -17,8 +17,8 @@ from bridge.snapshots.model import Counts, Currency, CurrencyType
 from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate, JobInput
 from bridge.snapshots.results import Outcome
 
-MOST_NOTES: Final = 100
-MOST_NAMED: Final = 10
+MAX_NOTES: Final = 100
+MAX_NAMED: Final = 10
 _THING: Final = "currency"
 """What is asked about, one by one."""
 TYPES: Final[dict[int, CurrencyType]] = {1: "Fiat", 2: "Crypto", 3: "Custom"}
@@ -72,7 +72,7 @@ class Currencies:
             progress("currencies by symbol", index, len(unlisted))
         gone = {key for key in believed if key.decode() not in self._used}
         if gone:
-            first = sorted(map(bytes.decode, gone))[:MOST_NAMED]
+            first = sorted(map(bytes.decode, gone))[:MAX_NAMED]
             self._note(f"{len(gone):,} currencies are removed, such as {', '.join(first)}")
         written = {key: new for key, new in self._found.items() if self._present.get(key) != new}
         return Outcome(
@@ -151,7 +151,7 @@ class Currencies:
             )
 
     def _note(self, note: str) -> None:
-        if len(self._notes) < MOST_NOTES:
+        if len(self._notes) < MAX_NOTES:
             self._notes[note] = None
 
     async def _precision(self, account: Account, symbol: str) -> None:

@@ -29,11 +29,11 @@ from bridge.snapshots import currencies
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
-from bridge.snapshots.model import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
+from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot, is_key
 from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
 from bridge.snapshots.results import Outcome, Report
-from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.storage import (
     DAY_SECONDS,
     Learnt,
@@ -109,7 +109,7 @@ def run(
 
     def trouble(reason: str) -> None:
         # No progress: a job that publishes in vain would pass for healthy.
-        get().warning("Kafka is in the way, it is tried again", job=task.job, reason=reason)
+        get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
     with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
         codecs = _Codecs(registry, registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job])))
@@ -194,7 +194,7 @@ def _run(
     )
 
 
-def _remember(state: State, task: Task, outcome: Outcome) -> None:
+def _remember(state: JobState, task: Task, outcome: Outcome) -> None:
     """What the next run has to know of this one. A narrowed one leaves to it all that was left out here."""
     state.owe(outcome.owed)
     state.miss(outcome.missing)
@@ -221,7 +221,7 @@ def _look(
     settings: Settings,
     task: Task,
     last: Snapshot | None,
-    state: State,
+    state: JobState,
     now: float,
     progress: ProgressCallback,
     save: Callable[[], None],
@@ -315,7 +315,7 @@ def _snapshot(
         complete=not (narrowed or outcome.left_out or outcome.owed),
         languages=last.languages if last and narrowed else languages,
         forbidden=outcome.forbidden,
-        left_out=outcome.left_out[:MOST_LEFT_OUT],
+        left_out=outcome.left_out[:MAX_LEFT_OUT],
         owed=len(outcome.owed),
         counts=outcome.counts,
         position=position,

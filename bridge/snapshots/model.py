@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from bridge.clock import MICROS
 from bridge.formatting import shortened
-from bridge.rest.answers import MOST_WHY
+from bridge.rest.answers import MAX_WHY_CHARACTERS
 from bridge.rest.endpoints import LISTED, Listed
 
 Job: TypeAlias = Literal["translations", "currencies"]
@@ -195,12 +195,12 @@ class LeftOut(NamedTuple):
     @classmethod
     def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
         """Its text is cut: a provider may answer with anything."""
-        return cls(endpoint, id_, shortened(why, MOST_WHY))
+        return cls(endpoint, id_, shortened(why, MAX_WHY_CHARACTERS))
 
 
 NO_RIGHT: Final = "there is no right to it (403)"
 """Why, of a whole endpoint."""
-MOST_LEFT_OUT: Final = 1_000
+MAX_LEFT_OUT: Final = 1_000
 """So much is told one by one in a Snapshot record: it is to fit into one."""
 
 
@@ -221,7 +221,7 @@ class Snapshot:
     forbidden: tuple[str, ...] = ()
     """Paths of the endpoints to which the provider gave no right."""
     left_out: tuple[LeftOut, ...] = ()
-    """What was not told, these endpoints included; at most `MOST_LEFT_OUT` of it."""
+    """What was not told, these endpoints included; at most `MAX_LEFT_OUT` of it."""
     owed: int = 0
     """How many things the next run will ask about again."""
     counts: Mapping[str, Counts] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
-from bridge.rest.endpoints import LISTED, MOST_IDS, Listed
+from bridge.rest.endpoints import LISTED, MAX_IDS, Listed
 from bridge.snapshots.model import KINDS, Kind, Snapshot, key_of
 from bridge.snapshots.references import References
 
@@ -183,7 +183,7 @@ def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
     if 0 in ids:
         yield [0]
     others = [x for x in ids if x]
-    yield from (others[start : start + MOST_IDS] for start in range(0, len(others), MOST_IDS))
+    yield from (others[start : start + MAX_IDS] for start in range(0, len(others), MAX_IDS))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bridge.avro.schemas import Schema
-from bridge.rest.endpoints import MOST_SYMBOL
+from bridge.rest.endpoints import MAX_SYMBOL_CHARACTERS
 from bridge.snapshots.model import (
     Job,
     Kind,
@@ -103,7 +103,7 @@ class References:
         self.bets += 1
         amount = bet.get("amount")
         symbol = amount and amount["currency"]
-        if symbol and len(symbol) <= MOST_SYMBOL:
+        if symbol and len(symbol) <= MAX_SYMBOL_CHARACTERS:
             self.currencies.add(symbol)
         for item in bet.get("selections") or ():
             self._add_item(item)

@@ -21,7 +21,7 @@ from bridge.snapshots.model import (
 )
 from bridge.snapshots.references import References
 
-MOST_EXAMPLES = 10
+MAX_EXAMPLES = 10
 
 Lookup = Callable[[bytes], Translation | None]
 """The record of a key, as the snapshot has it."""
@@ -79,7 +79,7 @@ def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: 
         has = [language for language in languages if record is not None and language in record.texts]
         for language in has:
             row.named[language] += 1
-        if len(has) < len(languages) and len(row.missing) < MOST_EXAMPLES:
+        if len(has) < len(languages) and len(row.missing) < MAX_EXAMPLES:
             row.missing.append(key.decode())
     return row
 
@@ -160,7 +160,7 @@ class Outcome:
             counts.records -= is_new
 
 
-MOST_LINES: Final = 10
+MAX_LINES: Final = 10
 """For people: of what was left out, one by one."""
 
 
@@ -194,7 +194,7 @@ class Report:
         snapshot = self.snapshot
         if not snapshot.left_out:
             return
-        lines = [_line(left) for left in snapshot.left_out[:MOST_LINES]]
+        lines = [_line(left) for left in snapshot.left_out[:MAX_LINES]]
         if more := len(snapshot.left_out) - len(lines):
             lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
         lines.append(f"All else is published. The next run asks again about {snapshot.owed:,} things.")

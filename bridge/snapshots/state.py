@@ -23,12 +23,12 @@ from bridge.snapshots.references import Place, References
 
 HOUR_SECONDS: Final = 3_600
 """To the hour it is known when a bet last mentioned something: so seldom is it written again."""
-MOST_IDS_OF_EVENT: Final = 20_000
+MAX_IDS_OF_EVENT: Final = 20_000
 """Markets, and selections, that are remembered of one event: they are to fit into a record."""
-NAMES_IN_RECORD: Final = 10_000
+NAMES_PER_RECORD: Final = 10_000
 
 
-class State:
+class JobState:
     """Of one job. `records` is what the topic holds, of other jobs too: key → value.
 
     What no job has written is passed over, and counted in `foreign`: it is learnt again.
@@ -161,8 +161,8 @@ class State:
         if set(names) == self._names(start):
             return
         ordered = sorted(names)
-        places = range(0, len(ordered), NAMES_IN_RECORD)
-        records = {start + b"%d" % n: ordered[place:][:NAMES_IN_RECORD] for n, place in enumerate(places)}
+        places = range(0, len(ordered), NAMES_PER_RECORD)
+        records = {start + b"%d" % n: ordered[place:][:NAMES_PER_RECORD] for n, place in enumerate(places)}
         for key in {key for key, _ in self._under(start)} | records.keys():
             self._put(key, records.get(key))
 
@@ -178,7 +178,7 @@ class State:
                     new[name] = value
                 continue
             ids = set(new.get(name, ()))
-            more = sorted(set(value) - ids)[: max(0, MOST_IDS_OF_EVENT - len(ids))]
+            more = sorted(set(value) - ids)[: max(0, MAX_IDS_OF_EVENT - len(ids))]
             if more or name not in new:
                 new[name] = [*new.get(name, ()), *more]
             changed = changed or bool(more)

@@ -31,7 +31,7 @@ from bridge.kafka.reader import (
 from bridge.log import get
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.references import REFERENCES_SCHEMAS, References
-from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.snapshots.state import HOUR_SECONDS, JobState
 
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
@@ -126,7 +126,7 @@ def read_compacted(
     return found
 
 
-def read_state(settings: Settings, job: Job, *, visible: bool = False) -> State:
+def read_state(settings: Settings, job: Job, *, visible: bool = False) -> JobState:
     """What the job remembers. Raises as `read_topic`."""
     found: dict[bytes, bytes] = {}
 
@@ -140,7 +140,7 @@ def read_state(settings: Settings, job: Job, *, visible: bool = False) -> State:
             found[key] = value
 
     read_topic(settings, topics.declare(settings).snapshot_state.name, take, visible=visible)
-    state = State(job, found)
+    state = JobState(job, found)
     if state.foreign:
         get().warning("passed over records of the jobs' state that no job has written", count=state.foreign)
     return state
@@ -149,7 +149,7 @@ def read_state(settings: Settings, job: Job, *, visible: bool = False) -> State:
 def learn(
     settings: Settings,
     job: Job,
-    state: State,
+    state: JobState,
     now: float,
     save: Callable[[], None],
     progress: Progress | None = None,

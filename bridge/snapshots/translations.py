@@ -22,7 +22,7 @@ from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, JobInput, Sc
 from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome, cover
 
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
 class Translations:
@@ -155,7 +155,7 @@ class Translations:
             notes.append(f"{len(unnamed):,} events have no name, {_some(key.decode() for key in unnamed)}")
         told = fetcher.collected.languages
         if others := {x: n for x, n in told.items() if x not in self._settings.languages}:
-            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MOST_NAMED])
+            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MAX_NAMED])
             notes.append(
                 f"texts in languages that are not in api.languages: {most}; if one is another name of a "
                 "language there, say so with api.language_keys"
@@ -167,5 +167,5 @@ class Translations:
 
 
 def _some(things: Iterable[object]) -> str:
-    first = sorted(map(str, things))[:_MOST_NAMED]
+    first = sorted(map(str, things))[:_MAX_NAMED]
     return f"such as {', '.join(first)}"

@@ -15,7 +15,7 @@ from bridge.snapshots.model import Job, Snapshot
 from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome
-from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.storage import Learnt
 from bridge.snapshots.translations import Translations
 from tests.unit.snapshots.world import NOW, Provider, Topic, api
@@ -43,7 +43,7 @@ class Runs:
         self._new.append((self.now if at is None else at, references))
 
     def _learn(
-        self, settings: Settings, name: Job, state: State, now: float, save: Any, progress: Any = None
+        self, settings: Settings, name: Job, state: JobState, now: float, save: Any, progress: Any = None
     ) -> Learnt:
         state.begin()
         if not state.reads_on("topic-id", settings.api.keep_days):  # everything is read again
@@ -59,7 +59,7 @@ class Runs:
         save()
         return Learnt(len(new), "")
 
-    def _save(self, state: State) -> None:
+    def _save(self, state: JobState) -> None:
         for key, value in state.changes().items():
             self.state_writes += 1
             if value is None:
@@ -78,7 +78,7 @@ class Runs:
         """One run, an hour after the last."""
         chosen = Settings(api=settings or api())
         task = Task(self.name, Scope.of(chosen.api, **narrowed), full)
-        state = State(self.name, self.state)
+        state = JobState(self.name, self.state)
         known, _ = job._look(
             chosen, task, self.last, state, self.now, lambda *_: None, lambda: self._save(state)
         )

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.snapshots.model import Translation
 from bridge.snapshots.references import References
-from bridge.snapshots.results import MOST_EXAMPLES, Covered, cover
+from bridge.snapshots.results import MAX_EXAMPLES, Covered, cover
 from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, item, mention, translate
 
 
@@ -41,7 +41,7 @@ def test_only_the_first_missing_ones_are_told() -> None:
     references = References(sports=set(range(100, 200)))
     (row,) = cover(references, ["en"], lambda key: None)
     assert (row.seen, row.share("en")) == (100, 0)
-    assert row.missing == [f"sport:{number}" for number in range(100, 100 + MOST_EXAMPLES)]
+    assert row.missing == [f"sport:{number}" for number in range(100, 100 + MAX_EXAMPLES)]
 
 
 def test_competitors_are_those_of_the_events() -> None:

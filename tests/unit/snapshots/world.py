@@ -61,7 +61,7 @@ class Provider:
         match answer.status:
             case 200:
                 return request.read(answer.body)
-            case 404 if request.optional_fields:
+            case 404 if request.may_be_unknown:
                 return Answered(None)
             case 401:
                 raise AuthError(f"{request}: 401")
