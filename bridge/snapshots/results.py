@@ -1,4 +1,4 @@
-"""What comes of a run: records to publish, join coverage, and the report for people, scripts and metrics."""
+"""The results of a run: its records, its join coverage, and the report for people, scripts and metrics."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from bridge.snapshots.references import References
 MAX_EXAMPLES = 10
 
 Lookup = Callable[[bytes], Translation | None]
-"""The record of a key, as the snapshot has it."""
+"""Returns the record of a key in the snapshot."""
 
 
 @dataclass(slots=True)
 class Covered:
-    """Of one kind."""
+    """The join coverage of one kind: which of the ids in bets have names."""
 
     kind: Kind
     seen: int = 0
-    """Ids that bets mention."""
+    """Number of ids that bets mention."""
     named: dict[str, int] = field(default_factory=dict)
-    """Language → how many of them have a text in it."""
+    """Language → how many of these ids have a text in it."""
     missing: list[str] = field(default_factory=list)
     """The first keys that lack a language."""
 
     def share(self, language: str) -> float:
-        """From 0 to 1; of nothing all is covered."""
+        """Return the share with a text in the language, from 0 to 1; 1 if there are no ids."""
         return self.named[language] / self.seen if self.seen else 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """For a script."""
+        """Return the coverage for `--json`."""
         return {"seen": self.seen, "named": self.named, "missing": self.missing}
 
 
 def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
-    """One row a kind that the bets mention anything of, in the order of the kinds."""
+    """Return a row for each kind that the bets mention."""
     rows = (_cover(kind, keys, languages, lookup) for kind, keys in _keys(references, lookup))
     return [row for row in rows if row.seen]
 
@@ -63,7 +63,7 @@ def _keys(references: References, lookup: Lookup) -> Iterable[tuple[Kind, Iterab
 
 
 def _competitors(references: References, lookup: Lookup) -> Iterable[int]:
-    """Bets do not name them: their events do."""
+    """Return the competitors of the events: bets do not mention competitors."""
     for key in references.keys("event"):
         event = lookup(key)
         yield from (event and event.competitor_ids) or ()
@@ -74,7 +74,7 @@ def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: 
     for key in sorted(keys):
         record = lookup(key)
         if record is None and key.endswith(b":0"):
-            continue  # it may be how the provider writes that there is none
+            continue  # 0 may be how the provider writes "none"
         row.seen += 1
         has = [language for language in languages if record is not None and language in record.texts]
         for language in has:
@@ -85,7 +85,7 @@ def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: 
 
 
 class IdComparison:
-    """Whether two ids are the same thing, by as many cases as there were."""
+    """Compares two ids that the interface only suggests to be the same."""
 
     def __init__(self, ours: str, theirs: str) -> None:
         self.ours, self.theirs = ours, theirs
@@ -94,11 +94,11 @@ class IdComparison:
 
     @property
     def seen(self) -> int:
-        """How many cases there were."""
+        """Number of comparisons."""
         return self.same + self.other
 
     def see(self, event: int, ours: int, theirs: int) -> None:
-        """A bet on the event says `ours` (0: nothing), the event itself `theirs`."""
+        """Compare `ours` from a bet on the event (0: none) with `theirs` from the event itself."""
         if not ours:
             return
         if ours == theirs:
@@ -109,7 +109,7 @@ class IdComparison:
 
     def __str__(self) -> str:
         if not self.other:
-            return f"{self.ours} is the {self.theirs}: so it is in all {self.same:,} events of this run"
+            return f"{self.ours} is the {self.theirs} in all {self.same:,} events of this run"
         return (
             f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.seen:,} events ({self.example})"
         )
@@ -124,35 +124,35 @@ class Publishable(Protocol):
 
     @property
     def asked_as(self) -> str:
-        """The name under which it is owed."""
+        """The name of the thing to ask about for it."""
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
-        """The datum of its value."""
+        """Return the Avro datum of its value."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What is to be published, and what is to be told about it."""
+    """What a run publishes and reports."""
 
-    # Without a repr: asyncio makes one of a task's result, and that of a whole snapshot is 100 MB and more.
+    # Without a repr: asyncio makes one of a task's result, and a whole snapshot's is more than 100 MB.
     written: dict[bytes, Publishable] = field(repr=False)
-    """New and changed records. Emptied while they are encoded, so that they are not there twice."""
+    """New and changed records. Emptied while they are encoded, to save memory."""
     removed: set[bytes] = field(repr=False)
     counts: dict[str, Counts]
     forbidden: tuple[str, ...] = ()
-    """Paths of the endpoints to which the provider gave no right."""
+    """Paths of the endpoints without a right (403)."""
     left_out: tuple[LeftOut, ...] = ()
-    """What the provider did not tell."""
+    """What the provider failed to answer."""
     owed: frozenset[str] = field(default=frozenset(), repr=False)
-    """The names of what the next run has to ask about again."""
+    """Names of what the next run asks about again."""
     missing: frozenset[str] = field(default=frozenset(), repr=False)
-    """The names of what lists lack that are too short to be believed."""
+    """Names of what lists lack, if they are too short to be believed."""
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What a person should know: assumptions confirmed or refuted, oddities of the provider."""
+    """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
 
     def leave_out(self, key: bytes, owed: str, why: str, *, is_new: bool) -> None:
-        """A record that cannot be written after all: it stands as it was."""
+        """Leave out a record that cannot be written: the topic keeps the old one."""
         self.left_out = (*self.left_out, LeftOut.of("", key.decode(), why))
         self.owed |= {owed}
         if counts := self.counts.get(kind_of(key)):
@@ -161,49 +161,49 @@ class Outcome:
 
 
 MAX_LINES: Final = 10
-"""For people: of what was left out, one by one."""
+"""Things left out that the error message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One published snapshot, and how it came about."""
+    """A published snapshot, and how it was made."""
 
     snapshot: Snapshot
     full: bool
-    """Whether everything was asked about anew."""
+    """Whether everything was fetched again."""
     bets: int
-    """Settled bets that were read to learn what to ask about."""
+    """Settled bets read to learn references."""
     requests: int
     seconds: float
-    """From the first question to the commit."""
+    """From the first request to the commit."""
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
     def written(self) -> int:
-        """Records that were new or changed."""
+        """Number of new and changed records."""
         return sum(counts.written for counts in self.snapshot.counts.values())
 
     @property
     def removed(self) -> int:
-        """Tombstones."""
+        """Number of tombstones."""
         return sum(counts.removed for counts in self.snapshot.counts.values())
 
     def raise_if_left_out(self) -> None:
-        """Raises LeftOut, with the first things that were, when the provider did not tell all of it."""
+        """Raise LeftOut, which names the first things, if anything was left out."""
         snapshot = self.snapshot
         if not snapshot.left_out:
             return
         lines = [_line(left) for left in snapshot.left_out[:MAX_LINES]]
         if more := len(snapshot.left_out) - len(lines):
             lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
-        lines.append(f"All else is published. The next run asks again about {snapshot.owed:,} things.")
+        lines.append(f"Everything else is published. The next run asks again about {snapshot.owed:,} things.")
         if snapshot.forbidden:
-            lines.append("Ask the provider for the right to what answers 403, or choose kinds with --kind.")
+            lines.append("Ask the provider for the missing rights (403), or select kinds with --kind.")
         raise errors.LeftOut("\n".join(lines))
 
     def as_json(self) -> dict[str, Any]:
-        """With its times in words."""
+        """Return the report for `--json`."""
         snapshot = self.snapshot
         return {
             "job": snapshot.job,

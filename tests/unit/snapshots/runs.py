@@ -79,7 +79,7 @@ class Runs:
         chosen = Settings(api=settings or api())
         task = Task(self.name, Scope.of(chosen.api, **narrowed), full)
         state = JobState(self.name, self.state)
-        known, _ = job._look(
+        known, _ = job._read_input(
             chosen, task, self.last, state, self.now, lambda *_: None, lambda: self._save(state)
         )
         if self.lose_state_after_save:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.snapshots.merge import CompactTranslation, count, forgotten, merge
+from bridge.snapshots.merge import CompactTranslation, count, drop_unchanged, forgotten
 from bridge.snapshots.model import KINDS, Counts, Translation
 
 CODEC = Codec(load("translation"), 1)
@@ -18,7 +18,7 @@ def stored(*records: Translation) -> dict[bytes, Translation]:
 def changes(new: Translation, *present: Translation, whole: bool = False) -> list[Translation]:
     """What is left to be written of a record."""
     collected = {new.key: CompactTranslation(new)}
-    merge(collected, stored(*present).get, {new.key} if whole else ())
+    drop_unchanged(collected, stored(*present).get, {new.key} if whole else ())
     return [record.unpack() for record in collected.values()]
 
 

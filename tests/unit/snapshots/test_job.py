@@ -166,7 +166,7 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
     written = job._records(outcome, "t", codec, "id", NOW)
     assert [record.key for record in written] == [b"event:2"]
     assert [(left.id, left.why) for left in outcome.left_out] == [
-        ("event:1", "1,200,223 bytes of names: Kafka takes 1,000,000")
+        ("event:1", "1,200,223 bytes of names, more than Kafka's 1,000,000")
     ]
     assert outcome.owed == {"event:1"}
 

@@ -56,7 +56,7 @@ def test_what_was_told_in_all_languages_is_known() -> None:
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
     collected.entity("sport", entity(1, sv="Fotboll"))
     collected.entity("sport", entity(2, sv=""))
-    assert collected.whole == {b"sport:1"}
+    assert collected.complete_keys == {b"sport:1"}
 
 
 def test_languages_are_counted_by_their_codes() -> None:
@@ -147,4 +147,4 @@ def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
     """Maps have no order: the provider's may come in another each time."""
     collected = MergedNames(Scope.of(api()), {"de-DE": "de"})
     one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
-    assert collected.named(one) == collected.named(other)
+    assert collected.normalize(one) == collected.normalize(other)

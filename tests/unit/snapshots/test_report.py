@@ -61,6 +61,6 @@ def test_what_was_left_out_is_an_error_in_the_end() -> None:
     assert lines[0] == f"the provider gives no right to {LEAGUES} (403): it is left out"
     assert lines[1] == f"left out: {EVENTS}, 0: HTTP 500"
     assert lines[-3].startswith("and 11 more")
-    assert lines[-2] == "All else is published. The next run asks again about 21 things."
+    assert lines[-2] == "Everything else is published. The next run asks again about 21 things."
     assert "right" in lines[-1]
     report().raise_if_left_out()

@@ -35,7 +35,7 @@ def learnt(topic: Topic, references: References, hour: int = HOUR, *, seen: bool
     state.learn(hour, references)
     state.learnt({0: 5}, "topic", 30)
     if seen:
-        state.see()
+        state.mark_seen()
     topic.take(state)
     return topic.state()
 
@@ -67,7 +67,7 @@ def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
     learnt(topic, mention(EVENT))
     state = learnt(topic, mention(OTHER))
     assert state.references(math.inf, full=False).events.keys() == {EVENT.id, OTHER.id}
-    state.see()
+    state.mark_seen()
     topic.take(state)
     assert keys(topic.state().references(math.inf, full=False)) == set()
     assert keys(learnt(topic, mention(EVENT)).references(math.inf, full=False)) == set()
@@ -83,7 +83,7 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
     state = learnt(topic, mention(OTHER))
     for full in (False, True):
         assert state.references(HOUR, full=full).events.keys() == {OTHER.id}
-    state.see()
+    state.mark_seen()
     topic.take(state)
     third = WORLD.events[2]
     state = learnt(topic, mention(third), HOUR - 20 * HOUR_SECONDS)
@@ -140,19 +140,19 @@ def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
     """However much it is; what does not change is not written."""
     topic, state = Topic(), Topic().state()
     owed = {f"event:{number}" for number in range(3 * NAMES_PER_RECORD)}
-    state.owe(owed)
-    state.miss({"league:9"})
+    state.set_owed(owed)
+    state.set_missing({"league:9"})
     topic.take(state)
     state = topic.state()
     assert (state.owed, state.missing) == (owed, {"league:9"})
-    state.owe(set(owed))
-    state.miss({"league:9"})
+    state.set_owed(set(owed))
+    state.set_missing({"league:9"})
     assert state.changes() == {}
-    state.owe({"event:1"})
-    state.miss(set())
+    state.set_owed({"event:1"})
+    state.set_missing(set())
     topic.take(state)
     assert (topic.state().owed, topic.state().missing) == ({"event:1"}, set())
-    state.owe(set())
+    state.set_owed(set())
     topic.take(state)
     assert topic == {}
 

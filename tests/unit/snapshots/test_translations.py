@@ -99,8 +99,8 @@ async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues
     """By the events it asked about; a bet that says nothing of it is no evidence."""
     references = mention(EVENT, WORLD.events[1])
     outcome = await translate(Provider(), Topic(), references)
-    assert "countryId is the region's id: so it is in all 2 events of this run" in outcome.notes
-    assert "competitionId is the league's id: so it is in all 2 events of this run" in outcome.notes
+    assert "countryId is the region's id in all 2 events of this run" in outcome.notes
+    assert "competitionId is the league's id in all 2 events of this run" in outcome.notes
     outcome = await translate(Provider(), Topic(), mention())
     assert not any("countryId" in note for note in outcome.notes)
 

@@ -115,7 +115,7 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
     for full in (False, True):
         outcome = await translate(provider, topic, mention(), full=full)
         assert (outcome.removed, provider.asked()["all-league"]) == (set(), 0)
-        told = f"the list of leagues lacks {leagues - 1} of the {leagues} that there were"
+        told = f"the list of leagues lacks {leagues - 1} of its former {leagues}"
         assert any(told in note and "nothing is removed" in note for note in outcome.notes)
     outcome = await translate(provider, topic, mention())
     assert outcome.removed == set()

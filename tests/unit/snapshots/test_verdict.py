@@ -17,7 +17,7 @@ def test_it_is_confirmed_by_all() -> None:
     verdict = IdComparison("countryId", "region's id")
     verdict.see(1, 7, 7)
     verdict.see(2, 8, 8)
-    assert str(verdict) == "countryId is the region's id: so it is in all 2 events of this run"
+    assert str(verdict) == "countryId is the region's id in all 2 events of this run"
 
 
 def test_it_is_refuted_by_one() -> None:
