@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from bridge import clock
+from bridge import clock as instant
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
+from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients, topics
@@ -29,20 +30,12 @@ from bridge.snapshots import currencies
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
-from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot, is_key
+from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
 from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
 from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, JobState
-from bridge.snapshots.storage import (
-    DAY_SECONDS,
-    Learnt,
-    last_snapshot,
-    learn,
-    read_compacted,
-    read_state,
-    topic_of,
-)
+from bridge.snapshots.storage import DAY_SECONDS, JobStorage, Learnt, last_snapshot, topic_of
 from bridge.snapshots.translations import Translations
 
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
@@ -69,10 +62,10 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     Raises KafkaUnavailable and TopologyError.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
+    storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
-    state = read_state(settings, task.job, visible=True)
-    now = clock.now().wall
-    job_input, _ = _read_input(settings, task, last, state, now, progress, lambda: None, visible=True)
+    now = instant.now().wall
+    job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         if task.job == "currencies":
@@ -112,7 +105,7 @@ def run(
         get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
     with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
-        codecs = _Codecs(registry, registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job])))
+        ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
         if not lock.acquire(patience, give_up):
             return None
         progress("its turn", 1, 1)
@@ -126,49 +119,57 @@ def run(
                 lock.check()
                 progress(what, done, total)
 
-            return _run(settings, task, watched, last, client, codecs, publisher)
+            codecs = {name: Codec(load(name), id_, registry.schema_by_id) for name, id_ in ids.items()}
+            storage = JobStorage(settings, task.job)
+            return make_snapshot(settings, task, last, storage, client, codecs, publisher, watched)
 
 
-def _run(
+def make_snapshot(
     settings: Settings,
     task: Task,
-    progress: ProgressCallback,
     last: Snapshot | None,
+    storage: JobStorage,
     client: Client,
-    codecs: _Codecs,
+    codecs: Mapping[str, Codec],
     publisher: Publisher,
+    progress: ProgressCallback,
+    clock: Clock = instant.now,
 ) -> Report:
-    started = clock.now()
-    state = read_state(settings, task.job)
+    """Make and publish one snapshot while the lock is held. `codecs` has the registered schemas by name.
+
+    Raises as `run`.
+    """
+    started = clock()
+    state = storage.state()
     declared = topics.declare(settings)
 
     def state_records() -> list[Record]:
-        moment = round(clock.now().wall * 1000)
+        moment = round(clock().wall * 1000)
         name = declared.snapshot_state.name
         return [Record(name, key, value, moment) for key, value in state.changes().items()]
 
-    state_topic = declared.snapshot_state.name
-    state_id = clients.topic_id(clients.admin(settings.kafka), state_topic)
+    state_topic_id = storage.state_topic_id()
 
     def check_state_topic() -> None:
         # A new topic would lack everything that this run does not change.
-        if clients.topic_id(clients.admin(settings.kafka), state_topic) != state_id:
-            raise TopologyError(f"the topic {state_topic} was created again meanwhile; nothing was published")
+        if storage.state_topic_id() != state_topic_id:
+            name = declared.snapshot_state.name
+            raise TopologyError(f"the topic {name} was created again meanwhile; nothing was published")
 
     def save() -> None:
         if records := state_records():
             check_state_topic()
             publisher.save(records)
 
-    job_input, learnt = _read_input(settings, task, last, state, started.wall, progress, save)
-    codec = codecs.of(SCHEMAS[task.job])
+    job_input, learnt = _read_input(settings, task, last, storage, state, started.wall, progress, save)
+    codec = codecs[SCHEMAS[task.job]]
     job = (
         Currencies(settings.api, codec, job_input)
         if task.job == "currencies"
         else Translations(settings.api, task.scope, codec, job_input)
     )
     outcome = asyncio.run(_ask(client, job, progress))
-    finished = clock.now().wall
+    finished = clock().wall
     id_ = _id(started.wall)
     records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, job_input.present)
     snapshot = _snapshot(id_, task, job_input, outcome, state.position, started.wall, finished)
@@ -176,7 +177,7 @@ def _run(
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
-        value = codecs.of("snapshot").encode(replace(snapshot, ends=ends).to_avro())
+        value = codecs["snapshot"].encode(replace(snapshot, ends=ends).to_avro())
         return Record(declared.snapshots.name, task.job.encode(), value, round(finished * 1000))
 
     progress("publishing", 0, 1)
@@ -188,7 +189,7 @@ def _run(
         full=job_input.full,
         bets=learnt.bets,
         requests=client.requests,
-        seconds=clock.now().monotonic - started.monotonic,
+        seconds=clock().monotonic - started.monotonic,
         coverage=outcome.coverage,
         notes=[*filter(None, [learnt.foreign]), *outcome.notes],
     )
@@ -202,16 +203,6 @@ def _remember(state: JobState, task: Task, outcome: Outcome) -> None:
         state.mark_seen()
 
 
-class _Codecs:
-    """Codecs of the registered schemas."""
-
-    def __init__(self, registry: Registry, ids: dict[str, int]) -> None:
-        self._registry, self._ids = registry, ids
-
-    def of(self, schema: str) -> Codec:
-        return Codec(load(schema), self._ids[schema], self._registry.schema_by_id)
-
-
 async def _ask(client: Client, job: Currencies | Translations, progress: ProgressCallback) -> Outcome:
     async with client:
         return await job.run(client, progress)
@@ -221,20 +212,15 @@ def _read_input(
     settings: Settings,
     task: Task,
     last: Snapshot | None,
+    storage: JobStorage,
     state: JobState,
     now: float,
     progress: ProgressCallback,
     save: Callable[[], None],
-    *,
-    visible: bool = False,
 ) -> tuple[JobInput, Learnt]:
-    """Read the published records and the references of bets; also returns how many bets were read.
-
-    Waits for open transactions to end, unless only what is `visible` now is wanted.
-    """
-    ours = is_key if task.job == "translations" else bool
-    present = read_compacted(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
-    learnt = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
+    """Read the published records and the references of bets; also returns how many bets were read."""
+    present = storage.published()
+    learnt = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
     lost = _is_lost(last, present)
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)

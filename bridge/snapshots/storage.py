@@ -29,7 +29,7 @@ from bridge.kafka.reader import (
     with_fresh_clients,
 )
 from bridge.log import get
-from bridge.snapshots.model import Job, Offsets, Snapshot
+from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.references import REFERENCES_SCHEMAS, References
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 
@@ -96,12 +96,12 @@ def read_compacted(
     ends: Mapping[int, int] | None = None,
     *,
     visible: bool = False,
-    is_key: Callable[[str], bool] = bool,
+    accepts: Callable[[str], bool] = bool,
 ) -> dict[bytes, bytes]:
     """Return key → value in wire format of a compacted topic, now or at `ends`.
 
-    Records whose key is not UTF-8 or fails `is_key`, or whose value has another format, are skipped and
-    counted in the log: they are never removed. Waits for open transactions to end, unless only what is
+    Records whose key is not UTF-8 or that `accepts` refuses, or whose value has another format, are skipped
+    and counted in the log: they are never removed. Waits for open transactions to end, unless only what is
     `visible` now is wanted. Values stay encoded, so that a whole snapshot fits into memory. Raises as
     `read_topic`.
     """
@@ -112,7 +112,7 @@ def read_compacted(
         value = message.value()
         try:
             key = key_of(message)
-            if not is_key(key.decode()):
+            if not accepts(key.decode()):
                 raise NotOurs(f"its key is {shortened(key.decode())!r}")
             found.pop(key, None)
             if value is not None:
@@ -124,6 +124,35 @@ def read_compacted(
     read_topic(settings, topic, take, ends=ends, visible=visible)
     foreign.tell()
     return found
+
+
+class JobStorage:
+    """Reads Kafka for one run of a job.
+
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as `read_topic`.
+    """
+
+    def __init__(self, settings: Settings, job: Job, *, visible: bool = False) -> None:
+        self._settings, self._job, self._visible = settings, job, visible
+
+    def state(self) -> JobState:
+        """Return the state that the last run left."""
+        return read_state(self._settings, self._job, visible=self._visible)
+
+    def state_topic_id(self) -> str | None:
+        """Return the id of the state's topic, which changes if it is created again."""
+        name = topics.declare(self._settings).snapshot_state.name
+        return clients.topic_id(clients.admin(self._settings.kafka), name)
+
+    def published(self) -> dict[bytes, bytes]:
+        """Return key → value of the job's topic."""
+        accepts = is_key if self._job == "translations" else bool
+        topic = topic_of(self._settings, self._job)
+        return read_compacted(self._settings, topic, visible=self._visible, accepts=accepts)
+
+    def learn(self, state: JobState, now: float, save: Callable[[], None], progress: Progress) -> Learnt:
+        """Learn references, as `learn`."""
+        return learn(self._settings, self._job, state, now, save, progress)
 
 
 def read_state(settings: Settings, job: Job, *, visible: bool = False) -> JobState:
