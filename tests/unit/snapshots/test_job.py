@@ -180,7 +180,7 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
 
 @pytest.mark.parametrize("ids", ["ab", "aab"])
 def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
-    """Before references are saved, or before all is published: it would lack what this run does not change."""
+    """Whether before references are saved or before all is published."""
 
     class Recreated(Runs):
         remaining = iter(ids)
