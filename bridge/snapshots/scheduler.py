@@ -15,7 +15,7 @@ from bridge.observability.endpoints import make_app, served
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.job import Task, run
 from bridge.snapshots.metrics import collect
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Report
 from bridge.snapshots.status import JobStatus
 
 _TRANSIENT: Final = (ApiError, clients.KafkaUnavailable, RegistryUnavailable, NotOwner)

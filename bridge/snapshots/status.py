@@ -7,8 +7,7 @@ from typing import Final
 
 from bridge.formatting import utc
 from bridge.observability.health import Health, HealthStatus
-from bridge.snapshots.coverage import Covered
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Covered, Report
 
 STUCK_SECONDS: Final = 4_200.0
 """A run without progress for this time is stuck. A provider may ask for a pause of an hour."""

@@ -36,7 +36,7 @@ from bridge.sandbox.provider.world.entities import Sizes
 from bridge.snapshots import job
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Report
 from tests.harness import Bridge, Place, until
 
 LANGUAGES = ("en", "sv", "de")

@@ -34,7 +34,7 @@ from tests.integration.snapshots import Jobs, Topics, simulated
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 EVERYBODY = "User:ANONYMOUS"
-TRIED_AGAIN = "it is tried again"
+TRIED_AGAIN = "Kafka failed, retrying"
 TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 DESCRIBE, CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS

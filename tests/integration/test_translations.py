@@ -140,7 +140,7 @@ def _texts(provider: Simulator) -> dict[str, dict[str, str]]:
     return found
 
 
-CONFIRMED = "countryId is the region's id: so it is in all "
+CONFIRMED = "countryId is the region's id in all "
 REFUTED = "countryId is NOT the region's id in 1 of "
 
 

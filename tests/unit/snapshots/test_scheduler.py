@@ -19,7 +19,7 @@ from bridge.snapshots import scheduler
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import LeftOut
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Report
 from tests.unit.snapshots.reports import report
 
 SETTINGS = Settings(web=WebSettings(port=0))
