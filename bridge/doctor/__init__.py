@@ -15,7 +15,7 @@ from bridge.config import Settings
 from bridge.doctor import feed_checks, kafka_checks
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, SettingsError
-from bridge.kafka.worker import Worker
+from bridge.kafka.blocking import Worker
 
 CHECK_SECONDS = 30.0
 """For one check; what it asks has shorter limits of its own."""

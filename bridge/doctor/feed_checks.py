@@ -21,7 +21,7 @@ from bridge.feed.provider_clock import ask
 from bridge.formatting import duration, utc
 from bridge.inspection.limits import forecast
 from bridge.inspection.readers import read_checkpoint
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
 
@@ -150,7 +150,7 @@ def checkpoint_fresh(settings: Settings) -> Finding:
 def _committed(settings: Settings) -> Checkpoint | None:
     """The feed's checkpoint; None before the first, also where its topic is still to come."""
     topic = topics.declare(settings).checkpoints.name
-    present = clients.topic_id(clients.admin(settings.kafka), topic, ASK_SECONDS) is not None
+    present = admin.topic_id(clients.admin(settings.kafka), topic, ASK_SECONDS) is not None
     return read_checkpoint(settings) if present else None
 
 

@@ -13,7 +13,7 @@ from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.formatting import duration, utc
 from bridge.inspection.readers import ANSWER_SECONDS
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, topics
 from bridge.kafka.reader import Foreign, decode, read_topic
 from bridge.state.gap import Gap
 
@@ -26,7 +26,7 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).gaps.name
-    clients.look_for(settings.kafka, topic)
+    admin.look_for(settings.kafka, topic)
     gaps: list[Gap] = []
     foreign = Foreign()
     with Registry(settings.registry) as registry:

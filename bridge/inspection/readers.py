@@ -17,8 +17,9 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions, whole
 from bridge.kafka.reader import at, key_of
 from bridge.state.checkpoint import Checkpoint
@@ -49,7 +50,7 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
-    clients.look_for(settings.kafka, declared.checkpoints.name)
+    admin.look_for(settings.kafka, declared.checkpoints.name)
     with Registry(settings.registry) as registry:
         value = _last_value(settings, declared, registry)
         if value is None:
@@ -75,7 +76,7 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
     value = store.checkpoint(give_up, told, visible=True)
     if given_up:
         likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
-        raise clients.KafkaUnavailable(
+        raise KafkaUnavailable(
             f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
         )
     return value

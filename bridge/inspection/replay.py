@@ -17,7 +17,8 @@ from bridge.config import Settings, age_seconds
 from bridge.errors import SchemaError, SettingsError, TopologyError
 from bridge.formatting import moment, utc
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable, lacks_right
 from bridge.kafka.reader import Foreign, starts_since
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
@@ -72,8 +73,8 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).bets.name
-    admin = clients.look_for(settings.kafka, topic)
-    ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic))
+    client = admin.look_for(settings.kafka, topic)
+    ends = admin.end_offsets(client, topic, admin.partition_count(client, topic))
     key = None if bet_id is None else bet_id.encode()
 
     def is_wanted(message: Message) -> bool:
@@ -86,7 +87,7 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     registry = Registry(settings.registry)
     try:
         codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
-        starts = starts_since(admin, consumer, topic, window.begin / 1000, ends)
+        starts = starts_since(client, consumer, topic, window.begin / 1000, ends)
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
         late = inf if window.end is None else window.end + 2000 * settings.feed.max_clock_skew_seconds
@@ -122,7 +123,7 @@ def _records(
         while place.offset < end and size < READ_AHEAD_BYTES:
             message = consumer.poll(ANSWER_SECONDS)
             if message is None:
-                raise clients.KafkaUnavailable(f"{place.topic} could not be read: no broker answered in time")
+                raise KafkaUnavailable(f"{place.topic} could not be read: no broker answered in time")
             error = message.error()
             if error is None:
                 place.offset = (message.offset() or 0) + 1
@@ -133,7 +134,7 @@ def _records(
                     size += len(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 place.offset = end
-            elif error.fatal() or clients.lacks_right(error):
+            elif error.fatal() or lacks_right(error):
                 raise TopologyError(f"reading {place.topic}: {error.str()}")
         consumer.unassign()  # or it would go on reading what the next turn throws away
         yield from ahead

@@ -13,7 +13,8 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable, lacks_right
 from bridge.kafka.reader import Foreign
 from bridge.log import get
 
@@ -59,12 +60,12 @@ class _Followed:
         self._settings = settings
         self._topic = topics.declare(settings).bets.name
         self._until_end = until_end
-        self._admin = clients.look_for(settings.kafka, self._topic)
-        self._id = clients.topic_id(self._admin, self._topic)
+        self._admin = admin.look_for(settings.kafka, self._topic)
+        self._id = admin.topic_id(self._admin, self._topic)
         """None while it is not there."""
         self._looked_at = time.monotonic()
-        count = clients.partition_count(self._admin, self._topic)
-        self._ends = clients.end_offsets(self._admin, self._topic, count)
+        count = admin.partition_count(self._admin, self._topic)
+        self._ends = admin.end_offsets(self._admin, self._topic, count)
         self._next = [0] * count if from_beginning else [*self._ends]
         """Of each partition, the offset that comes next."""
         self.open = set(range(count))
@@ -98,10 +99,10 @@ class _Followed:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
                 self.open.discard(partition)
-            elif error.fatal() or clients.lacks_right(error):
+            elif error.fatal() or lacks_right(error):
                 raise TopologyError(f"reading {self._topic}: {error.str()}")
         if self._until_end and self._waited > ANSWER_SECONDS:
-            raise clients.KafkaUnavailable(
+            raise KafkaUnavailable(
                 f"{self._topic} could not be read to its end: nothing came for {ANSWER_SECONDS:g} s. "
                 "No broker answers any more, or there is much to skip that was aborted"
             )
@@ -117,9 +118,9 @@ class _Followed:
         if time.monotonic() - self._looked_at < LOOK_SECONDS:
             return
         try:
-            found = clients.topic_id(self._admin, self._topic)
-            count = 0 if found is None else clients.partition_count(self._admin, self._topic)
-        except clients.KafkaUnavailable:
+            found = admin.topic_id(self._admin, self._topic)
+            count = 0 if found is None else admin.partition_count(self._admin, self._topic)
+        except KafkaUnavailable:
             return  # then nothing comes of it, and that is told by whoever waits for it
         finally:
             self._looked_at = time.monotonic()

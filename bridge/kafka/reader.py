@@ -19,8 +19,9 @@ from bridge.avro.registry import RegistryUnavailable
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
-from bridge.kafka import clients as kafka
-from bridge.kafka.watchdog import Clients
+from bridge.kafka import admin, clients
+from bridge.kafka.blocking import Clients
+from bridge.kafka.errors import KafkaUnavailable, Stalled, explained, lacks_right
 from bridge.log import get
 
 RETRY_SECONDS = 0.5
@@ -42,8 +43,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 def reading_clients(settings: Settings) -> Clients:
     """Those of one try to read. Raises SettingsError; KafkaUnavailable where they could be made before."""
-    reader = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
-    return Clients(kafka.admin(settings.kafka), reader)
+    reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+    return Clients(clients.admin(settings.kafka), reader)
 
 
 def with_fresh_clients(
@@ -61,38 +62,38 @@ def with_fresh_clients(
     while not give_up():
         if stalled:
             get().warning("nothing comes: reading on with new clients", reason=trouble)
-        clients = None
+        tried = None
         try:
-            clients = reading_clients(settings)
-            read(clients.admin, clients.consumer)
+            tried = reading_clients(settings)
+            read(tried.admin, tried.consumer)
             return ""
-        except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
-            trouble, stalled = str(error), isinstance(error, kafka.Stalled)
+        except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
+            trouble, stalled = str(error), isinstance(error, Stalled)
             told(trouble)
             get().debug("reading waits for Kafka or the registry", error=trouble)
             time.sleep(RETRY_SECONDS)
         finally:
-            if clients is not None:
-                clients.close()
+            if tried is not None:
+                tried.close()
     return trouble
 
 
 def starts_since(
-    admin: AdminClient, consumer: Consumer, topic: str, moment: float, ends: list[int]
+    client: AdminClient, consumer: Consumer, topic: str, moment: float, ends: list[int]
 ) -> list[TopicPartition]:
     """Where what came at that moment or later begins, Unix seconds; at its end in `ends` where nothing did.
 
     A look-up by time goes no further than an open transaction, and what that hides may be as young: then
-    it begins there. Raises as `kafka.explained`, and KafkaUnavailable.
+    it begins there. Raises as `explained`, and KafkaUnavailable.
     """
-    stable = kafka.end_offsets(admin, topic, len(ends), visible=True)
-    with kafka.explained(f"finding a time in {topic}"):
+    stable = admin.end_offsets(client, topic, len(ends), visible=True)
+    with explained(f"finding a time in {topic}"):
         # Less than 0 is no time there, but stands for an end of the partition.
         asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
         starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
     for start in starts:
         if start.error is not None:
-            raise kafka.KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")
+            raise KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")
         if start.offset < 0:  # nothing as young as that is to be seen
             start.offset = stable[start.partition]
         start.offset = min(start.offset, ends[start.partition])
@@ -100,10 +101,10 @@ def starts_since(
 
 
 def ends_of(settings: Settings, topic: str) -> dict[int, int]:
-    """Partition → its high watermark. Raises as `kafka.end_offsets`."""
-    admin = kafka.admin(settings.kafka)
-    count = kafka.partition_count(admin, topic)
-    return dict(enumerate(kafka.end_offsets(admin, topic, count)))
+    """Partition → its high watermark. Raises as `admin.end_offsets`."""
+    client = clients.admin(settings.kafka)
+    count = admin.partition_count(client, topic)
+    return dict(enumerate(admin.end_offsets(client, topic, count)))
 
 
 def read_topic(
@@ -131,9 +132,9 @@ def read_topic(
         topic, take, start=start, ends=ends, visible=visible, progress=progress, patience=patience
     )
 
-    def read(admin: AdminClient, consumer: Consumer) -> None:
-        if passage.ends or kafka.topic_id(admin, topic, LOOK_SECONDS) is not None:
-            passage.go_on(admin, consumer, lambda: False)
+    def read(client: AdminClient, consumer: Consumer) -> None:
+        if passage.ends or admin.topic_id(client, topic, LOOK_SECONDS) is not None:
+            passage.go_on(client, consumer, lambda: False)
         else:
             passage.done = True
 
@@ -141,7 +142,7 @@ def read_topic(
         settings, read, lambda: instant.now().monotonic - passage.moved_at > patience
     )
     if not passage.done:
-        raise kafka.KafkaUnavailable(f"{topic}: nothing came for {patience:g} s: {trouble}")
+        raise KafkaUnavailable(f"{topic}: nothing came for {patience:g} s: {trouble}")
     return dict(enumerate(passage.ends))
 
 
@@ -227,32 +228,32 @@ class TopicScan:
         self._begun_at = self._reached = 0
         """Sums of offsets."""
 
-    def go_on(self, admin: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
+    def go_on(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
         """Read on to the end, unless `give_up` says so first.
 
-        Raises kafka.Stalled when nothing comes for `patience` seconds, KafkaUnavailable, TopologyError, also
+        Raises Stalled when nothing comes for `patience` seconds, KafkaUnavailable, TopologyError, also
         where the topic has lost its end meanwhile, and what `take` raises.
         """
         if not self.ends:
-            self._set_out(admin, consumer)
+            self._set_out(client, consumer)
         begun = self._clock().monotonic
 
         def is_over() -> bool:
-            self._look(admin, begun)
+            self._look(client, begun)
             return give_up()
 
         self.done = _read_to(consumer, self._places, self.ends, self._take, is_over)
         if self.done:
             self._tell(sum(self.ends))
 
-    def _set_out(self, admin: AdminClient, consumer: Consumer) -> None:
-        count = kafka.partition_count(admin, self._topic)
+    def _set_out(self, client: AdminClient, consumer: Consumer) -> None:
+        count = admin.partition_count(client, self._topic)
         if self._wanted is not None:
             ends = [self._wanted.get(p, 0) for p in range(count)]
         else:
-            ends = kafka.end_offsets(admin, self._topic, count, visible=self._visible)
+            ends = admin.end_offsets(client, self._topic, count, visible=self._visible)
         if isinstance(self._start, int | float):
-            starts = [s.offset for s in starts_since(admin, consumer, self._topic, self._start, ends)]
+            starts = [s.offset for s in starts_since(client, consumer, self._topic, self._start, ends)]
         else:
             given = self._start or {}
             # An offset beyond the end is one of a topic that has been made anew since.
@@ -261,25 +262,25 @@ class TopicScan:
         self.ends = ends
         self._begun_at = self._reached = sum(starts)
 
-    def _look(self, admin: AdminClient, begun: float) -> None:
+    def _look(self, client: AdminClient, begun: float) -> None:
         """Whether anything has come since the last look; this try has begun at that moment, monotonic."""
         now, reached = self._clock().monotonic, sum(place.offset for place in self._places)
         if reached != self._reached:
             self._reached, self.moved_at, self.patience = reached, now, self._least_patience
             self._tell(reached)
         elif now - max(self.moved_at, begun) > self.patience:
-            raise self._stalled(admin)
+            raise self._stalled(client)
 
-    def _stalled(self, admin: AdminClient) -> kafka.Stalled:
+    def _stalled(self, client: AdminClient) -> Stalled:
         """Why nothing comes, as far as the broker can tell; the next client gets more time where that helps.
 
         Raises TopologyError where nothing ever will.
         """
         try:
-            stable = kafka.end_offsets(admin, self._topic, len(self.ends), visible=True)
-            written = kafka.end_offsets(admin, self._topic, len(self.ends))
-        except kafka.KafkaUnavailable as error:
-            return kafka.Stalled(str(error))
+            stable = admin.end_offsets(client, self._topic, len(self.ends), visible=True)
+            written = admin.end_offsets(client, self._topic, len(self.ends))
+        except KafkaUnavailable as error:
+            return Stalled(str(error))
         for partition, (end, before) in enumerate(zip(written, self.ends, strict=True)):
             if end < before:
                 raise TopologyError(
@@ -290,9 +291,9 @@ class TopicScan:
         if any(place.offset < stable[place.partition] for place in left):
             # Or it skips what was aborted, and that takes so long.
             self.patience = more_patient(self.patience, self._least_patience)
-            return kafka.Stalled(f"the broker has more of {self._topic} than its client gets")
+            return Stalled(f"the broker has more of {self._topic} than its client gets")
         hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in left)
-        return kafka.Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")
+        return Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")
 
     def _tell(self, reached: int) -> None:
         if self._progress is not None:
@@ -336,7 +337,7 @@ def _read_to(
                     place.offset = max(place.offset, min(offset + 1, end))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     place.offset = max(place.offset, min(offset, end))
-                elif error.fatal() or kafka.lacks_right(error):
+                elif error.fatal() or lacks_right(error):
                     raise TopologyError(f"reading {message.topic()}: {error.str()}")
         return True
     finally:

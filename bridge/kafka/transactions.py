@@ -28,11 +28,10 @@ from bridge.config import Settings
 from bridge.errors import NotOwner, SinkBroken
 from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.election import Leadership
+from bridge.kafka.blocking import Watchdog, Worker, discard
+from bridge.kafka.election import LeaderElection
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, refusal, triage
 from bridge.kafka.topics import max_record_bytes
-from bridge.kafka.triage import ErrorAction, cause, refusal, triage
-from bridge.kafka.watchdog import Watchdog, discard
-from bridge.kafka.worker import Worker
 from bridge.log import get
 
 T = TypeVar("T")
@@ -111,7 +110,7 @@ class TransactionalWriter:
     def __init__(
         self,
         settings: Settings,
-        leadership: Leadership,
+        leadership: LeaderElection,
         committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
         trouble: Callable[[str], None],
     ) -> None:
@@ -277,7 +276,7 @@ class TransactionalWriter:
             raise NotOwner("another process owns the feed")
         try:
             producer = transactional(self._settings)
-        except clients.KafkaUnavailable as error:
+        except KafkaUnavailable as error:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, str(error))) from None
         self._watchdog.call(partial(producer.init_transactions, INIT_SECONDS))
         found = self._committed(self._gone, self._trouble)

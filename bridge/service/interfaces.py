@@ -89,7 +89,7 @@ class Store(Protocol):
 
 
 class Ownership(Protocol):
-    """Leadership of the feed, as `bridge.kafka.election.Leadership`."""
+    """Leadership of the feed, as `bridge.kafka.election.LeaderElection`."""
 
     @property
     def term(self) -> int:

@@ -20,7 +20,7 @@ from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.batch import Record
 from bridge.log import get
 from bridge.rest.client import Client
@@ -149,11 +149,11 @@ def _run(
         return [Record(name, key, value, moment) for key, value in state.changes().items()]
 
     state_topic = declared.snapshot_state.name
-    state_id = clients.topic_id(clients.admin(settings.kafka), state_topic)
+    state_id = admin.topic_id(clients.admin(settings.kafka), state_topic)
 
     def must_be_the_same() -> None:
         # In a new one what this run does not change would be missing, and nobody would know.
-        if clients.topic_id(clients.admin(settings.kafka), state_topic) != state_id:
+        if admin.topic_id(clients.admin(settings.kafka), state_topic) != state_id:
             raise TopologyError(f"the topic {state_topic} was made anew meanwhile; nothing was published")
 
     def save() -> None:

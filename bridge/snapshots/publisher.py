@@ -32,13 +32,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.batch import Record
-from bridge.kafka.election import Leadership
+from bridge.kafka.blocking import Watchdog, discard
+from bridge.kafka.election import LeaderElection
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
 from bridge.kafka.reader import ends_of
 from bridge.kafka.transactions import hand_over, rest_seconds
-from bridge.kafka.triage import ErrorAction, cause, follows, refusal, triage
-from bridge.kafka.watchdog import Watchdog, discard
 from bridge.log import get
 from bridge.snapshots import storage
 from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, taken_over
@@ -73,7 +73,7 @@ class Publisher:
         self,
         settings: Settings,
         job: Job,
-        leadership: Leadership,
+        leadership: LeaderElection,
         stop: threading.Event,
         trouble: Callable[[str], None],
         patience: float | None = None,
@@ -132,12 +132,12 @@ class Publisher:
             self._ends, self._last = self._persist(
                 "publishing", attempt, self._patience, (record.topic for record in records)
             )
-        except clients.KafkaUnavailable as error:
+        except KafkaUnavailable as error:
             if self._sealed is None:
                 outcome = "Nothing of it is published"
             else:
                 outcome = "Whether it is published is not known: the next run finds out"
-            raise clients.KafkaUnavailable(f"{error}. {outcome}.") from None
+            raise KafkaUnavailable(f"{error}. {outcome}.") from None
         return self._ends
 
     def save(self, records: Collection[Record]) -> None:
@@ -179,12 +179,12 @@ class Publisher:
                 if triage(error) is ErrorAction.REFUSED:
                     raise SinkBroken(refusal(self.transactional_id, error)) from None
                 reason = error.str()
-            except clients.KafkaUnavailable as exception:
+            except KafkaUnavailable as exception:
                 reason = str(exception)
             reason = f"{what} as {self.transactional_id}: {reason}"
             self._discard()
             if self._is_late():
-                raise clients.KafkaUnavailable(reason)
+                raise KafkaUnavailable(reason)
             self._trouble(reason)
             self._stop.wait(rest_seconds(failures))
             failures += 1
@@ -225,7 +225,7 @@ class Publisher:
         self._discard()
         self._regain()
         if not self._leadership.confirm(self._is_over):
-            raise clients.KafkaUnavailable("nobody confirms that the lock is ours")
+            raise KafkaUnavailable("nobody confirms that the lock is ours")
         self._producer = clients.producer(
             self._settings.kafka,
             transactional_id=self.transactional_id,
@@ -239,13 +239,13 @@ class Publisher:
     def _regain(self) -> None:
         if self._leadership.owner:
             return
-        clients.listed(clients.admin(self._settings.kafka))
+        admin.listed(clients.admin(self._settings.kafka))
         deadline = clock.now().monotonic + REGAIN_SECONDS
         while not self._leadership.owner:
             self._leadership.check()
             self._must_go_on()
             if clock.now().monotonic > deadline:
-                clients.listed(clients.admin(self._settings.kafka))  # it may have gone again
+                admin.listed(clients.admin(self._settings.kafka))  # it may have gone again
                 raise taken_over(self._job)
             self._stop.wait(POLL_SECONDS)
 
@@ -278,7 +278,7 @@ class Publisher:
         """Make the lock part of the transaction, so that it fails where another has it."""
         if not self._leadership.owner:
             # JobStatus: the call below, with the membership of before an outage, does not return.
-            raise clients.KafkaUnavailable(LOCK_IS_LOST)
+            raise KafkaUnavailable(LOCK_IS_LOST)
         offsets, group = self._leadership.offsets()
         self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
 
@@ -317,12 +317,12 @@ class Publisher:
     def _must_go_on(self) -> None:
         if self._stop.is_set():
             raise NotCommitted(f"told to end before Kafka had taken the snapshot of {self._job}")
-        with suppress(clients.KafkaUnavailable):  # one that is away has deleted nothing
+        with suppress(KafkaUnavailable):  # one that is away has deleted nothing
             self._presence.check()
 
     def _must_come_soon(self) -> None:
         if self._is_late():
-            raise clients.KafkaUnavailable("Kafka has not taken all of it")
+            raise KafkaUnavailable("Kafka has not taken all of it")
         self._must_go_on()
 
     def _discard(self) -> None:

@@ -9,7 +9,7 @@ from bridge import clock
 from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
 from bridge.errors import ApiError, NotOwner
-from bridge.kafka import clients
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
 from bridge.observability.http_server import served
 from bridge.snapshots.asking import ProgressCallback
@@ -18,7 +18,7 @@ from bridge.snapshots.job import Task, run
 from bridge.snapshots.metrics import JobStatus
 from bridge.snapshots.report import Report
 
-_PASSING: Final = (ApiError, clients.KafkaUnavailable, RegistryUnavailable, NotOwner)
+_PASSING: Final = (ApiError, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """What may go better the next time, with nothing done by a person."""
 MOST_TOLD: Final = 20
 """Of what was left out, one by one."""

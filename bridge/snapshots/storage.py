@@ -15,7 +15,8 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import shortened
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import (
     LOOK_SECONDS,
     PATIENCE_SECONDS,
@@ -162,7 +163,7 @@ def learn(
     schema that the registry does not know; and as `read_topic`.
     """
     topic = topics.declare(settings).bets.name
-    topic_id = clients.topic_id(clients.admin(settings.kafka), topic)
+    topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
     keep_days = settings.api.keep_days
     if state.reads_on(topic_id, keep_days):
         position = dict(state.position)
@@ -232,12 +233,12 @@ def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
     """Where in each partition that begins which was received since then; `{}` where there is no topic."""
     found: Offsets = {}
 
-    def read(admin: AdminClient, consumer: Consumer) -> None:
-        if clients.topic_id(admin, topic, LOOK_SECONDS) is not None:
-            ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic), visible=True)
-            found.update({x.partition: x.offset for x in starts_since(admin, consumer, topic, moment, ends)})
+    def read(client: AdminClient, consumer: Consumer) -> None:
+        if admin.topic_id(client, topic, LOOK_SECONDS) is not None:
+            ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
+            found.update({x.partition: x.offset for x in starts_since(client, consumer, topic, moment, ends)})
 
     deadline = clock.now().monotonic + PATIENCE_SECONDS
     if trouble := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
-        raise clients.KafkaUnavailable(f"{topic}: {trouble}")
+        raise KafkaUnavailable(f"{topic}: {trouble}")
     return found

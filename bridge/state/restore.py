@@ -14,7 +14,8 @@ from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError
-from bridge.kafka import clients
+from bridge.kafka import admin
+from bridge.kafka.errors import Stalled
 from bridge.kafka.reader import (
     PATIENCE_SECONDS,
     Foreign,
@@ -73,10 +74,10 @@ class Store:
             if message.key() == key:
                 found = None if message.value() is None else message
 
-        def search(admin: AdminClient, consumer: Consumer) -> None:
+        def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal found, patience
             found = None  # what a try that failed has seen may be outdated
-            [end] = clients.end_offsets(admin, topic.name, 1, visible=visible)
+            [end] = admin.end_offsets(client, topic.name, 1, visible=visible)
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)
@@ -90,8 +91,8 @@ class Store:
                     clock=self._clock,
                 )
                 try:
-                    passage.go_on(admin, consumer, give_up)
-                except clients.Stalled:
+                    passage.go_on(client, consumer, give_up)
+                except Stalled:
                     # The next client begins anew, and may have as much to skip.
                     if passage.patience > patience:
                         patience = more_patient(patience, PATIENCE_SECONDS)
@@ -137,9 +138,9 @@ class Store:
             for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))
         ]
 
-        def read(admin: AdminClient, consumer: Consumer) -> None:
+        def read(client: AdminClient, consumer: Consumer) -> None:
             for passage in passages:
-                passage.go_on(admin, consumer, give_up)
+                passage.go_on(client, consumer, give_up)
 
         with_fresh_clients(self._settings, read, give_up, told)
         foreign.tell()

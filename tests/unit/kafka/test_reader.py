@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import TopicScan, read_topic, with_fresh_clients
 from tests.unit.state.log import NEVER, Log, Message
 
@@ -68,7 +69,7 @@ def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
 
     def connected(number: int) -> None:
         if number < 3:
-            raise clients.KafkaUnavailable("a file is away")
+            raise KafkaUnavailable("a file is away")
 
     log.connected = connected
     told: list[str] = []
@@ -113,7 +114,7 @@ def test_an_end_that_is_not_reached_is_told(
 ) -> None:
     """With the cause."""
     log.waits, log.stable, log.breaks = [*waits], stable, breaks
-    with pytest.raises(clients.KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
+    with pytest.raises(KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
         read_topic(SETTINGS, "t", lambda _: None, patience=0.05)
 
 

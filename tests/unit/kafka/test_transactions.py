@@ -14,6 +14,7 @@ from bridge.errors import NotOwner, SinkBroken
 from bridge.kafka import clients
 from bridge.kafka import transactions as module
 from bridge.kafka.batch import Batch, Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.transactions import TransactionalWriter
 from tests.unit.kafka.fake_producer import (
     ABORT,
@@ -118,7 +119,7 @@ def test_a_client_that_cannot_be_made_is_waited_for(
     topic: Topic, writer: TransactionalWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its password's file or its certificates may be away for a moment, at the first as at any other."""
-    makes, refusals = clients.producer, [clients.KafkaUnavailable("a file is away")] * 3
+    makes, refusals = clients.producer, [KafkaUnavailable("a file is away")] * 3
 
     def refused(*arguments: Any, **named: Any) -> Any:
         if refusals:
@@ -127,7 +128,7 @@ def test_a_client_that_cannot_be_made_is_waited_for(
 
     monkeypatch.setattr(clients, "producer", refused)
     writer.run(writer.open).result(10)
-    refusals += [clients.KafkaUnavailable("a file is away")] * 5
+    refusals += [KafkaUnavailable("a file is away")] * 5
     topic.faults = {"commit": [FATAL]}
     writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(20)
     assert (refusals, topic.committed) == ([], WHOLE)
