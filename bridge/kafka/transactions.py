@@ -53,7 +53,7 @@ def rest_seconds(failures: int) -> float:
     return min(LONGEST_REST_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
-def give(
+def produce(
     producer: Producer,
     record: Record,
     on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
@@ -70,7 +70,7 @@ def give(
     )
 
 
-def hand_over(
+def produce_blocking(
     producer: Producer,
     record: Record,
     while_full: Callable[[], object],
@@ -79,7 +79,7 @@ def hand_over(
     """`give`, but while the client's queue is full, wait, and call `while_full`, which may raise."""
     while True:
         try:
-            give(producer, record, on_delivery)
+            produce(producer, record, on_delivery)
             return
         except BufferError:
             producer.poll(0.05)
@@ -163,7 +163,7 @@ class TransactionalWriter:
         try:
             self._begin(producer)
             while self._written < len(records):
-                give(producer, records[self._written])
+                produce(producer, records[self._written])
                 self._written += 1
             producer.poll(0)  # the reports of what was delivered, of which nobody wants to know
         except BufferError:
@@ -244,7 +244,7 @@ class TransactionalWriter:
         if not self._sealed:
             self._begin(producer)
             while self._written < len(batch.records):
-                hand_over(producer, batch.records[self._written], self._must_own)
+                produce_blocking(producer, batch.records[self._written], self._must_own)
                 self._written += 1
             offsets, group = self._leadership.offsets()
             self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))

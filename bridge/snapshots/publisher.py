@@ -38,7 +38,7 @@ from bridge.kafka.blocking import Watchdog, discard
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
 from bridge.kafka.reader import ends_of
-from bridge.kafka.transactions import hand_over, rest_seconds
+from bridge.kafka.transactions import produce_blocking, rest_seconds
 from bridge.log import get
 from bridge.snapshots import storage
 from bridge.snapshots.lock import POLL_SECONDS, REGAIN_SECONDS, taken_over
@@ -290,7 +290,7 @@ class Publisher:
         """Return when the broker has everything. What it refused says why; later calls would not."""
         try:
             for record in records:
-                hand_over(producer, record, self._must_come_soon, self._delivered)
+                produce_blocking(producer, record, self._must_come_soon, self._delivered)
             while producer.flush(FLUSH_SECONDS):
                 self._must_come_soon()
         except SystemError:
