@@ -39,8 +39,8 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
                 except SchemaError as error:
                     foreign.add(error)
 
-        read_topic(settings, topic, take, patience=ANSWER_SECONDS)
-    foreign.tell()
+        read_topic(settings, topic, take, stall_seconds=ANSWER_SECONDS)
+    foreign.log()
     return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 
 

@@ -62,22 +62,22 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
     store = Store(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
-    given_up, trouble = False, ""
+    given_up, last = False, ""
 
     def give_up() -> bool:
         nonlocal given_up
         given_up = given_up or time.monotonic() > deadline
         return given_up
 
-    def told(reason: str) -> None:
-        nonlocal trouble
-        trouble = reason
+    def on_status(reason: str) -> None:
+        nonlocal last
+        last = reason
 
-    value = store.checkpoint(give_up, told, visible=True)
+    value = store.checkpoint(give_up, on_status, visible=True)
     if given_up:
         likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
         raise KafkaUnavailable(
-            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
+            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {last or likely}"
         )
     return value
 

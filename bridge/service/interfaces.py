@@ -81,10 +81,10 @@ class Writer(Protocol):
 class Store(Protocol):
     """What is already in Kafka, as `bridge.state.restore.Store`."""
 
-    def deduplicator(self, since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
-        """A guard that knows all bets and dead letters received since then, Unix seconds.
+    def deduplicator(self, since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
+        """Return a deduplicator that knows all bets and dead letters received since then, Unix seconds.
 
-        `told` hears what keeps it, each time that something does.
+        `on_status` receives the reason of each delay.
         """
 
 

@@ -19,9 +19,9 @@ from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import (
     LOOK_SECONDS,
-    PATIENCE_SECONDS,
+    STALL_SECONDS,
     Foreign,
-    Progress,
+    OffsetProgress,
     at,
     decode,
     key_of,
@@ -123,7 +123,7 @@ def read_compacted(
             foreign.add(at(message, error))
 
     read_topic(settings, topic, take, ends=ends, visible=visible)
-    foreign.tell()
+    foreign.log()
     return found
 
 
@@ -153,7 +153,7 @@ def learn(
     state: State,
     now: float,
     save: Callable[[], None],
-    progress: Progress | None = None,
+    progress: OffsetProgress | None = None,
 ) -> Learnt:
     """Learn what the settled bets mention that are visible now and were not read yet.
 
@@ -206,7 +206,7 @@ def learn(
     if foreign.count and not bets and not state.position:
         raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
     remember(read)
-    foreign.tell()
+    foreign.log()
     return Learnt(bets, f"{foreign.count:,} records are no bets: {foreign.first}" if foreign.count else "")
 
 
@@ -238,7 +238,7 @@ def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
             ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
             found.update({x.partition: x.offset for x in starts_since(client, consumer, topic, moment, ends)})
 
-    deadline = clock.now().monotonic + PATIENCE_SECONDS
-    if trouble := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
-        raise KafkaUnavailable(f"{topic}: {trouble}")
+    deadline = clock.now().monotonic + STALL_SECONDS
+    if reason := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
+        raise KafkaUnavailable(f"{topic}: {reason}")
     return found
