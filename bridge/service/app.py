@@ -25,12 +25,12 @@ from bridge.config import FeedSettings, Settings, env_name
 from bridge.errors import NotCommitted, NotOwner, SettingsError
 from bridge.feed import client, protocol, provider_clock
 from bridge.kafka import clients, topics
+from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
 from bridge.kafka.reader import reading_clients
-from bridge.kafka.transactions import TransactionalWriter, transactional
 from bridge.log import get
 from bridge.observability.endpoints import make_app
 from bridge.observability.http_server import served
@@ -149,7 +149,7 @@ class _Service:
             codecs=codecs,
             store=store,
             leadership=leadership,
-            writer=lambda trouble: TransactionalWriter(self._settings, leadership, store.checkpoint, trouble),
+            writer=lambda on_error: BatchWriter(self._settings, leadership, store.checkpoint, on_error),
             dial=client.dial,
             ask_time=provider_clock.ask,
             clock=self._clock,

@@ -60,7 +60,7 @@ class Connection(Protocol):
 
 
 class Writer(Protocol):
-    """Transactions into Kafka, as `bridge.kafka.transactions.TransactionalWriter`."""
+    """Transactions into Kafka, as `bridge.kafka.batch_writer.BatchWriter`."""
 
     def run(self, job: Callable[[], T]) -> Future[T]:
         """Do a job after all others, on the writer's own thread."""
