@@ -162,6 +162,18 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, own
     assert (topic.producers, topic.committed) == (1, [])
 
 
+def test_a_stale_owner_fences_nobody(
+    topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a pause this process may take itself for the owner; the coordinator knows better."""
+    writer.run(writer.open).result(10)
+    monkeypatch.setattr(owner, "confirm", lambda _: False)
+    topic.faults, topic.calls = {"commit": [FATAL]}, []
+    with pytest.raises(NotOwner):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert (topic.producers, "init" in topic.calls, topic.committed) == (1, False, [])
+
+
 @pytest.mark.parametrize(
     "code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD]
 )
