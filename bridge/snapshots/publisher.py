@@ -131,7 +131,7 @@ class _JobLease:
 
     def _must_go_on(self) -> None:
         if self._stop.is_set():
-            raise NotCommitted(f"told to end before Kafka had taken the snapshot of {self._job}")
+            raise NotCommitted(f"stopped before Kafka had taken the snapshot of {self._job}")
         with suppress(KafkaUnavailable):  # then no topic was deleted
             self.presence.check()
 
