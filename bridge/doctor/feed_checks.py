@@ -16,7 +16,7 @@ from bridge.errors import SettingsError
 from bridge.formatting import duration, utc
 from bridge.inspection.limits import forecast
 from bridge.inspection.readers import read_checkpoint
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
 
@@ -130,7 +130,7 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
 def committed(settings: Settings) -> Checkpoint | None:
     """Read the feed's checkpoint; None before the first, or before its topic exists."""
     topic = topics.declare(settings).checkpoints.name
-    exists = clients.topic_id(clients.admin(settings.kafka), topic, ASK_SECONDS) is not None
+    exists = admin.topic_id(clients.admin(settings.kafka), topic, ASK_SECONDS) is not None
     return read_checkpoint(settings) if exists else None
 
 

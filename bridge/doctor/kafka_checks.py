@@ -13,8 +13,9 @@ from bridge import clock
 from bridge.avro.registry import Standing
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
+from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
 
 ASK_SECONDS = 5.0
@@ -27,7 +28,7 @@ GROUP_RIGHTS = frozenset({"READ"})
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers."""
-    with clients.explained(f"asking {settings.kafka.bootstrap_servers}"):
+    with explained(f"asking {settings.kafka.bootstrap_servers}"):
         found = clients.admin(settings.kafka).list_topics(timeout=ASK_SECONDS)
     count = len(found.brokers)
     return Finding(
@@ -48,15 +49,15 @@ def assess_topics(changes: list[topics.Change]) -> Finding:
 def check_rights(settings: Settings) -> Finding:
     """Whether the principal has the rights on topics and group that the bridge needs."""
     client = clients.admin(settings.kafka)
-    with clients.explained("listing the topics"):
+    with explained("listing the topics"):
         present = client.list_topics(timeout=ASK_SECONDS).topics
     allowed: dict[str, frozenset[str] | None] = {}
     if names := [topic.name for topic in topics.declare(settings).all() if topic.name in present]:
-        with clients.explained("asking for the rights on the topics"):
+        with explained("asking for the rights on the topics"):
             futures = client.describe_topics(
                 TopicCollection(names), include_authorized_operations=True, request_timeout=ASK_SECONDS
             )
-            allowed = {name: _operations(clients.answer(future)) for name, future in futures.items()}
+            allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
     return assess_rights(allowed, _operations(_group(client, group_of(settings))))
 
 
@@ -121,12 +122,12 @@ def _group(client: AdminClient, name: str) -> Any:
     deadline = clock.now().monotonic + COORDINATOR_SECONDS
     while True:
         try:
-            with clients.explained(f"describing the group {name}"):
+            with explained(f"describing the group {name}"):
                 futures = client.describe_consumer_groups(
                     [name], include_authorized_operations=True, request_timeout=ASK_SECONDS
                 )
-                return clients.answer(futures[name])
-        except clients.KafkaUnavailable:
+                return admin.result_of(futures[name])
+        except KafkaUnavailable:
             if clock.now().monotonic > deadline:
                 raise
             time.sleep(RETRY_SECONDS)

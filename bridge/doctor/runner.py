@@ -22,8 +22,8 @@ from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, SettingsError
 from bridge.feed.provider_clock import ask
 from bridge.kafka import clients, topics
+from bridge.kafka.blocking import Worker
 from bridge.kafka.election import group_of
-from bridge.kafka.worker import Worker
 
 CHECK_SECONDS = 30.0
 """Time limit of a check; its requests have shorter limits of their own."""

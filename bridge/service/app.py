@@ -25,12 +25,12 @@ from bridge.config import FeedSettings, Settings, env_name
 from bridge.errors import NotOwner, SettingsError
 from bridge.feed import client, protocol, provider_clock
 from bridge.kafka import clients, topics
-from bridge.kafka.election import Leadership, group_of
+from bridge.kafka.batch_writer import BatchWriter, transactional
+from bridge.kafka.blocking import Worker, discard
+from bridge.kafka.election import LeaderElection, group_of
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
 from bridge.kafka.reader import reading_clients
-from bridge.kafka.transactions import TransactionalWriter, transactional
-from bridge.kafka.watchdog import discard
-from bridge.kafka.worker import Worker
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import judge
@@ -153,7 +153,7 @@ class _Service:
         loop = asyncio.get_running_loop()
         declared, codecs, store = await self._prepare()
         gc.freeze()  # what is there by now stays: no collection is to walk through it while bets wait
-        leadership = Leadership(
+        leadership = LeaderElection(
             self._settings,
             group_of(self._settings),
             declared.checkpoints.name,
@@ -165,7 +165,7 @@ class _Service:
             codecs=codecs,
             store=store,
             leadership=leadership,
-            writer=lambda trouble: TransactionalWriter(self._settings, leadership, store.checkpoint, trouble),
+            writer=lambda on_error: BatchWriter(self._settings, leadership, store.checkpoint, on_error),
             dial=client.dial,
             ask_time=provider_clock.ask,
             clock=self._clock,
@@ -185,7 +185,7 @@ class _Service:
             if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
                 self._status.become(State.STOPPED)
 
-    async def _stand_by(self, leadership: Leadership) -> None:
+    async def _stand_by(self, leadership: LeaderElection) -> None:
         """Until something changes. No answer of Kafka is waited for then."""
         looking = asyncio.ensure_future(self._look_around(leadership))
         changed = asyncio.ensure_future(self._changed.wait())
@@ -197,7 +197,7 @@ class _Service:
             looking.cancel()
             changed.cancel()
 
-    async def _look_around(self, leadership: Leadership) -> None:
+    async def _look_around(self, leadership: LeaderElection) -> None:
         """Tell whom this process stands by for. While Kafka is away nobody is: so that is the state."""
         client, worker = None, Worker("standby")
         watch = Watch(self._owner_id, clients.session_seconds(self._settings.kafka))
@@ -206,7 +206,7 @@ class _Service:
                 try:
                     client = client or clients.admin(self._settings.kafka)
                     group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
-                except clients.KafkaUnavailable as error:
+                except KafkaUnavailable as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
                     if group is not None:
@@ -218,7 +218,7 @@ class _Service:
         finally:
             worker.close(0)
 
-    async def _one_term(self, dependencies: Dependencies, leadership: Leadership) -> None:
+    async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         self._owner = FeedOwner(self._settings, dependencies, self._status, self._owner_id)
         try:
             await self._owner.run()
@@ -237,7 +237,7 @@ class _Service:
             while True:
                 try:
                     return await asyncio.wrap_future(worker.submit(job))
-                except (clients.KafkaUnavailable, RegistryUnavailable) as error:
+                except (KafkaUnavailable, RegistryUnavailable) as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                     await asyncio.sleep(RETRY_SECONDS)
 

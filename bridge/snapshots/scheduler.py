@@ -9,7 +9,7 @@ from bridge import clock
 from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
 from bridge.errors import ApiError, NotOwner
-from bridge.kafka import clients
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.snapshots.asking import ProgressCallback
@@ -18,7 +18,7 @@ from bridge.snapshots.metrics import collect
 from bridge.snapshots.results import Report
 from bridge.snapshots.status import JobStatus
 
-_TRANSIENT: Final = (ApiError, clients.KafkaUnavailable, RegistryUnavailable, NotOwner)
+_TRANSIENT: Final = (ApiError, KafkaUnavailable, RegistryUnavailable, NotOwner)
 """Errors that may be gone at the next run without anybody's help."""
 MAX_LOGGED: Final = 20
 """Log at most this many of the things that were left out."""

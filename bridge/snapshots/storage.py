@@ -15,12 +15,13 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import shortened
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import (
     LOOK_SECONDS,
-    PATIENCE_SECONDS,
+    STALL_SECONDS,
     Foreign,
-    Progress,
+    OffsetProgress,
     at,
     decode,
     key_of,
@@ -122,7 +123,7 @@ def read_compacted(
             foreign.add(at(message, error))
 
     read_topic(settings, topic, take, ends=ends, visible=visible)
-    foreign.tell()
+    foreign.log()
     return found
 
 
@@ -142,7 +143,7 @@ class JobStorage:
     def state_topic_id(self) -> str | None:
         """Return the id of the state's topic, which changes if it is created again."""
         name = topics.declare(self._settings).snapshot_state.name
-        return clients.topic_id(clients.admin(self._settings.kafka), name)
+        return admin.topic_id(clients.admin(self._settings.kafka), name)
 
     def published(self) -> dict[bytes, bytes]:
         """Return key → value of the job's topic."""
@@ -150,7 +151,9 @@ class JobStorage:
         topic = topic_of(self._settings, self._job)
         return read_compacted(self._settings, topic, visible=self._visible, accepts=accepts)
 
-    def learn(self, state: JobState, now: float, save: Callable[[], None], progress: Progress) -> Learnt:
+    def learn(
+        self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress
+    ) -> Learnt:
         """Learn references, as `learn`."""
         return learn(self._settings, self._job, state, now, save, progress)
 
@@ -181,7 +184,7 @@ def learn(
     state: JobState,
     now: float,
     save: Callable[[], None],
-    progress: Progress | None = None,
+    progress: OffsetProgress | None = None,
 ) -> Learnt:
     """Learn what the settled bets mention that are visible now and were not read yet.
 
@@ -191,7 +194,7 @@ def learn(
     the registry does not know, and as `read_topic`.
     """
     topic = topics.declare(settings).bets.name
-    topic_id = clients.topic_id(clients.admin(settings.kafka), topic)
+    topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
     keep_days = settings.api.keep_days
     if state.reads_on(topic_id, keep_days):
         position = dict(state.position)
@@ -234,7 +237,7 @@ def learn(
     if foreign.count and not bets and not state.position:
         raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
     remember(read)
-    foreign.tell()
+    foreign.log()
     return Learnt(bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else "")
 
 
@@ -261,12 +264,12 @@ def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
     """Return each partition's first offset received since `moment`; `{}` without the topic."""
     found: Offsets = {}
 
-    def read(admin: AdminClient, consumer: Consumer) -> None:
-        if clients.topic_id(admin, topic, LOOK_SECONDS) is not None:
-            ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic), visible=True)
-            found.update({x.partition: x.offset for x in starts_since(admin, consumer, topic, moment, ends)})
+    def read(client: AdminClient, consumer: Consumer) -> None:
+        if admin.topic_id(client, topic, LOOK_SECONDS) is not None:
+            ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
+            found.update({x.partition: x.offset for x in starts_since(client, consumer, topic, moment, ends)})
 
-    deadline = clock.now().monotonic + PATIENCE_SECONDS
-    if trouble := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
-        raise clients.KafkaUnavailable(f"{topic}: {trouble}")
+    deadline = clock.now().monotonic + STALL_SECONDS
+    if reason := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
+        raise KafkaUnavailable(f"{topic}: {reason}")
     return found

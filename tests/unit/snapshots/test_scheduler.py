@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from bridge.config import Settings, WebSettings
 from bridge.errors import ApiError, AuthError, SettingsError
-from bridge.kafka.clients import KafkaUnavailable
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import LeftOut

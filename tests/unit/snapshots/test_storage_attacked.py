@@ -12,7 +12,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SchemaError
-from bridge.kafka import clients
+from bridge.kafka import admin, clients
 from bridge.snapshots import storage
 from bridge.snapshots.state import JobState
 from tests.unit.snapshots.world import NOW, WORLD, Provider, Topic, api, mention, translate
@@ -61,7 +61,7 @@ class Bets:
         self.read: list[int] = []
         self.looked_up = 0
         monkeypatch.setattr(clients, "admin", lambda _: None)
-        monkeypatch.setattr(clients, "topic_id", lambda *_: "id")
+        monkeypatch.setattr(admin, "topic_id", lambda *_: "id")
         monkeypatch.setattr(storage, "read_topic", self._read)
         monkeypatch.setattr(storage, "_received_since", self._since)
         monkeypatch.setattr(storage, "Registry", lambda _: self)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from bridge.kafka.triage import ErrorAction, cause, triage
+from bridge.kafka.errors import ErrorAction, cause, triage
 
 RETRY, ABORT, REOPEN, REFUSED = ErrorAction.RETRY, ErrorAction.ABORT, ErrorAction.REOPEN, ErrorAction.REFUSED
 

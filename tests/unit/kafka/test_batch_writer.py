@@ -11,10 +11,11 @@ from confluent_kafka import KafkaError
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotOwner, SinkBroken
+from bridge.kafka import batch_writer as module
 from bridge.kafka import clients
-from bridge.kafka import transactions as module
 from bridge.kafka.batch import Batch, Record
-from bridge.kafka.transactions import TransactionalWriter
+from bridge.kafka.batch_writer import BatchWriter
+from bridge.kafka.errors import KafkaUnavailable
 from tests.unit.kafka.fake_producer import (
     ABORT,
     FATAL,
@@ -46,9 +47,9 @@ def owner() -> Owner:
 
 
 @pytest.fixture
-def writer(topic: Topic, owner: Owner) -> Iterator[TransactionalWriter]:
+def writer(topic: Topic, owner: Owner) -> Iterator[BatchWriter]:
     told: list[str] = []
-    made = TransactionalWriter(SETTINGS, owner, topic.checkpoint, told.append)  # type: ignore[arg-type]
+    made = BatchWriter(SETTINGS, owner, topic.checkpoint, told.append)  # type: ignore[arg-type]
     yield made
     made.close(abandon=True)
 
@@ -84,7 +85,7 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
     ],
 )
 def test_whatever_fails_the_batch_is_committed_once(
-    topic: Topic, writer: TransactionalWriter, faults: dict[str, list[Callable[[FakeProducer], None]]]
+    topic: Topic, writer: BatchWriter, faults: dict[str, list[Callable[[FakeProducer], None]]]
 ) -> None:
     """Retried, aborted and written again, or found to be committed after all."""
     writer.run(writer.open).result(10)
@@ -98,7 +99,7 @@ def test_whatever_fails_the_batch_is_committed_once(
     assert topic.committed == [*WHOLE, b"checkpoint 2"]
 
 
-def test_a_retry_is_the_same_call_again(topic: Topic, writer: TransactionalWriter) -> None:
+def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> None:
     """While a commit may be under way, no other call of the transaction is allowed."""
     writer.run(writer.open).result(10)
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
@@ -106,7 +107,7 @@ def test_a_retry_is_the_same_call_again(topic: Topic, writer: TransactionalWrite
     assert topic.calls == ["begin", *["produce"] * 4, "offsets", "commit", "commit", "commit"]
 
 
-def test_opening_outlives_a_producer_that_never_answers(topic: Topic, writer: TransactionalWriter) -> None:
+def test_opening_outlives_a_producer_that_never_answers(topic: Topic, writer: BatchWriter) -> None:
     """Another one is made, on another thread."""
     topic.faults = {"init": [never_returns, RETRY, FATAL]}
     topic.committed = [b"checkpoint 0"]
@@ -115,10 +116,10 @@ def test_opening_outlives_a_producer_that_never_answers(topic: Topic, writer: Tr
 
 
 def test_a_client_that_cannot_be_made_is_waited_for(
-    topic: Topic, writer: TransactionalWriter, monkeypatch: pytest.MonkeyPatch
+    topic: Topic, writer: BatchWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its password's file or its certificates may be away for a moment, at the first as at any other."""
-    makes, refusals = clients.producer, [clients.KafkaUnavailable("a file is away")] * 3
+    makes, refusals = clients.producer, [KafkaUnavailable("a file is away")] * 3
 
     def refused(*arguments: Any, **named: Any) -> Any:
         if refusals:
@@ -127,13 +128,13 @@ def test_a_client_that_cannot_be_made_is_waited_for(
 
     monkeypatch.setattr(clients, "producer", refused)
     writer.run(writer.open).result(10)
-    refusals += [clients.KafkaUnavailable("a file is away")] * 5
+    refusals += [KafkaUnavailable("a file is away")] * 5
     topic.faults = {"commit": [FATAL]}
     writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(20)
     assert (refusals, topic.committed) == ([], WHOLE)
 
 
-def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: TransactionalWriter) -> None:
+def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
     """After an indefinite error, a checkpoint that is neither the old nor ours means a rival."""
     writer.run(writer.open).result(10)
 
@@ -147,7 +148,7 @@ def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: Transaction
     assert topic.committed == [b"checkpoint of a rival"]
 
 
-def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: TransactionalWriter, owner: Owner) -> None:
+def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
     """What was not committed is left to the next owner, and no new producer fences it."""
     writer.run(writer.open).result(10)
 
@@ -161,11 +162,23 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: TransactionalWri
     assert (topic.producers, topic.committed) == (1, [])
 
 
+def test_a_stale_owner_fences_nobody(
+    topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a pause this process may take itself for the owner; the coordinator knows better."""
+    writer.run(writer.open).result(10)
+    monkeypatch.setattr(owner, "confirm", lambda _: False)
+    topic.faults, topic.calls = {"commit": [FATAL]}, []
+    with pytest.raises(NotOwner):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert (topic.producers, "init" in topic.calls, topic.committed) == (1, False, [])
+
+
 @pytest.mark.parametrize(
     "code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD]
 )
 def test_what_kafka_will_never_take_is_not_tried_for_ever(
-    topic: Topic, writer: TransactionalWriter, code: int
+    topic: Topic, writer: BatchWriter, code: int
 ) -> None:
     """A person has to act."""
     writer.run(writer.open).result(10)
@@ -182,7 +195,7 @@ def test_what_kafka_will_never_take_is_not_tried_for_ever(
     ],
 )
 def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
-    topic: Topic, writer: TransactionalWriter, code: int, says: str
+    topic: Topic, writer: BatchWriter, code: int, says: str
 ) -> None:
     """The client takes no record for a transaction that has failed, and does not say why of itself."""
     writer.run(writer.open).result(10)
@@ -194,7 +207,7 @@ def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
         writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
 
 
-def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: TransactionalWriter) -> None:
+def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
     """BufferError means: try again."""
 
     def full(_: FakeProducer) -> None:
@@ -207,7 +220,7 @@ def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: Transact
 
 
 def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
-    topic: Topic, writer: TransactionalWriter
+    topic: Topic, writer: BatchWriter
 ) -> None:
     """Handing over never waits: it is called on the event loop."""
 
@@ -223,7 +236,7 @@ def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
     assert topic.committed == WHOLE
 
 
-def test_nothing_is_begun_for_nothing(topic: Topic, writer: TransactionalWriter) -> None:
+def test_nothing_is_begun_for_nothing(topic: Topic, writer: BatchWriter) -> None:
     """An empty batch, or one that is handed over already, asks for nothing."""
     writer.run(writer.open).result(10)
     topic.calls = []
@@ -235,7 +248,7 @@ def test_closed_writers_leave_no_thread(topic: Topic, owner: Owner) -> None:
     """One is opened for each term of leadership."""
     before = threading.active_count()
     for _ in range(5):
-        made = TransactionalWriter(SETTINGS, owner, topic.checkpoint, lambda _: None)  # type: ignore[arg-type]
+        made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None)  # type: ignore[arg-type]
         made.run(made.open).result(10)
         made.close()
     for thread in threading.enumerate():

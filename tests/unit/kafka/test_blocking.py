@@ -8,9 +8,9 @@ from queue import SimpleQueue
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from bridge.kafka import watchdog
-from bridge.kafka.triage import ErrorAction, triage
-from bridge.kafka.watchdog import Clients, Watchdog
+from bridge.kafka import blocking
+from bridge.kafka.blocking import Clients, Watchdog
+from bridge.kafka.errors import ErrorAction, triage
 
 
 def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
@@ -47,7 +47,7 @@ class Stuck:
 @pytest.mark.parametrize("what", ["close", "destroy"])
 def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has read what was to be read goes on."""
-    monkeypatch.setattr(watchdog, "CLOSE_SECONDS", 0.05)
+    monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.05)
     release, told = threading.Event(), SimpleQueue[str]()
     clients = Clients(object(), Stuck(what, release, told))  # type: ignore[arg-type]
     clients.close()
