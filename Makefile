@@ -20,7 +20,7 @@ TOLD = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$sa
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quix-join test test-kafka test-compiled-and-plain test-unit bench bench-check flame chaos mutants check lock clean
+.PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit bench bench-check flame chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,7 +87,7 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
-mutants: setup ## break limits, position, guard and marks in some 800 ways that a test must notice; minutes
+mutants: setup ## break limits, position, deduplicator and replay marks in some 800 ways that a test must notice; minutes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutation.txt
 	@rm -rf mutants
 	@$(PLAIN) nice -n 10 $(BIN)/mutmut run
@@ -102,6 +102,9 @@ check: setup ## lint, format, types, schemas
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
+
+docs: setup ## write the generated pages: settings, example file and drawings
+	@$(BIN)/python -m tools.docs
 
 lock: setup ## write the requirement files anew, with hashes and without addresses
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, python, running, usage
-from bridge.kafka import clients
+from bridge.kafka import admin
 from bridge.sandbox import cluster as dev
 
 PARTITIONS = 6
@@ -168,7 +168,7 @@ class Arena:
 
     def stable(self, topic: str) -> int:
         """The sum of a topic's last stable offsets."""
-        asked = dict.fromkeys(self._partitions(topic), clients.LATEST)
+        asked = dict.fromkeys(self._partitions(topic), admin.LATEST)
         found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
         return sum(future.result().offset for future in found.values())
 

@@ -46,7 +46,7 @@ def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Ite
 def _run(lane: Lane, command: tuple[str, ...]) -> dict[str, Any]:
     """What a run says, and how long its process took."""
     token = lane.directory / "provider.token"
-    simulated = python("bridge", "simulate", "--port", 0, "--events", 1, "--api-token-file", token)
+    simulated = python("bridge", "simulate", "--port", 0, "--api-token-file", token)
     with running("provider", simulated, {}, lane.directory) as provider:
         provider.wait_until(lambda: "provider at " in provider.text(), "does not listen")
         url = provider.text().split("provider at ")[1].split()[0]

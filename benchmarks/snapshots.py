@@ -15,7 +15,7 @@ from benchmarks.figures import in_turn, summary
 from benchmarks.process import BenchmarkFailed, Program, Usage, python, running, usage
 
 RECORDS = (10_000, 100_000, 1_000_000)
-_FIFTHS = {"--sports": 1, "--regions": 1, "--leagues": 1, "--competitors": 2}
+_FIFTHS = {"sports": 1, "regions": 1, "leagues": 1, "competitors": 2}
 """How the records are spread over the lists: none may be an answer of more than the job reads, 64 MiB."""
 _RATE = 100_000
 """Requests a second that the provider answers, so that it is not its limit that is measured."""
@@ -38,11 +38,13 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
 def translate(lane: Lane, records: int) -> dict[str, float]:
     """The first snapshot of a provider with so many names: everything is read and written."""
     token = lane.directory / "provider.token"
-    world = [part for option, fifths in _FIFTHS.items() for part in (option, fifths * records // 5)]
-    api = ("--api-rate", _RATE, "--api-languages", "en", "--api-token-file", token)
+    sizes = [f"{name} = {fifths * records // 5}" for name, fifths in _FIFTHS.items()]
+    world = lane.directory / "provider.toml"
+    world.write_text("\n".join(['api.languages = ["en"]', "[sizes]", "events = 10", *sizes]), "utf-8")
+    api = ("--api-rate", _RATE, "--api-token-file", token)
     with running(
         "provider",
-        python("bridge", "simulate", "--port", 0, "--events", 10, *world, *api),
+        python("bridge", "simulate", "--port", 0, "--config", world, *api),
         {},
         lane.directory,
     ) as provider:

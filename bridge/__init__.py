@@ -1,3 +1,3 @@
 """Settlement bridge: a sportsbook settlement feed turned into Kafka, exactly once."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

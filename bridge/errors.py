@@ -24,7 +24,7 @@
         └── SinkBroken          exit 8   Kafka refuses for good (rights, a wrong clock)
 
 Exit 0 is success, exit 1 anything unforeseen or a check that failed. Exit codes are part of what
-people script against; the README lists them.
+people script against; docs/exit-codes.md lists them.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.sandbox import cluster as dev
-from bridge.sandbox.demo.tally import Tally
-from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.stream import Published
 

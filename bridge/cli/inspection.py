@@ -15,16 +15,16 @@ from bridge.errors import BridgeError
 
 
 def doctor(config: Config = None, json: Json = False) -> None:
-    """Look at settings, Kafka, registry, topics, rights, leadership, position, limits and clocks.
+    """Check settings, Kafka, registry, topics, rights, leadership, checkpoint, limits and clocks.
 
-    Changes nothing and does not connect to the feed. Exit 1 when something is wrong.
+    Changes nothing and does not connect to the feed. Exit 1 when a check fails.
     """
-    from bridge.doctor import CHECKS, examine
     from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines
+    from bridge.doctor.runner import CHECKS, run_checks
 
     width = max(len(check.name) for check in CHECKS)
     findings = []
-    for name, finding in examine(partial(load, config)):
+    for name, finding in run_checks(partial(load, config)):
         findings.append((name, finding))
         if not json:
             typer.echo(finding_as_lines(name, finding, width))

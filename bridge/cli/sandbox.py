@@ -6,15 +6,14 @@ import math
 import signal
 import threading
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import orjson
 import typer
 
 from bridge.cli.output import Json, print_json, say
-from bridge.config import age_seconds, read_secret
+from bridge.config import age_seconds
 from bridge.errors import SettingsError
 
 dev = typer.Typer(
@@ -40,13 +39,13 @@ def dev_up(
     registry_port: RegistryPort = None,
     brokers: Annotated[int, typer.Option(min=1, max=9, help="Brokers in the cluster.")] = 1,
     foreground: Annotated[
-        bool, typer.Option("--foreground", help="Stay, and stop it all on Ctrl-C.")
+        bool, typer.Option("--foreground", help="Run in the foreground until Ctrl-C.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Start a real Kafka and schema registry; returns when both answer.
 
-    The first start downloads them, about 200 MB. They go on until `bridge dev down`; their data stays.
+    The first start downloads them, about 200 MB. They run until `bridge dev down`; their data stays.
     """
     from bridge.sandbox import cluster as _dev
 
@@ -63,7 +62,7 @@ def dev_up(
 
 @dev.command("down")
 def dev_down(data: Data = DEFAULT_DATA) -> None:
-    """Stop what `bridge dev up` started. The data stays; remove the directory to be rid of it."""
+    """Stop what `bridge dev up` started. The data stays; remove the directory to delete it."""
     from bridge.sandbox import cluster as _dev
 
     typer.echo("stopped" if _dev.down(data, progress=say) else f"nothing was running in {data}")
@@ -71,7 +70,7 @@ def dev_down(data: Data = DEFAULT_DATA) -> None:
 
 @dev.command("status")
 def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
-    """Show whether it runs, where it listens and what memory it takes. Exit 1 unless all of it runs."""
+    """Show whether it runs, where it listens and its memory. Exit 1 unless all servers run."""
     from bridge.sandbox import cluster as _dev
 
     status = _dev.status(data)
@@ -94,11 +93,9 @@ def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
 
 def demo(
     seconds: Annotated[
-        float | None, typer.Option(min=1, help="End after so long; by default on Ctrl-C.")
+        float | None, typer.Option(min=1, help="Run for this many seconds; by default until Ctrl-C.")
     ] = None,
-    kills: Annotated[
-        int, typer.Option(min=0, help="Kill the bridge so often meanwhile; needs --seconds.")
-    ] = 0,
+    kills: Annotated[int, typer.Option(min=0, help="Kill the bridge this many times; needs --seconds.")] = 0,
     rate: Annotated[float, typer.Option(min=1, help="Bets a second.")] = 200,
     seed: Annotated[int, typer.Option(help="Other seeds make other bets.")] = 1,
     odd: Annotated[
@@ -115,7 +112,7 @@ def demo(
 ) -> None:
     """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.
 
-    It makes its own settings: BRIDGE_… in the environment does not count.
+    It ignores BRIDGE_… variables in the environment.
 
     The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
     """
@@ -124,7 +121,8 @@ def demo(
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
-    result = demonstrate(Options(seconds, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
+    duration = math.inf if seconds is None else seconds
+    result = demonstrate(Options(duration, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
         raise typer.Exit(1)
@@ -139,7 +137,7 @@ def _print_addresses(bootstrap_servers: str, registry_url: str, json: bool) -> N
 
 
 def _wait_for_signal() -> None:
-    """Wait for SIGINT or SIGTERM, with nothing said about it."""
+    """Wait for SIGINT or SIGTERM without printing anything."""
     caught = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: caught.set())
@@ -147,173 +145,81 @@ def _wait_for_signal() -> None:
         pass
 
 
-_listening = partial(typer.Option, rich_help_panel="Where it listens")
-_message = partial(typer.Option, rich_help_panel="What it publishes")
-_connection = partial(typer.Option, rich_help_panel="Connections, replays and refusals")
-_credential = partial(typer.Option, rich_help_panel="Credentials of the feed")
-_rest = partial(typer.Option, rich_help_panel="Translations and currencies")
-_world = partial(typer.Option, min=1, rich_help_panel="How much there is in its world")
-
-
 def simulate(
-    host: Annotated[str, _listening(help="Address to listen on.")] = "127.0.0.1",
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the options win."),
+    ] = None,
     port: Annotated[
-        int,
-        _listening(min=0, max=65535, help="Port to listen on; a free one where it is taken."),
-    ] = 8900,
+        int | None,
+        typer.Option(
+            min=0, max=65535, show_default="8900", help="Port to listen on; a free one where it is taken."
+        ),
+    ] = None,
     control_port: Annotated[
         int | None,
-        _listening(
-            min=0,
-            max=65535,
-            help="Port of the control endpoint: faults and the truth over HTTP; 0 is any free one.",
-        ),
+        typer.Option(min=0, max=65535, help="Port of the control endpoint; 0 is any free port."),
     ] = None,
-    certificate: Annotated[
-        Path | None,
-        _listening(help="PEM file with certificate and key: use TLS."),
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, show_default="200", help="Messages a second, on average.")
     ] = None,
-    skew: Annotated[float, _listening(help="Seconds by which its clock is ahead.")] = 0,
-    rate: Annotated[float, _message(min=0.001, help="Messages a second, on average.")] = 200,
-    seed: Annotated[int, _message(help="The same seed makes the same bets.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(show_default="1", help="The same seed makes the same bets.")
+    ] = None,
     history: Annotated[
-        str,
-        _message(metavar="AGE", help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d."),
-    ] = "0s",
-    ping: Annotated[float, _message(min=0.01, help="Seconds between pings.")] = 5,
-    resettle: Annotated[
-        float,
-        _message(min=0, max=1, help="Share of messages that settle a bet again."),
-    ] = 0.05,
-    disorder: Annotated[
-        float,
-        _message(min=0, help="How many seconds before its publication a settlementTime may lie."),
-    ] = 2,
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            show_default="0s",
+            help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d.",
+        ),
+    ] = None,
     odd: Annotated[
-        float,
-        _message(
-            min=0, max=1, help="Share of messages with a ping beside the bet, no betId, or neither of both."
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            show_default="0",
+            help="Share of messages with a ping beside the bet, no betId, or neither of both.",
         ),
-    ] = 0,
-    burst: Annotated[
-        int,
-        _message(min=1, max=1_000_000, help="So many messages come at one moment."),
-    ] = 1,
-    large_every: Annotated[int, _message(min=0, help="Of so many bets one is large; 0: none.")] = 0,
-    large_bytes: Annotated[
-        int,
-        _message(min=1, max=64 * 1024 * 1024, help="The least size of a large bet's message."),
-    ] = 1_000_000,
-    fragment_bytes: Annotated[
-        int,
-        _message(min=0, help="Messages go out in frames of at most so many bytes; 0: in one."),
-    ] = 0,
-    replay_rate: Annotated[float, _connection(min=1, help="Messages a second in a replay.")] = math.inf,
-    zero: Annotated[
-        Literal["nothing", "everything"],
-        _connection(help="What revision 0 replays."),
-    ] = "nothing",
-    too_old: Annotated[
-        Literal["edge", "refuse"],
-        _connection(help="A revision older than the memory is replayed from its edge, or refused."),
-    ] = "edge",
-    second: Annotated[
-        Literal["refuse", "replace"],
-        _connection(help="A second connection is refused, or replaces the first."),
-    ] = "refuse",
+    ] = None,
     limits_scale: Annotated[
-        float,
-        _connection(
-            min=1, help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike."
+        float | None,
+        typer.Option(
+            min=1,
+            show_default="1",
+            help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike.",
         ),
-    ] = 1,
-    refusal: Annotated[
-        Literal["status", "close"],
-        _connection(help="A refusal is an HTTP status, or a close code right after the handshake."),
-    ] = "status",
-    refusal_status: Annotated[
-        int,
-        _connection(min=200, max=599, help="HTTP status of a refusal for a limit."),
-    ] = 429,
-    refusal_close_code: Annotated[int, _connection(help="Close code of a refusal for a limit.")] = 1008,
-    second_status: Annotated[
-        int,
-        _connection(min=200, max=599, help="HTTP status of the refusal of a second connection."),
-    ] = 409,
-    second_close_code: Annotated[
-        int, _connection(help="Close code of the refusal of a second connection.")
-    ] = 1008,
-    auth: Annotated[
-        Literal["none", "bearer", "header", "query"],
-        _credential(help="Credentials it asks for."),
-    ] = "none",
-    auth_name: Annotated[str | None, _credential(help="Name of the header or the parameter.")] = None,
-    auth_value_file: Annotated[Path | None, _credential(help="File with the credential.")] = None,
+    ] = None,
+    api_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            show_default="10",
+            help="Requests a second for translations and currencies; more are answered with 429.",
+        ),
+    ] = None,
     api_token_file: Annotated[
         Path | None,
-        _rest(metavar="FILE", help="Where a token that is good for a day is written at the start."),
+        typer.Option(metavar="FILE", help="Write a token for translations and currencies, valid for a day."),
     ] = None,
-    api_secret_file: Annotated[
-        Path | None,
-        _rest(metavar="FILE", help="File with the key of the tokens, where others make them too."),
-    ] = None,
-    api_rate: Annotated[float, _rest(min=0.001, help="Requests a second that are answered; then 429.")] = 10,
-    api_languages: Annotated[
-        str, _rest(metavar="CODES", help="The languages that there are, with commas.")
-    ] = "en,de,sv,el,ja,ar",
-    sports: Annotated[int, _world(help="Sports.")] = 12,
-    regions: Annotated[int, _world(help="Regions.")] = 20,
-    leagues: Annotated[int, _world(help="Leagues.")] = 200,
-    competitors: Annotated[int, _world(help="Competitors, at least two for each league.")] = 1000,
-    events: Annotated[int, _world(help="Events, each with one to seven markets.")] = 2000,
 ) -> None:
-    """Be the provider: settlement feed with replay and limits, translations, currencies, and faults.
+    """Simulate the provider: settlement feed with replay and limits, translations, currencies, faults.
 
     Prints its address, then one JSON line for each connection attempt. Point BRIDGE_FEED__BASE_URL at it.
+    docs/simulator.md lists the settings of the file.
     """
     from bridge.sandbox.provider.command import simulate as serve
 
-    api: dict[str, Any] = {"rate": api_rate, "languages": api_languages.split(",")}
-    if api_secret_file is not None:
-        api["secret"] = read_secret("--api-secret-file", api_secret_file)
-    serve(
-        say,
-        host=host,
-        port=port,
-        control_port=control_port,
-        certificate=certificate,
-        clock_skew_seconds=skew,
-        rate=rate,
-        seed=seed,
-        history_seconds=age_seconds(history),
-        ping_seconds=ping,
-        resettle=resettle,
-        max_out_of_orderness_seconds=disorder,
-        odd=odd,
-        burst=burst,
-        large_every=large_every,
-        large_bytes=large_bytes,
-        fragment_bytes=fragment_bytes,
-        replay_rate=replay_rate,
-        zero=zero,
-        too_old=too_old,
-        second=second,
-        limits_scale=limits_scale,
-        refusal=refusal,
-        refusal_status=refusal_status,
-        refusal_close_code=refusal_close_code,
-        second_status=second_status,
-        second_close_code=second_close_code,
-        auth=auth,
-        auth_name=auth_name,
-        auth_value=None if auth_value_file is None else read_secret("--auth-value-file", auth_value_file),
-        api_token_file=api_token_file,
-        api=api,
-        sizes={
-            "sports": sports,
-            "regions": regions,
-            "leagues": leagues,
-            "competitors": competitors,
-            "events": events,
-        },
-    )
+    options = {
+        "port": port,
+        "control_port": control_port,
+        "rate": rate,
+        "seed": seed,
+        "history_seconds": None if history is None else age_seconds(history),
+        "odd": odd,
+        "limits_scale": limits_scale,
+        "api.rate": api_rate,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    serve(say, config, given, api_token_file=api_token_file)

@@ -1,4 +1,4 @@
-"""How a run is shown: a bar for each thing asked about on a terminal, a line now and then elsewhere."""
+"""Shows the progress and the result of a run: bars and tables on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from rich.text import Text
 from bridge.clock import Clock
 from bridge.formatting import duration
 from bridge.log import get
-from bridge.snapshots.coverage import Covered
 from bridge.snapshots.plan import Estimate
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Covered, Report
 
 LINE_SECONDS: Final = 15.0
 
 
 class Bars:
-    """Takes the progress of a run. A context manager."""
+    """Shows the progress of a run. A context manager."""
 
     def __init__(self, clock: Clock, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
         self._clock = clock
-        self._told_at = clock().monotonic
+        self._logged_at = clock().monotonic
         self._tasks: dict[str, TaskID] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -49,18 +48,18 @@ class Bars:
             self._progress.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """So many of so many are done."""
+        """Show that `done` of `total` things of a step are done."""
         if self._console.is_terminal:
             if what not in self._tasks:
                 self._tasks[what] = self._progress.add_task(what)
             self._progress.update(self._tasks[what], completed=done, total=total)
-        elif (now := self._clock().monotonic) - self._told_at >= LINE_SECONDS:
-            self._told_at = now
-            get().info("the snapshot is under way", doing=what, done=done, of=total)
+        elif (now := self._clock().monotonic) - self._logged_at >= LINE_SECONDS:
+            self._logged_at = now
+            get().info("snapshot in progress", doing=what, done=done, of=total)
 
 
 def report_as_table(report: Report) -> Group:
-    """What was published, and how much of the bets it covers."""
+    """Return a table of what was published, and of the coverage of bets."""
     snapshot = report.snapshot
     covered: dict[str, Covered] = {row.kind: row for row in report.coverage}
     table = Table(header_style="bold", border_style="dim")
@@ -74,7 +73,7 @@ def report_as_table(report: Report) -> Group:
         if row := covered.get(kind):
             cells += [f"{row.seen:,}", _shares(row)]
         table.add_row(kind, *cells)
-    what = "all asked anew" if report.full else "what was new"
+    what = "everything fetched" if report.full else "new ids fetched"
     scope = "" if snapshot.complete else ", partial"
     head = (
         f"{snapshot.job} {snapshot.id}: {what}{scope}, {report.bets:,} bets read, "
@@ -90,7 +89,7 @@ def report_as_table(report: Report) -> Group:
 
 
 def plan_as_table(rows: Sequence[Estimate], per_second: float) -> Group:
-    """How many requests a run would make, and how long that takes."""
+    """Return a table of the requests that a run would send, and its duration."""
     table = Table(header_style="bold", border_style="dim")
     table.add_column("endpoint", overflow="fold")
     table.add_column("at least", justify="right")
@@ -109,7 +108,7 @@ def plan_as_table(rows: Sequence[Estimate], per_second: float) -> Group:
 
 
 def plan_as_json(rows: Sequence[Estimate], per_second: float) -> dict[str, Any]:
-    """The same for a script."""
+    """Return the estimate for `--json`."""
     least, most = total(rows)
     return {
         "endpoints": {row.endpoint: {"atLeast": row.least, "atMost": row.most} for row in rows},
@@ -122,7 +121,7 @@ def plan_as_json(rows: Sequence[Estimate], per_second: float) -> dict[str, Any]:
 
 
 def total(rows: Sequence[Estimate]) -> tuple[int, int | None]:
-    """Of all endpoints: at least, and at most where that is known."""
+    """Return the least and, if known, the most requests to all endpoints."""
     most = [row.most for row in rows]
     return sum(row.least for row in rows), None if None in most else sum(x for x in most if x is not None)
 
@@ -132,7 +131,7 @@ def _few(number: int) -> str:
 
 
 def _shares(row: Covered) -> Text:
-    """`100 %` of all languages, or `en, sv 100 %; de 99.9 %`: as many languages as there may be."""
+    """Return `100 %` if all languages are equal, else `en, sv 100 %; de 99.9 %`."""
     languages: dict[str, list[str]] = {}
     for language in row.named:
         languages.setdefault(_share(row.share(language)), []).append(language)
@@ -141,5 +140,5 @@ def _shares(row: Covered) -> Text:
 
 
 def _share(share: float) -> str:
-    """Never rounded up to all of it."""
+    """Return the share in per cent, never rounded up to 100."""
     return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"

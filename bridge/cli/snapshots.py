@@ -1,4 +1,4 @@
-"""Commands that publish snapshots of the provider's REST side: translations and currencies."""
+"""The commands that publish snapshots: translations and currencies."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from bridge.snapshots.job import Task
 
 WIDTH = 120
-"""Columns of a table that goes to a file."""
+"""Columns of a table that is redirected."""
 LONGEST_REST_SECONDS = 366 * 86_400
 
-Full = Annotated[bool, typer.Option("--full", help="Ask about everything anew, not only about what is new.")]
-Plan = Annotated[
-    bool, typer.Option("--plan", help="Print how many requests it would make, and how long; make none.")
-]
+Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only what is new.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Estimate requests and duration without sending any.")]
 Every = Annotated[
     str | None,
-    typer.Option("--every", metavar="AGE", help="Go on: a run now and after each 15m, 1h, …"),
+    typer.Option("--every", metavar="AGE", help="Keep running: one run now and one every 15m, 1h, …"),
 ]
 MetricsFile = Annotated[
     Path | None,
     typer.Option(
-        "--metrics-file", metavar="FILE", help="Write the metrics there at the end, for a textfile collector."
+        "--metrics-file",
+        metavar="FILE",
+        help="Write metrics to this file, for a textfile collector.",
     ),
 ]
 
@@ -44,7 +44,7 @@ def translations(
     config: Config = None,
     event: Annotated[
         list[int] | None,
-        typer.Option("--event", metavar="ID", min=1, help="These instead of the events that bets mention."),
+        typer.Option("--event", metavar="ID", min=1, help="These events instead of those that bets mention."),
     ] = None,
     kind: Annotated[
         list[str] | None,
@@ -52,7 +52,7 @@ def translations(
     ] = None,
     language: Annotated[
         list[str] | None,
-        typer.Option("--language", metavar="CODE", help="Only these of the languages in the settings."),
+        typer.Option("--language", metavar="CODE", help="Only these languages of the settings."),
     ] = None,
     full: Full = False,
     plan: Plan = False,
@@ -60,13 +60,13 @@ def translations(
     metrics_file: MetricsFile = None,
     json: Json = False,
 ) -> None:
-    """Publish the names of what settled bets refer to, as one whole snapshot.
+    """Publish the names of everything that settled bets refer to, as one snapshot.
 
-    Lists are read whole; of events, markets, selections and templates it asks about what bets mention and
-    the topic does not have, and about all that recent bets mention once a day. Needs BRIDGE_API__BASE_URL and
-    BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: published, but the provider did not tell
-    some of it, which the next run asks for again. Exit 9: the clocks are too far apart. Exit 10: it failed,
-    and the last snapshot stands.
+    Lists are read whole. Events, markets, selections and templates are fetched if bets mention them and the
+    topic lacks them, and once a day all that recent bets mention. Needs BRIDGE_API__BASE_URL and
+    BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: published, but the provider failed to answer
+    some requests, which the next run repeats. Exit 9: the clocks are too far apart. Exit 10: the run failed,
+    and the last snapshot is unchanged.
     """
     from bridge.snapshots.job import Task
     from bridge.snapshots.plan import Scope
@@ -87,10 +87,10 @@ def currencies(
     metrics_file: MetricsFile = None,
     json: Json = False,
 ) -> None:
-    """Publish the provider's currencies and their precision, as one whole snapshot.
+    """Publish the provider's currencies and their precision, as one snapshot.
 
-    Besides the list of active ones, those that settled bets use and the list lacks. Needs
-    BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit codes as those of `bridge translations`.
+    Includes currencies that settled bets use and the list of active ones lacks. Needs BRIDGE_API__BASE_URL
+    and BRIDGE_API__TOKEN_FILE. The exit codes are those of `bridge translations`.
     """
     from bridge.snapshots.job import Task
     from bridge.snapshots.plan import Scope
@@ -105,21 +105,24 @@ def _do(
     from bridge import clock
     from bridge.cli import snapshot_tables
     from bridge.snapshots import job, scheduler
-    from bridge.snapshots.metrics import JobStatus, must_be_writable, write
+    from bridge.snapshots.metrics import must_be_writable, write
+    from bridge.snapshots.status import JobStatus
 
     if every is not None and (plan or metrics_file or json):
-        raise SettingsError("--every goes on and serves its metrics: without --plan, --json, --metrics-file.")
+        raise SettingsError(
+            "--every serves metrics over HTTP: it excludes --plan, --json and --metrics-file."
+        )
     if plan and metrics_file:
-        raise SettingsError("--plan makes no snapshot to write metrics of: without --metrics-file.")
+        raise SettingsError("--plan cannot be combined with --metrics-file: it makes no snapshot.")
     seconds = None if every is None else age_seconds(every)
     if seconds is not None and not 0 < seconds <= LONGEST_REST_SECONDS:
         raise SettingsError("--every must be between 1s and 366d")
     if metrics_file is not None:
-        must_be_writable(metrics_file)  # and not only when there is something to write
+        must_be_writable(metrics_file)  # checked before the run
     rate = settings.api.requests_per_second
     with _stoppable() as stop, snapshot_tables.Bars(clock.now) as bars:
         if seconds is not None:
-            with suppress(KeyboardInterrupt):  # how it is meant to end
+            with suppress(KeyboardInterrupt):  # the normal end
                 scheduler.run_every(settings, task, seconds, bars, stop)
             return
         if not plan:
@@ -133,7 +136,7 @@ def _do(
             lambda: snapshot_tables.plan_as_table(rows, rate),
         )
         return
-    assert report is not None  # whoever stops it interrupts it
+    assert report is not None  # `stop` comes with a KeyboardInterrupt
     _print(json, report.as_json, lambda: snapshot_tables.report_as_table(report))
     try:
         if metrics_file is not None:
@@ -154,7 +157,7 @@ def _print(json: bool, data: Callable[[], Any], table: Callable[[], RenderableTy
 
 @contextmanager
 def _stoppable() -> Iterator[threading.Event]:
-    """SIGTERM ends it as Ctrl-C does: what is not published yet never is, and the lock is free at once."""
+    """End the run on SIGTERM as on Ctrl-C: nothing more is published, and the lock is released."""
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -165,7 +168,7 @@ def _stoppable() -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt:
-        say("interrupted; the last whole snapshot stands")
+        say("interrupted; the last snapshot is unchanged")
         raise
     finally:
         signal.signal(signal.SIGTERM, former)

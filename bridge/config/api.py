@@ -24,7 +24,7 @@ PLACEHOLDERS: Final[dict[ListEndpoint, frozenset[str]]] = {
 
 
 def _is_code(value: str) -> str:
-    """What can be a part of a path, once it is quoted."""
+    """Accept what can be a segment of a path once it is quoted."""
     if not value.isprintable() or value.isspace() or set(value) & set("/?#\\") or value in (".", ".."):
         raise ValueError("must be a language code: it goes into a path, between two slashes")
     return value
@@ -48,60 +48,73 @@ def placeholders(value: str) -> set[str]:
 
 
 class ApiSettings(Section):
-    """The provider's REST side: translations and currencies (interface, "Endpoints")."""
+    """The provider's REST side, for `bridge translations` and `bridge currencies`."""
 
-    base_url: str | None = None
-    """The provider's base address, http(s). The paths of the endpoints are added to it."""
-    token: SecretStr | None = None
-    """The bearer token, a JWT."""
-    token_file: FilePath | None = None
-    """A file that holds it; read at each request, so that it can be renewed meanwhile."""
+    base_url: str | None = Field(default=None, examples=["https://provider.example"])
+    """The provider's base address, http(s). The paths of the endpoints are added. Both commands need it."""
+    token: SecretStr | None = Field(default=None, examples=["…"])
+    """The bearer token, a JWT. Both commands need it, or `token_file`."""
+    token_file: FilePath | None = Field(default=None, examples=["/run/secrets/provider-token"])
+    """A file that holds the token. It is read before each request, so the token can be renewed. While the
+    file cannot be read, the last token counts.
+    """
     requests_per_second: Annotated[float, Field(ge=0.001, le=10_000, allow_inf_nan=False)] = 5
-    """At most so many, evenly; fewer for a while after the provider has said 429."""
+    """Highest rate of requests, evenly spaced. After a 429 the rate is lower for a while."""
     concurrency: Annotated[int, Field(ge=1, le=100)] = 4
-    """So many requests are under way at once."""
+    """Requests in flight at once."""
     timeout_seconds: Annotated[float, Field(ge=0.1, le=3600, allow_inf_nan=False)] = 30
-    """An answer may take so long."""
+    """How long an answer may take."""
     max_answer_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 64 << 20
-    """An answer may be so large, unpacked."""
+    """Largest answer, uncompressed. Answers are parsed while they arrive, so memory holds only what is kept.
+    """
     max_clock_skew_seconds: Annotated[float, Field(ge=2, le=366 * 86_400, allow_inf_nan=False)] = 300
-    """A run ends when the provider's clock is further from ours."""
+    """A run ends with exit 9 when the provider's clock, by the `Date` of its answers, differs by more."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 6
-    """So often one request is tried, when the provider is overloaded, in trouble, or not to be reached."""
+    """Attempts per request when the provider is overloaded, fails or cannot be reached."""
     languages: Annotated[tuple[Language, ...], Field(min_length=1, strict=False)] = ("en",)
-    """The languages that are asked for, by the codes that go into the paths."""
+    """Languages to fetch, by the codes that the endpoints' paths take."""
     language_keys: dict[str, Language] = Field(default={})
-    """What the provider calls a language in a map of all of them → its code. Other keys are kept."""
+    """Maps the provider's name of a language, in answers that have all of them, to its code: `{ "de-DE" =
+    "de" }`. Other names are kept as they are.
+    """
     refresh_hours: Annotated[float, Field(gt=0, le=480_000, allow_inf_nan=False)] = 24
-    """After so long a run asks about everything anew, not only about what is new."""
+    """How often a full run fetches everything again. Other runs fetch what is new."""
     recent_days: Days = 3
-    """Such a run asks about what bets of the last so many days mention."""
+    """A full run fetches what the bets of this many days mention. At most `keep_days`."""
     keep_days: Days = 30
-    """What belongs to an event is removed so long after a bet last mentioned it."""
+    """Names of an event, its markets and its selections are removed this long after a bet last mentioned the
+    event. A first run reads the bets of this period.
+    """
     max_left_out_share: Share = 0.1
-    """A run fails when more than this share of the things that it asks about fails."""
+    """A run fails when more than this share of its lookups fails, and more than ten of them. Below that, the
+    failed ones are left out.
+    """
     max_shrink_share: Share = 0.1
-    """A list that has lost more than this share removes nothing until a second full run says so too."""
+    """A list that has lost more than this share removes nothing until a second full run in a row confirms it.
+    """
     query: dict[ListEndpoint, dict[str, str | list[str]]] = Field(default={})
-    """Query parameters to add, by the endpoint; with several values, again and again. A value may depend on
-    what is asked, by `PLACEHOLDERS`.
+    """Query parameters to add, by endpoint: `sports`, `regions`, `leagues`, `competitors`, `markets` (of an
+    event, in one language), `all-markets`. A value may be a list, and may contain `{language}` (not in
+    `all-markets`), `{eventId}` (`markets`, `all-markets`) and `{sportId}` (not in `sports`; `regions`,
+    `leagues` and `competitors` are then fetched once for each sport). Write `{{` and `}}` for braces.
+    Example: `{ leagues = { active = "true", sport = "{sportId}" }, markets = { type = ["main", "side"] } }`.
     """
     template_ids: Literal["query", "path", "body"] = "query"
-    """Where the templates endpoints take what is asked for: in the query, at the end of the path
-    (`/1,2,3`, after the sport where there is one), or as a JSON object in the body of the GET.
+    """Where the template endpoints take their ids: `query`; `path` (`…/templates/selections/1,2,3` and
+    `…/templates/market-types/SPORT/1,2,3`); or `body` (a JSON object in the body of the GET).
     """
     selection_ids_parameter: str = "selectionIds"
-    """What the selection templates call the collection of ids, in the query or the body."""
+    """Name of the selection templates' parameter for the ids, in the query or the body."""
     sport_id_parameter: str = "sportId"
-    """What the market type templates call the sport."""
+    """Name of the market type templates' parameter for the sport."""
     market_type_ids_parameter: str = "marketTypeIds"
-    """What the market type templates call the collection of ids."""
+    """Name of the market type templates' parameter for the ids."""
     collections: Literal["repeated", "commas"] = "repeated"
-    """How a collection is given in the query: the parameter again and again, or once with commas."""
+    """How the query carries several values: `repeated` (the parameter once per value) or `commas`."""
     proxy: str = "env"
-    """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""
-    ca_file: FilePath | None = None
-    """Certificate authority of the provider, PEM, where it is not a public one."""
+    """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
+    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/provider.pem"])
+    """The provider's certificate authority, PEM, if it is not a public one."""
 
     @field_validator("base_url")
     @classmethod

@@ -35,51 +35,82 @@ def _is_no_job(name: str) -> str:
 
 
 class FeedSettings(Section):
-    """The provider's feed: where it is, how to be let in, how patient to be."""
+    """The provider's feed: its address, authentication, time-outs and margins."""
 
-    base_url: str | None = None
-    """The provider's base address; http(s) or ws(s). The path of the feed is added to it."""
+    base_url: str | None = Field(default=None, examples=["https://provider.example"])
+    """The provider's base address, http(s) or ws(s). The bridge adds the path of the feed. `bridge run` needs
+    it.
+    """
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$"), AfterValidator(_is_no_job)] = (
         "settlement-v4"
     )
-    """Key of the checkpoint, and part of the transactional id and of the leadership group."""
+    """Key of the checkpoint; part of the transactional id and of the owner group's id. Not `translations` or
+    `currencies`.
+    """
     auth: Literal["none", "bearer", "header", "query"] = "none"
-    auth_name: str | None = None
-    """Name of the header or of the query parameter, where `auth` is one of these."""
-    auth_value: SecretStr | None = None
-    auth_value_file: FilePath | None = None
+    """How the bridge authenticates. `header` and `query` need `auth_name`; all but `none` need the
+    credential, from `auth_value` or `auth_value_file`.
+    """
+    auth_name: str | None = Field(default=None, examples=["X-Api-Key"])
+    """Name of the header or query parameter that carries the credential."""
+    auth_value: SecretStr | None = Field(default=None, examples=["…"])
+    """The credential. Prefer `auth_value_file`."""
+    auth_value_file: FilePath | None = Field(default=None, examples=["/run/secrets/feed"])
+    """A file that holds the credential. The bridge reads it at the start and before each connection attempt,
+    so it picks up a rotated one. While the file cannot be read, the last value counts.
+    """
     ping_reply: str = "none"
-    """`none`, `echo` (the message as it came), or a template with `{pingId}`."""
+    """The answer to a ping: `none`, `echo` (the message as it came), or a template that contains `{pingId}`.
+    """
     idle_timeout_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 60
-    """A socket from which not even a ping came for so long is half-open: it is closed."""
+    """A connection on which nothing arrives for this long, not even a ping, is closed."""
     live_after_pings_seconds: Seconds = 120
-    """Pings alone must last so long before catching up counts as done."""
+    """A connection that carries only pings for this long has caught up."""
     safety_margin_seconds: Seconds = 30
-    """How far behind the position the revision stays."""
+    """How far the position stays behind what has been received, in addition to
+    `max_out_of_orderness_seconds`.
+    """
     max_out_of_orderness_seconds: Seconds = 60
     """How far out of order `settlementTime` may be."""
     max_clock_skew_seconds: Seconds = 15
-    """A provider's clock that is further from ours than that stops the bridge. At most the overlap."""
+    """The bridge stops with exit 9 when the provider's clock differs from this machine's by more. At most
+    `safety_margin_seconds`.
+    """
     start: str = "0"
-    """First start: `0` as the interface says, an age such as `2d`, or an ISO 8601 time."""
+    """Where a first start begins: `0` (as the interface defines it), an age (`90s`, `30m`, `2h`, `2d`), or an
+    ISO 8601 time with its zone. Ignored once there is a checkpoint.
+    """
     on_gap: Literal["stop", "continue"] = "stop"
-    """What to do once a gap is declared: stop with exit 5, or go on behind it."""
+    """What follows a gap: `stop` ends the process with exit 5, `continue` goes on behind the gap."""
     refusal_statuses: frozenset[Annotated[int, Field(ge=300, le=599)]] = frozenset({403, 429})
-    """HTTP answers to a dial that mean: not now. 401 is not one of them, it is about the credential."""
+    """HTTP statuses with which the provider refuses a connection attempt for now. 401 always means that the
+    credential is wrong.
+    """
     refusal_close_codes: frozenset[Annotated[int, Field(ge=1000, le=4999)]] = frozenset({1008, 1013})
-    """WebSocket close codes that mean the same, after the dial was accepted."""
+    """WebSocket close codes with which the provider refuses a connection that it has accepted."""
     optional_fields: frozenset[str] = frozenset()
-    """Paths of non-nullable fields that the provider leaves out when they hold zero, false or None."""
+    """Paths of non-nullable fields that the provider omits when they hold their type's zero, such as
+    `data.partialRefund` or `data.selections[].limitsFactor`. A message that omits any other such field is a
+    dead letter.
+    """
     converter: Literal["pydantic", "compiled"] = "pydantic"
-    """What reads a message: pydantic alone, or first compiled code that leaves to it what is unusual."""
+    """What reads a message. `compiled` is 1.3 to 1.7 times as fast during catch-up and leaves unusual or
+    invalid messages to pydantic; without the compiled modules it changes nothing (`bridge doctor` reports
+    them). See [0018](decisions/0018-two-converters.md) and [operations](operations.md#catching-up-faster).
+    """
     max_message_bytes: Bytes = 8 * 1024 * 1024
-    """A larger message is dead-lettered by its size, hash and first 64 KiB. Memory grows with it."""
+    """A larger message is a dead letter with its size, its hash and its first 64 KiB. The default is more
+    than ten times the largest bet. Memory grows with this setting ([reliability](reliability.md)), and the
+    topics must take 1 MiB more.
+    """
     compression: Literal["deflate", "none"] = "deflate"
+    """Whether to offer permessage-deflate to the provider."""
     proxy: str = "env"
-    """`env` (HTTPS_PROXY and its kin), `none`, or the proxy's address."""
-    ca_file: FilePath | None = None
-    """Certificate authority of the provider, PEM, where it is not a public one."""
+    """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
+    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/provider.pem"])
+    """The provider's certificate authority, PEM, if it is not a public one."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10
+    """How long a connection attempt may take."""
 
     @field_validator("base_url")
     @classmethod
@@ -137,21 +168,31 @@ class FeedSettings(Section):
 
 
 class LimitsSettings(Section):
-    """The provider's limits on connections and recovery (interface, "Limits")."""
+    """The provider's limits on connections and recovery. Change them only when the provider does."""
 
     initial_connections: Count = 5
+    """Connection attempts per window without a revision, with revision 0, or with one that is too old."""
     initial_window_seconds: Seconds = 1800
+    """Length of that window."""
     proper_connections: Count = 5
+    """Connection attempts per window with any other revision."""
     proper_window_seconds: Seconds = 300
+    """Length of that window."""
     large_connections: Count = 5
+    """Large recoveries per window. Revision 0, or one that is too old, counts here as well."""
     large_window_seconds: Seconds = 1800
+    """Length of that window."""
     large_age_seconds: Seconds = 3600
+    """A recovery from an older revision is large. At most `bucket_seconds` and `max_age_seconds`."""
     bucket_seconds: Seconds = 3600
+    """Capacity of the leaky bucket for small recoveries, in seconds of recovery."""
     bucket_drain: Annotated[float, Field(ge=0.01, le=LONGEST_SECONDS, allow_inf_nan=False)] = 4
-    """Seconds of recovery that drain from the bucket in a second."""
+    """Seconds of recovery that leak from the bucket each second."""
     max_age_seconds: Seconds = 259_200
+    """How far back the provider can replay: three days."""
     scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
-    """Time in every limit runs this many times faster. Only for tests against a provider scaled alike."""
+    """Factor by which time runs faster in every limit. Only for tests, with `bridge simulate --limits-scale`.
+    """
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -174,11 +215,29 @@ class LimitsSettings(Section):
 
 
 class KafkaSettings(BaseModel):
-    """The cluster. Every other key is a librdkafka property, with `_` for `.`."""
+    """The Kafka cluster. Any other librdkafka property can be set, with `_` for `.`; see
+    [kafka.md](kafka.md).
+    """
 
-    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="allow",
+        hide_input_in_errors=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "security_protocol": "SASL_SSL",
+                    "sasl_mechanism": "SCRAM-SHA-512",
+                    "sasl_username": "settlement-bridge",
+                    "sasl_password_file": "/run/secrets/kafka",
+                    "ssl_ca_location": "/etc/ssl/kafka.pem",
+                }
+            ]
+        },
+    )
 
-    bootstrap_servers: str | None = None
+    bootstrap_servers: str | None = Field(default=None, examples=["broker-1:9093,broker-2:9093"])
+    """Addresses of brokers. Every command needs it but `dev`, `simulate`, `demo` and `schemas`."""
 
     @model_validator(mode="after")
     def _are_scalars(self) -> Self:
@@ -244,11 +303,18 @@ _OURS = frozenset(
 class RegistrySettings(Section):
     """A schema registry that speaks Confluent's API."""
 
-    url: str | None = None
-    user: str | None = None
-    password: SecretStr | None = None
-    password_file: FilePath | None = None
-    ca_file: FilePath | None = None
+    url: str | None = Field(default=None, examples=["https://registry.example"])
+    """The registry's address. `run`, `tail`, `checkpoint show`, `schemas register` and the snapshot jobs need
+    it.
+    """
+    user: str | None = Field(default=None, examples=["settlement-bridge"])
+    """User for basic authentication."""
+    password: SecretStr | None = Field(default=None, examples=["…"])
+    """The user's password. Prefer `password_file`."""
+    password_file: FilePath | None = Field(default=None, examples=["/run/secrets/registry"])
+    """A file that holds the password."""
+    ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/registry.pem"])
+    """The registry's certificate authority, PEM, if it is not a public one."""
 
     def secret(self) -> str:
         """The registry's password as it is now. Raises SettingsError as `read_secret`."""
@@ -259,28 +325,35 @@ class TopicsSettings(Section):
     """Names and shape of the topics."""
 
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = "settlement"
+    """First part of the name of every topic, group and transactional id."""
     partitions: Annotated[int, Field(gt=0, le=10_000)] = 6
-    """As many as a broker makes at once, at most."""
-    replication_factor: Annotated[int, Field(gt=0, le=32767)] | None = None
-    """What the cluster offers, up to 3, where it is not set."""
+    """Partitions of a topic of bets, dead letters or names when the bridge creates it. The bridge never adds
+    partitions to a topic.
+    """
+    replication_factor: Annotated[int, Field(gt=0, le=32767)] | None = Field(default=None, examples=[3])
+    """Replicas of a topic that the bridge creates. Unset, as many as the cluster offers, up to 3."""
     min_compaction_lag_days: Annotated[float, Field(ge=4, le=LONGEST_AGE_DAYS, allow_inf_nan=False)] = 7
-    """Every version of a bet stays readable for so long. The guard needs at least four days."""
+    """How long every version of a bet stays readable. The deduplicator needs at least four days."""
 
 
 class BatchSettings(Section):
-    """The unit of a transaction: committed when it is full, or that old; older while messages wait."""
+    """The size of a transaction. A batch is committed when it reaches one of the bounds."""
 
     max_records: Count = 5000
+    """Records in a batch."""
     max_bytes: Bytes = 8 * 1024 * 1024
+    """Bytes of records in a batch."""
     max_age_ms: Annotated[int, Field(gt=0, le=10_000)] = 20
+    """Age of a batch, in milliseconds. While messages wait, a batch may become older."""
 
 
 class WebSettings(Section):
-    """Where health and metrics are served, over HTTP."""
+    """Health and metrics over HTTP; see [observability.md](observability.md)."""
 
     host: str = "127.0.0.1"
+    """Address to listen on; `0.0.0.0` in a container."""
     port: Annotated[int, Field(ge=0, le=65535)] = 9464
-    """0 takes any free port; the log says which."""
+    """Port to listen on. 0 takes any free port, which the log reports."""
 
 
 def age_seconds(text: str) -> int:

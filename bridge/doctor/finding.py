@@ -1,4 +1,4 @@
-"""What a check of the doctor finds, and how it is shown."""
+"""The result of a check, and how it is printed."""
 
 from __future__ import annotations
 
@@ -7,36 +7,35 @@ from typing import Any, NamedTuple
 
 
 class Outcome(Enum):
-    """How a check ended."""
+    """How a check ended, best first."""
 
     OK = "ok"
     WARN = "warn"
     """It works, but someone should know."""
     FAIL = "fail"
     SKIPPED = "skipped"
-    """It could not be looked at: a setting is missing, or what it needs has failed."""
+    """A setting is missing, or a check that it depends on has failed."""
 
 
 _MARKS = {Outcome.OK: "✓", Outcome.WARN: "!", Outcome.FAIL: "✗", Outcome.SKIPPED: "-"}
 
 
 class Finding(NamedTuple):
-    """What was seen, and what to do about it."""
+    """What a check found, and what to do about it."""
 
     outcome: Outcome
-    seen: str
+    message: str
     advice: str = ""
 
 
 def finding_as_json(name: str, finding: Finding) -> dict[str, Any]:
-    """For scripts."""
-    outcome, seen, advice = finding
-    return {"check": name, "outcome": outcome.value, "seen": seen, "advice": advice}
+    """Return a finding for scripts."""
+    return {"check": name, **finding._asdict(), "outcome": finding.outcome.value}
 
 
 def finding_as_lines(name: str, finding: Finding, width: int) -> str:
-    """For people; names are given `width` columns."""
-    first, *rest = finding.seen.splitlines()
+    """Return a finding for people; the name takes `width` columns."""
+    first, *rest = finding.message.splitlines()
     if finding.advice:
         rest.append(f"→ {finding.advice}")
     indent = " " * (width + 4)

@@ -1,4 +1,4 @@
-"""What the doctor looks at in Kafka and in the registry. It changes nothing and joins nothing."""
+"""Checks of Kafka and of the registry. They change nothing and join no group."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from confluent_kafka import ConsumerGroupState, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock
-from bridge.avro.registry import Registry, Standing
+from bridge.avro.registry import Standing
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
+from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
 
 ASK_SECONDS = 5.0
 COORDINATOR_SECONDS = 5.0
-"""A cluster makes the topic of its coordinators when the first of them is asked for."""
+"""A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
 TOPIC_RIGHTS = frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"})
 GROUP_RIGHTS = frozenset({"READ"})
 
 
-def brokers_answer(settings: Settings) -> Finding:
-    """Whether a broker answers, and how many there are."""
-    with clients.explained(f"asking {settings.kafka.bootstrap_servers}"):
+def check_brokers(settings: Settings) -> Finding:
+    """Whether a broker answers."""
+    with explained(f"asking {settings.kafka.bootstrap_servers}"):
         found = clients.admin(settings.kafka).list_topics(timeout=ASK_SECONDS)
     count = len(found.brokers)
     return Finding(
@@ -35,35 +36,29 @@ def brokers_answer(settings: Settings) -> Finding:
     )
 
 
-def topics_match(settings: Settings) -> Finding:
-    """Whether the topics are as they are declared."""
-    return judged_topics(topics.plan(clients.admin(settings.kafka), topics.declare(settings)))
-
-
-def judged_topics(changes: list[topics.Change]) -> Finding:
-    """What is to be said of the differences between what is declared and what is there."""
-    seen = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
-    mended = [c for c in changes if c.action is not topics.Action.LEAVE]
+def assess_topics(changes: list[topics.Change]) -> Finding:
+    """Whether the topics are as declared, by the changes that would make them so."""
+    message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
     if any(change.harmful for change in changes):
-        return Finding(Outcome.FAIL, seen, "Run `bridge topics apply`, or choose another topics.prefix.")
-    if mended:
-        return Finding(Outcome.WARN, seen, "Run `bridge topics apply`; `bridge run` creates missing ones.")
-    return Finding(Outcome.OK, seen or "as they are declared")
+        return Finding(Outcome.FAIL, message, "Run `bridge topics apply`, or choose another topics.prefix.")
+    if any(change.action is not topics.Action.LEAVE for change in changes):
+        return Finding(Outcome.WARN, message, "Run `bridge topics apply`; `bridge run` creates missing ones.")
+    return Finding(Outcome.OK, message or "as declared")
 
 
-def rights_suffice(settings: Settings) -> Finding:
-    """Whether the principal may do to topics and groups what the bridge does."""
+def check_rights(settings: Settings) -> Finding:
+    """Whether the principal has the rights on topics and group that the bridge needs."""
     client = clients.admin(settings.kafka)
-    with clients.explained("listing the topics"):
+    with explained("listing the topics"):
         present = client.list_topics(timeout=ASK_SECONDS).topics
     allowed: dict[str, frozenset[str] | None] = {}
     if names := [topic.name for topic in topics.declare(settings).all() if topic.name in present]:
-        with clients.explained("asking for the rights on the topics"):
+        with explained("asking for the rights on the topics"):
             futures = client.describe_topics(
                 TopicCollection(names), include_authorized_operations=True, request_timeout=ASK_SECONDS
             )
-            allowed = {name: _operations(clients.answer(future)) for name, future in futures.items()}
-    return judged_rights(allowed, _operations(_group(client, group_of(settings))))
+            allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
+    return assess_rights(allowed, _operations(_group(client, group_of(settings))))
 
 
 def _operations(description: Any) -> frozenset[str] | None:
@@ -71,35 +66,26 @@ def _operations(description: Any) -> frozenset[str] | None:
     return None if operations is None else frozenset(operation.name for operation in operations)
 
 
-def judged_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: frozenset[str] | None) -> Finding:
-    """What is to be said of the operations allowed on each topic that is there, and on the group.
-
-    None is what a cluster says that keeps it to itself.
-    """
-    wanted = [(name, TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
-    wanted.append(("the leadership group", GROUP_RIGHTS, on_group))
-    told = [(name, rights, allowed) for name, rights, allowed in wanted if allowed is not None]
-    if lacking := [
+def assess_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: frozenset[str] | None) -> Finding:
+    """Whether the allowed operations suffice; None if the cluster does not report them."""
+    needed = [(name, TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
+    needed.append(("the leadership group", GROUP_RIGHTS, on_group))
+    known = [(name, rights, allowed) for name, rights, allowed in needed if allowed is not None]
+    if missing := [
         f"{name}: {', '.join(sorted(rights - allowed))} is not allowed"
-        for name, rights, allowed in told
+        for name, rights, allowed in known
         if rights - allowed
     ]:
         advice = 'Grant it: "Rights" in docs/kafka.md lists what is needed, with the commands.'
-        return Finding(Outcome.FAIL, "\n".join(lacking), advice)
-    untold = "not asked: Write on the transactional id, which would fence the owner; Create"
-    if len(told) < len(wanted):
-        return Finding(Outcome.WARN, f"the cluster does not tell all of them\n{untold}")
-    return Finding(Outcome.OK, f"enough on {', '.join(name for name, *_ in wanted)}\n{untold}")
-
-
-def owner_known(settings: Settings) -> Finding:
-    """Who owns the feed, and how many stand by."""
-    found = ask_members(settings)
-    return judged_owners(group_of(settings), found.owners, len(found.members))
+        return Finding(Outcome.FAIL, "\n".join(missing), advice)
+    unchecked = "not checked: Write on the transactional id, which would fence the owner; Create"
+    if len(known) < len(needed):
+        return Finding(Outcome.WARN, f"the cluster does not report all of them\n{unchecked}")
+    return Finding(Outcome.OK, f"enough on {', '.join(name for name, *_ in needed)}\n{unchecked}")
 
 
 def ask_members(settings: Settings) -> Group:
-    """Who is in the leadership group. Raises as `kafka.explained`."""
+    """Return the members of the leadership group. Raises as `clients.explained`."""
     described = _group(clients.admin(settings.kafka), group_of(settings))
     checkpoints = topics.declare(settings).checkpoints.name
     return Group(
@@ -117,48 +103,46 @@ def _assigned(member: Any) -> set[str]:
     )
 
 
-def judged_owners(group: str, owners: list[str], members: int) -> Finding:
-    """What is to be said of a leadership group: the hosts of members that own the feed, and all members."""
+def assess_leadership(name: str, group: Group) -> Finding:
+    """Whether a member of the leadership group of that name owns the feed."""
+    members = len(group.members)
     if not members:
-        return Finding(Outcome.WARN, f"{group} has no members", "Start `bridge run`: nobody owns the feed.")
-    if not owners:
+        return Finding(Outcome.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
+    if not group.owners:
         return Finding(
             Outcome.WARN,
-            f"{group} has {members} members, none of which owns the feed",
-            "Ask again: an assignment takes seconds. If it stays so, look at the log of the bridges.",
+            f"{name} has {members} members, none of which owns the feed",
+            "Repeat: an assignment takes seconds. If it stays so, look at the logs of the bridges.",
         )
-    return Finding(Outcome.OK, f"owned from {', '.join(owners)}, {members - len(owners)} standing by")
+    return Finding(Outcome.OK, f"owned from {', '.join(group.owners)}, {group.standbys} standing by")
 
 
-def _group(client: AdminClient, group: str) -> Any:
-    """The description of a group, also of one that nobody has joined yet. Raises as `kafka.explained`."""
+def _group(client: AdminClient, name: str) -> Any:
+    """Describe a group, even one that nobody has joined yet. Raises as `clients.explained`."""
     deadline = clock.now().monotonic + COORDINATOR_SECONDS
     while True:
         try:
-            with clients.explained(f"describing the group {group}"):
-                asked = client.describe_consumer_groups(
-                    [group], include_authorized_operations=True, request_timeout=ASK_SECONDS
+            with explained(f"describing the group {name}"):
+                futures = client.describe_consumer_groups(
+                    [name], include_authorized_operations=True, request_timeout=ASK_SECONDS
                 )
-                return clients.answer(asked[group])
-        except clients.KafkaUnavailable:
+                return admin.result_of(futures[name])
+        except KafkaUnavailable:
             if clock.now().monotonic > deadline:
                 raise
             time.sleep(RETRY_SECONDS)
 
 
-def schemas_stand(settings: Settings) -> Finding:
-    """Whether the registry answers, and has our schemas or would take them."""
-    return judged_standings(Registry(settings.registry).standings(settings.topics.prefix))
-
-
-def judged_standings(standings: Mapping[str, Standing]) -> Finding:
-    """What is to be said of the subjects in a registry."""
-    odd = "\n".join(
-        f"{name}: {how.value}" for name, how in standings.items() if how is not Standing.REGISTERED
+def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
+    """Whether the registry has our schemas, or would take them."""
+    others = "\n".join(
+        f"{name}: {standing.value}"
+        for name, standing in standings.items()
+        if standing is not Standing.REGISTERED
     )
     if Standing.INCOMPATIBLE in standings.values():
-        advice = "Upgrade the bridge where it is older than what runs, or choose another topics.prefix."
-        return Finding(Outcome.FAIL, odd, advice)
-    if odd:
-        return Finding(Outcome.OK, f"it answers; `bridge run` registers\n{odd}")
+        advice = "Upgrade the bridge if it is older than the running one, or choose another topics.prefix."
+        return Finding(Outcome.FAIL, others, advice)
+    if others:
+        return Finding(Outcome.OK, f"it answers; `bridge run` registers\n{others}")
     return Finding(Outcome.OK, f"it answers, and has all {len(standings)} schemas")

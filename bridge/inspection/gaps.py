@@ -13,7 +13,7 @@ from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.formatting import duration, utc
 from bridge.inspection.readers import ANSWER_SECONDS
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, topics
 from bridge.kafka.reader import Foreign, decode, read_topic
 from bridge.state.gap import Gap
 
@@ -26,7 +26,7 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).gaps.name
-    clients.look_for(settings.kafka, topic)
+    admin.look_for(settings.kafka, topic)
     gaps: list[Gap] = []
     foreign = Foreign()
     with Registry(settings.registry) as registry:
@@ -39,8 +39,8 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
                 except SchemaError as error:
                     foreign.add(error)
 
-        read_topic(settings, topic, take, patience=ANSWER_SECONDS)
-    foreign.tell()
+        read_topic(settings, topic, take, stall_seconds=ANSWER_SECONDS)
+    foreign.log()
     return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 
 

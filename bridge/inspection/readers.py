@@ -16,8 +16,9 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions, whole
 from bridge.kafka.reader import at, key_of
 from bridge.state.checkpoint import Checkpoint
@@ -47,7 +48,7 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
-    clients.look_for(settings.kafka, declared.checkpoints.name)
+    admin.look_for(settings.kafka, declared.checkpoints.name)
     with Registry(settings.registry) as registry:
         value = _last_value(settings, declared, registry)
         if value is None:
@@ -59,22 +60,22 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
     store = Store(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
-    given_up, trouble = False, ""
+    given_up, last = False, ""
 
     def give_up() -> bool:
         nonlocal given_up
         given_up = given_up or time.monotonic() > deadline
         return given_up
 
-    def told(reason: str) -> None:
-        nonlocal trouble
-        trouble = reason
+    def on_status(reason: str) -> None:
+        nonlocal last
+        last = reason
 
-    value = store.checkpoint(give_up, told, visible=True)
+    value = store.checkpoint(give_up, on_status, visible=True)
     if given_up:
         likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
-        raise clients.KafkaUnavailable(
-            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {trouble or likely}"
+        raise KafkaUnavailable(
+            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {last or likely}"
         )
     return value
 

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, Message
 
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings, age_seconds
-from bridge.errors import SchemaError, SettingsError, TopologyError
+from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import moment, utc
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
-from bridge.kafka import clients, topics
-from bridge.kafka.reader import Foreign, starts_since
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.reader import Cursor, Foreign, starts_since
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Of a partition, while its records wait for their turn."""
@@ -72,8 +73,8 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topic = topics.declare(settings).bets.name
-    admin = clients.look_for(settings.kafka, topic)
-    ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic))
+    client = admin.look_for(settings.kafka, topic)
+    ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
     key = None if bet_id is None else bet_id.encode()
 
     def is_wanted(message: Message) -> bool:
@@ -86,13 +87,12 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     registry = Registry(settings.registry)
     try:
         codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
-        starts = starts_since(admin, consumer, topic, window.begin / 1000, ends)
+        starts = starts_since(client, consumer, topic, window.begin / 1000, ends)
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
         late = inf if window.end is None else window.end + 2000 * settings.feed.max_clock_skew_seconds
-        partitions = [
-            _records(consumer, start, end, late, is_wanted) for start, end in zip(starts, ends, strict=True)
-        ]
+        cursor = Cursor(topic, [start.offset for start in starts], ends)
+        partitions = [_records(consumer, cursor, p, late, is_wanted) for p in range(len(ends))]
         for message in heapq.merge(*partitions, key=_received):
             try:
                 bet = bet_of(codec, message)
@@ -103,39 +103,33 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     finally:
         consumer.close()
         registry.close()
-        foreign.tell()
+        foreign.log()
 
 
 def _records(
-    consumer: Consumer, place: TopicPartition, end: int, late: float, is_wanted: Callable[[Message], bool]
+    consumer: Consumer, cursor: Cursor, partition: int, late: float, is_wanted: Callable[[Message], bool]
 ) -> Iterator[Message]:
-    """What is wanted of a partition, from a place to before an end, to the last that is visible, or to the
-    first that was received as `late` as that (milliseconds since 1970).
+    """Yield the wanted records of a partition, up to the first one received at `late` (Unix ms) or after.
 
-    All partitions share one consumer, which reads ahead in one at a time: memory is bounded however far
-    they are apart, and so is the number of connections.
+    All partitions share one consumer, which reads ahead in one at a time: memory and connections are bounded
+    however far the partitions are apart.
     """
-    while place.offset < end:
+    place = cursor.places[partition]
+    while place.offset < cursor.ends[partition]:
         consumer.assign([place])
         ahead: list[Message] = []
         size = 0
-        while place.offset < end and size < READ_AHEAD_BYTES:
+        while place.offset < cursor.ends[partition] and size < READ_AHEAD_BYTES:
             message = consumer.poll(ANSWER_SECONDS)
             if message is None:
-                raise clients.KafkaUnavailable(f"{place.topic} could not be read: no broker answered in time")
-            error = message.error()
-            if error is None:
-                place.offset = (message.offset() or 0) + 1
-                if _received(message) >= late:
-                    place.offset = end
-                elif place.offset <= end and is_wanted(message):
-                    ahead.append(message)
-                    size += len(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                place.offset = end
-            elif error.fatal() or clients.lacks_right(error):
-                raise TopologyError(f"reading {place.topic}: {error.str()}")
-        consumer.unassign()  # or it would go on reading what the next turn throws away
+                raise KafkaUnavailable(f"{place.topic} could not be read: no broker answered in time")
+            for record in cursor.records([message]):
+                if _received(record) >= late:
+                    cursor.ends[partition] = place.offset
+                elif is_wanted(record):
+                    ahead.append(record)
+                    size += len(record)
+        consumer.unassign()  # or it would go on fetching what the next turn discards
         yield from ahead
 
 

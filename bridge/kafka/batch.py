@@ -1,4 +1,4 @@
-"""The unit of atomicity: what becomes visible together, and when it is time to commit it."""
+"""Collect records into a batch, which is committed as a whole, and decide when to commit it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from bridge.config import BatchSettings
 Header = tuple[str, str | bytes | None]
 
 OVERHEAD_BYTES = 100
-"""What a record weighs beyond its key and value, roughly: so that many small ones count too."""
-
-
-PATIENT_BACKLOG = 50
-"""Messages that make a batch wait twice as long as live; it is what a millisecond or two brings."""
-MOST_PATIENT_SECONDS = 1.0
-"""However many wait: what a transaction holds back, other readers of the topic do not see either."""
+"""Estimated size of a record beyond its key and value, so that many small records count too."""
+LINGER_DOUBLING_BACKLOG = 50
+"""Messages waiting that double the linger time of live operation; one or two milliseconds bring as many."""
+MAX_LINGER_SECONDS = 1.0
+"""Upper bound of the linger time: an open transaction hides later records from every reader of the topic."""
 
 
 class Record(NamedTuple):
-    """A record as it goes to Kafka. `timestamp` is the time of receipt, in milliseconds.
+    """A record to be written to Kafka. `timestamp` is the time of receipt, in milliseconds.
 
-    Without a value it is a tombstone: the key is there no more.
+    A record without a value is a tombstone, which deletes its key.
     """
 
     topic: str
@@ -34,29 +32,29 @@ class Record(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """The value of a record that is no tombstone."""
+        """The value; the record must not be a tombstone."""
         assert self.value is not None
         return self.value
 
 
-def patience(limits: BatchSettings, backlog: int) -> float:
-    """How old a batch may grow before it is committed, seconds, while so many messages wait to be handled.
+def batch_linger(limits: BatchSettings, backlog: int) -> float:
+    """Return how many seconds a batch may wait for more messages, given the backlog of unhandled ones.
 
-    Live, hardly any wait, and each is to be seen soon. The more are waiting, the more a transaction's
-    own cost matters and the less its age does: catching up, a batch is committed when it is full.
+    In live operation the backlog is small and latency matters. The larger the backlog, the more the fixed
+    cost of a transaction matters: during catch-up, a batch is committed when it is full.
     """
     live = limits.max_age_ms / 1000
-    return max(live, min(live * (1 + backlog / PATIENT_BACKLOG), MOST_PATIENT_SECONDS))
+    return max(live, min(live * (1 + backlog / LINGER_DOUBLING_BACKLOG), MAX_LINGER_SECONDS))
 
 
 @dataclass(slots=True)
 class Batch:
-    """Records in the order in which they are written. Kept until they are committed, for a second try."""
+    """Records in write order. A batch is kept until it is committed, so that it can be written again."""
 
     records: list[Record] = field(default_factory=list)
     bytes: int = 0
     messages: int = 0
-    """Messages of the feed that this batch settles, pings and duplicates included."""
+    """Feed messages that this batch covers, pings and duplicates included."""
     opened_at: float | None = None
     """Monotonic time of the first message."""
 
@@ -66,15 +64,15 @@ class Batch:
         self.bytes += len(record.value or b"") + OVERHEAD_BYTES
 
     def touch(self, now: float) -> None:
-        """Count a message, whatever became of it. `now` is monotonic."""
+        """Count a message, whether or not it adds a record. `now` is monotonic."""
         self.messages += 1
         if self.opened_at is None:
             self.opened_at = now
 
     def full(self, limits: BatchSettings) -> bool:
-        """Whether nothing more may be added."""
+        """Whether the batch has reached its limits."""
         return len(self.records) >= limits.max_records or self.bytes >= limits.max_bytes
 
     def due_at(self, limits: BatchSettings, backlog: int) -> float | None:
-        """The monotonic moment at which it is old enough to commit; None while it is empty."""
-        return None if self.opened_at is None else self.opened_at + patience(limits, backlog)
+        """Return the monotonic time at which to commit the batch; None while it is empty."""
+        return None if self.opened_at is None else self.opened_at + batch_linger(limits, backlog)

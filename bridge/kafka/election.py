@@ -29,7 +29,8 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka import clients
+from bridge.kafka import admin, clients
+from bridge.kafka.errors import KafkaUnavailable, explained, lacks_right
 from bridge.kafka.group import Group, Member
 
 POLL_SECONDS = 0.1
@@ -64,7 +65,7 @@ def as_group(listed: Any, topic: str) -> Group:
     )
 
 
-class Leadership:
+class LeaderElection:
     """Membership in a group, kept up by a thread of its own.
 
     `changed` is called on that thread whenever `owner` changes. After a loss the thread waits, for
@@ -149,13 +150,13 @@ class Leadership:
         Without the right to describe the group it seems to be empty.
         """
         try:
-            with clients.explained(f"listing the members of {self.group}"):
+            with explained(f"listing the members of {self.group}"):
                 # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
                 found = client.list_groups(group=self.group, timeout=ASK_SECONDS)
         except TopologyError:
             return None
-        except clients.KafkaUnavailable:
-            clients.look_for_broker(client)  # it may be another one that is away
+        except KafkaUnavailable:
+            admin.look_for_broker(client)  # it may be another one that is away
             return None
         return as_group(found[0], self._partition.topic) if found else Group()
 
@@ -186,7 +187,7 @@ class Leadership:
         # Nothing is ever read: the partition is paused. Polling keeps the membership.
         message = self._consumer.poll(POLL_SECONDS)
         error = message.error() if message is not None else None
-        if error is not None and clients.lacks_right(error):
+        if error is not None and lacks_right(error):
             self._lacks_right(error)
         self._metadata = self._consumer.consumer_group_metadata()
         if self._question.is_set():
@@ -213,7 +214,7 @@ class Leadership:
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         errors = [e for e in (error, *(partition.error for partition in partitions)) if e is not None]
-        if errors and clients.lacks_right(errors[0]):
+        if errors and lacks_right(errors[0]):
             self._lacks_right(errors[0])
         self._answers.put(errors[0].code() if errors else None)
 

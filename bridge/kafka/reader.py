@@ -1,13 +1,14 @@
-"""Reading topics back, `read_committed`, with clients of its own for each try.
+"""Read topics `read_committed` from a start to an end, with retries.
 
-A client remembers the leader of a partition from before an outage, and does not always unlearn it. Where
-nothing comes any more although the end is not reached, a new one takes over.
+A client that was connected before an outage may keep asking the former leader of a partition. So each attempt
+has clients of its own, and a client that receives nothing before the end is replaced.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -19,91 +20,92 @@ from bridge.avro.registry import RegistryUnavailable
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
-from bridge.kafka import clients as kafka
-from bridge.kafka.watchdog import Clients
+from bridge.kafka import admin, clients
+from bridge.kafka.blocking import Clients
+from bridge.kafka.errors import KafkaUnavailable, Stalled, explained, lacks_right
 from bridge.log import get
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
-PATIENCE_SECONDS = 30.0
-"""Without anything new, until a client is no longer trusted to bring the rest."""
-MOST_PATIENT = 10
-"""Times that, for clients that may be busy with what does not show."""
+STALL_SECONDS = 30.0
+"""A client that receives nothing for this long is replaced."""
+MAX_STALL_FACTOR = 10
+"""Upper bound, as a multiple of STALL_SECONDS, for clients that may be skipping aborted records."""
+
+OffsetProgress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of offsets passed and the total."""
 
 
-def more_patient(patience: float, least: float) -> float:
-    """Seconds for the next client, where one had so many in which it may have been busy."""
-    return min(patience + least, MOST_PATIENT * least)
-
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many offsets have been passed, of how many."""
+def longer_stall(seconds: float, least: float) -> float:
+    """Return the stall time-out of the next client, when this one may have been skipping aborted records."""
+    return min(seconds + least, MAX_STALL_FACTOR * least)
 
 
 def reading_clients(settings: Settings) -> Clients:
-    """Those of one try to read. Raises SettingsError; KafkaUnavailable where they could be made before."""
-    reader = kafka.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
-    return Clients(kafka.admin(settings.kafka), reader)
+    """Create the clients of one attempt. Raises as `clients.reader`."""
+    reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+    return Clients(clients.admin(settings.kafka), reader)
 
 
 def with_fresh_clients(
     settings: Settings,
     read: Callable[[AdminClient, Consumer], None],
     give_up: Callable[[], bool],
-    told: Callable[[str], None] = lambda _: None,
+    on_status: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Read until it succeeds, while Kafka or the registry is away; returns early when `give_up` says so.
+    """Call `read` until it succeeds, with new clients each time; return early when `give_up` says so.
 
-    `told` hears each time what stands in the way. Returns what did at last, if it did to the end.
+    It is retried while Kafka or the registry is unavailable. `on_status` receives the error of each attempt.
+    Returns that of the last one, "" after a success.
     """
-    # Not the error itself: its traceback would keep the clients.
-    trouble, stalled = "", False
+    # Not the exception itself: its traceback would keep the clients alive.
+    reason, stalled = "", False
     while not give_up():
         if stalled:
-            get().warning("nothing comes: reading on with new clients", reason=trouble)
-        clients = None
+            get().warning("reader stalled, recreating Kafka clients", reason=reason)
+        attempt = None
         try:
-            clients = reading_clients(settings)
-            read(clients.admin, clients.consumer)
+            attempt = reading_clients(settings)
+            read(attempt.admin, attempt.consumer)
             return ""
-        except (kafka.KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
-            trouble, stalled = str(error), isinstance(error, kafka.Stalled)
-            told(trouble)
-            get().debug("reading waits for Kafka or the registry", error=trouble)
+        except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
+            reason, stalled = str(error), isinstance(error, Stalled)
+            on_status(reason)
+            get().debug("read failed, retrying", error=reason)
             time.sleep(RETRY_SECONDS)
         finally:
-            if clients is not None:
-                clients.close()
-    return trouble
+            if attempt is not None:
+                attempt.close()
+    return reason
 
 
 def starts_since(
-    admin: AdminClient, consumer: Consumer, topic: str, moment: float, ends: list[int]
+    client: AdminClient, consumer: Consumer, topic: str, moment: float, ends: Sequence[int]
 ) -> list[TopicPartition]:
-    """Where what came at that moment or later begins, Unix seconds; at its end in `ends` where nothing did.
+    """Find the first record at or after `moment` (Unix seconds) in each partition, at most its end in `ends`.
 
-    A look-up by time goes no further than an open transaction, and what that hides may be as young: then
-    it begins there. Raises as `kafka.explained`, and KafkaUnavailable.
+    A look-up by time stops at an open transaction, which may hide records as young: then the start is there.
+    Raises as `explained`, and KafkaUnavailable.
     """
-    stable = kafka.end_offsets(admin, topic, len(ends), visible=True)
-    with kafka.explained(f"finding a time in {topic}"):
-        # Less than 0 is no time there, but stands for an end of the partition.
+    stable = admin.end_offsets(client, topic, len(ends), visible=True)
+    with explained(f"finding a time in {topic}"):
+        # A negative number is not a time, but stands for an end of the partition.
         asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
         starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
     for start in starts:
         if start.error is not None:
-            raise kafka.KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")
-        if start.offset < 0:  # nothing as young as that is to be seen
+            raise KafkaUnavailable(f"{topic} partition {start.partition}: {start.error.str()}")
+        if start.offset < 0:  # no visible record is as young
             start.offset = stable[start.partition]
         start.offset = min(start.offset, ends[start.partition])
     return starts
 
 
 def ends_of(settings: Settings, topic: str) -> dict[int, int]:
-    """Partition → its high watermark. Raises as `kafka.end_offsets`."""
-    admin = kafka.admin(settings.kafka)
-    count = kafka.partition_count(admin, topic)
-    return dict(enumerate(kafka.end_offsets(admin, topic, count)))
+    """Return the high watermark of each partition. Raises as `admin.end_offsets`."""
+    client = clients.admin(settings.kafka)
+    count = admin.partition_count(client, topic)
+    return dict(enumerate(admin.end_offsets(client, topic, count)))
 
 
 def read_topic(
@@ -114,39 +116,39 @@ def read_topic(
     start: Mapping[int, int] | float | None = None,
     ends: Mapping[int, int] | None = None,
     visible: bool = False,
-    progress: Progress | None = None,
-    patience: float = PATIENCE_SECONDS,
+    progress: OffsetProgress | None = None,
+    stall_seconds: float = STALL_SECONDS,
 ) -> dict[int, int]:
-    """Hand each record of a topic to `take`, once; returns the offset after what was read.
+    """Pass each record of a topic to `take`, once; return the offset after the last one of each partition.
 
-    Begins at the beginning, at the offsets in `start`, or at what came since that moment (Unix seconds).
-    Ends exactly at `ends`, or where the topic ends now: behind what an open transaction hides, which is
-    waited for; before it where only what is `visible` is asked for.
+    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds).
+    Stops at `ends`, or at the current high watermarks, and waits for open transactions below them. With
+    `visible`, stops at the last stable offsets instead, before open transactions.
 
-    A topic that is not there has no records, and `{}` is returned. Raises KafkaUnavailable when nothing
-    has come for `patience` seconds, or twice that; TopologyError when a right is missing or the topic ends
-    before `ends`; and what `take` raises.
+    A missing topic has no records, and `{}` is returned. Raises KafkaUnavailable when nothing has come for
+    `stall_seconds`, or twice that; TopologyError when a right is missing or the topic ends before `ends`;
+    and what `take` raises.
     """
-    passage = TopicScan(
-        topic, take, start=start, ends=ends, visible=visible, progress=progress, patience=patience
+    scan = TopicScan(
+        topic, take, start=start, ends=ends, visible=visible, progress=progress, stall_seconds=stall_seconds
     )
 
-    def read(admin: AdminClient, consumer: Consumer) -> None:
-        if passage.ends or kafka.topic_id(admin, topic, LOOK_SECONDS) is not None:
-            passage.go_on(admin, consumer, lambda: False)
+    def read(client: AdminClient, consumer: Consumer) -> None:
+        if scan.cursor is not None or admin.topic_id(client, topic, LOOK_SECONDS) is not None:
+            scan.resume(client, consumer, lambda: False)
         else:
-            passage.done = True
+            scan.done = True
 
-    trouble = with_fresh_clients(
-        settings, read, lambda: instant.now().monotonic - passage.moved_at > patience
+    reason = with_fresh_clients(
+        settings, read, lambda: instant.now().monotonic - scan.moved_at > stall_seconds
     )
-    if not passage.done:
-        raise kafka.KafkaUnavailable(f"{topic}: nothing came for {patience:g} s: {trouble}")
-    return dict(enumerate(passage.ends))
+    if not scan.done:
+        raise KafkaUnavailable(f"{topic}: nothing came for {stall_seconds:g} s: {reason}")
+    return {} if scan.cursor is None else {p: int(end) for p, end in enumerate(scan.cursor.ends)}
 
 
 def key_of(message: Message) -> bytes:
-    """The key of a record. Raises NotOurs where it is no UTF-8 text: all of ours are."""
+    """Return the key of a record. Raises NotOurs where it is not UTF-8 text, as all of ours are."""
     key = message.key()
     try:
         if isinstance(key, bytes) and key.decode():
@@ -157,7 +159,7 @@ def key_of(message: Message) -> bytes:
 
 
 def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
-    """The datum in a message's value. Raises SchemaError or NotOurs, with the place, where it has none."""
+    """Decode a message's value. Raises SchemaError or NotOurs, which name the record's place."""
     try:
         return codec.decode(value)
     except SchemaError as error:
@@ -165,7 +167,7 @@ def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
 
 
 def at(message: Message, error: SchemaError) -> SchemaError:
-    """The error that says where the record is that cannot be read."""
+    """Return the error with the place of the record that cannot be read."""
     place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
     if isinstance(error, NotOurs):
         return NotOurs(f"{place} was not written by a bridge: {error}")
@@ -173,26 +175,67 @@ def at(message: Message, error: SchemaError) -> SchemaError:
 
 
 class Foreign:
-    """Records that a reader passes over, because they are none of ours: how many, and the first one."""
+    """Counts the records that a reader skips because no bridge wrote them, and keeps the first."""
 
     def __init__(self) -> None:
         self.count = 0
         self.first = ""
-        """Where it is, and what it is not."""
+        """Its place and what is wrong with it."""
 
     def add(self, error: SchemaError) -> None:
-        """Another one, by what is wrong with it."""
+        """Count a record."""
         self.count += 1
         self.first = self.first or str(error)
 
-    def tell(self) -> None:
-        """Once, when all is read: nothing where there was none."""
+    def log(self) -> None:
+        """Log the count, if there were any. Call it once, after reading."""
         if self.count:
             get().warning("passed over records that are none of ours", count=self.count, first=self.first)
 
 
+class Cursor:
+    """The next offset of each partition of a topic and the offset to stop at, `inf` for never."""
+
+    def __init__(self, topic: str, starts: Sequence[int], ends: Sequence[float]) -> None:
+        self.places = [TopicPartition(topic, p, offset) for p, offset in enumerate(starts)]
+        self.ends = list(ends)
+
+    @property
+    def left(self) -> list[TopicPartition]:
+        """The partitions whose end is not reached, with the offset to read next."""
+        return [place for place in self.places if place.offset < self.ends[place.partition]]
+
+    @property
+    def reached(self) -> int:
+        """The sum of the next offsets."""
+        return sum(place.offset for place in self.places)
+
+    def records(self, messages: Sequence[Message]) -> Iterator[Message]:
+        """Yield the records that are due, and move behind each once the caller has taken it.
+
+        Before an end, skips records taken before (a client restarts after a truncation) and records beyond it
+        (a busy partition never reports one). Raises TopologyError when a right is missing.
+        """
+        for message in messages:
+            error, offset = message.error(), message.offset() or 0
+            place = self.places[message.partition() or 0]
+            end = self.ends[place.partition]
+            if error is None:
+                if end == inf or place.offset <= offset < end:
+                    yield message
+                self._pass(place, offset + 1)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._pass(place, offset)
+            elif error.fatal() or lacks_right(error):
+                raise TopologyError(f"reading {place.topic}: {error.str()}")
+
+    def _pass(self, place: TopicPartition, offset: int) -> None:
+        end = self.ends[place.partition]  # which the caller may have lowered
+        place.offset = offset if end == inf else max(place.offset, int(min(offset, end)))
+
+
 class TopicScan:
-    """A reader's way through a topic: another try goes on where the last one was interrupted.
+    """Reads a topic to its end, in as many attempts as it takes; each resumes where the last one stopped.
 
     The arguments are those of `read_topic`.
     """
@@ -205,139 +248,92 @@ class TopicScan:
         start: Mapping[int, int] | float | None = None,
         ends: Mapping[int, int] | None = None,
         visible: bool = False,
-        progress: Progress | None = None,
-        patience: float = PATIENCE_SECONDS,
+        progress: OffsetProgress | None = None,
+        stall_seconds: float = STALL_SECONDS,
         clock: Clock = instant.now,
     ) -> None:
-        self.ends: list[int] = []
-        """Empty until they are known."""
+        self.cursor: Cursor | None = None
+        """None until the ends are known."""
         self.done = False
         self.moved_at = clock().monotonic
-        """When something came, or else when it began; monotonic."""
+        """Monotonic time of the last progress, or of the start."""
         self._topic = topic
         self._take = take
         self._start = start
         self._wanted = ends
         self._visible = visible
         self._progress = progress
-        self.patience = self._least_patience = patience
-        """Seconds without anything new until the next client's turn."""
+        self.stall_seconds = self._least_stall_seconds = stall_seconds
+        """Time without progress after which the client is replaced."""
         self._clock = clock
-        self._places: list[TopicPartition] = []
         self._begun_at = self._reached = 0
         """Sums of offsets."""
 
-    def go_on(self, admin: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
-        """Read on to the end, unless `give_up` says so first.
+    def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
+        """Read to the end, unless `give_up`, asked at least every 0.2 s, says so first.
 
-        Raises kafka.Stalled when nothing comes for `patience` seconds, KafkaUnavailable, TopologyError, also
-        where the topic has lost its end meanwhile, and what `take` raises.
+        Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError, also when the
+        topic has lost its end meanwhile, and what `take` raises.
         """
-        if not self.ends:
-            self._set_out(admin, consumer)
-        begun = self._clock().monotonic
+        if self.cursor is None:
+            self.cursor = self._set_out(client, consumer)
+            self._begun_at = self._reached = self.cursor.reached
+        cursor, begun = self.cursor, self._clock().monotonic
+        if left := cursor.left:
+            consumer.assign(left)
+        while cursor.left:
+            self._check_progress(client, cursor, begun)
+            if give_up():
+                return
+            for message in cursor.records(consumer.consume(num_messages=2000, timeout=0.2)):
+                self._take(message)
+        consumer.unassign()  # or it would go on fetching while another topic is read
+        self.done = True
+        self._report(cursor, cursor.reached)
 
-        def is_over() -> bool:
-            self._look(admin, begun)
-            return give_up()
-
-        self.done = _read_to(consumer, self._places, self.ends, self._take, is_over)
-        if self.done:
-            self._tell(sum(self.ends))
-
-    def _set_out(self, admin: AdminClient, consumer: Consumer) -> None:
-        count = kafka.partition_count(admin, self._topic)
+    def _set_out(self, client: AdminClient, consumer: Consumer) -> Cursor:
+        count = admin.partition_count(client, self._topic)
         if self._wanted is not None:
             ends = [self._wanted.get(p, 0) for p in range(count)]
         else:
-            ends = kafka.end_offsets(admin, self._topic, count, visible=self._visible)
+            ends = admin.end_offsets(client, self._topic, count, visible=self._visible)
         if isinstance(self._start, int | float):
-            starts = [s.offset for s in starts_since(admin, consumer, self._topic, self._start, ends)]
+            starts = [s.offset for s in starts_since(client, consumer, self._topic, self._start, ends)]
         else:
             given = self._start or {}
-            # An offset beyond the end is one of a topic that has been made anew since.
+            # An offset beyond the end belongs to an earlier topic of that name.
             starts = [o if (o := given.get(p, 0)) <= ends[p] else 0 for p in range(count)]
-        self._places = [TopicPartition(self._topic, p, offset) for p, offset in enumerate(starts)]
-        self.ends = ends
-        self._begun_at = self._reached = sum(starts)
+        return Cursor(self._topic, starts, ends)
 
-    def _look(self, admin: AdminClient, begun: float) -> None:
-        """Whether anything has come since the last look; this try has begun at that moment, monotonic."""
-        now, reached = self._clock().monotonic, sum(place.offset for place in self._places)
+    def _check_progress(self, client: AdminClient, cursor: Cursor, begun: float) -> None:
+        """Raise Stalled when nothing has come for too long in the attempt that has `begun`."""
+        now, reached = self._clock().monotonic, cursor.reached
         if reached != self._reached:
-            self._reached, self.moved_at, self.patience = reached, now, self._least_patience
-            self._tell(reached)
-        elif now - max(self.moved_at, begun) > self.patience:
-            raise self._stalled(admin)
+            self._reached, self.moved_at, self.stall_seconds = reached, now, self._least_stall_seconds
+            self._report(cursor, reached)
+        elif now - max(self.moved_at, begun) > self.stall_seconds:
+            raise self._stalled(client, cursor)
 
-    def _stalled(self, admin: AdminClient) -> kafka.Stalled:
-        """Why nothing comes, as far as the broker can tell; the next client gets more time where that helps.
-
-        Raises TopologyError where nothing ever will.
-        """
+    def _stalled(self, client: AdminClient, cursor: Cursor) -> Stalled:
+        """Ask the broker for the cause. Raises TopologyError where waiting is in vain."""
         try:
-            stable = kafka.end_offsets(admin, self._topic, len(self.ends), visible=True)
-            written = kafka.end_offsets(admin, self._topic, len(self.ends))
-        except kafka.KafkaUnavailable as error:
-            return kafka.Stalled(str(error))
-        for partition, (end, before) in enumerate(zip(written, self.ends, strict=True)):
+            stable = admin.end_offsets(client, self._topic, len(cursor.ends), visible=True)
+            written = admin.end_offsets(client, self._topic, len(cursor.ends))
+        except KafkaUnavailable as error:
+            return Stalled(str(error))
+        for partition, (end, before) in enumerate(zip(written, cursor.ends, strict=True)):
             if end < before:
                 raise TopologyError(
                     f"{self._topic}: partition {partition} ends at offset {end}, and was to be read to "
                     f"{before}: records were lost, or the topic was made anew"
                 )
-        left = [place for place in self._places if place.offset < self.ends[place.partition]]
-        if any(place.offset < stable[place.partition] for place in left):
-            # Or it skips what was aborted, and that takes so long.
-            self.patience = more_patient(self.patience, self._least_patience)
-            return kafka.Stalled(f"the broker has more of {self._topic} than its client gets")
-        hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in left)
-        return kafka.Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")
+        if any(place.offset < stable[place.partition] for place in cursor.left):
+            # Or the client is skipping aborted records, which takes that long.
+            self.stall_seconds = longer_stall(self.stall_seconds, self._least_stall_seconds)
+            return Stalled(f"the broker has more of {self._topic} than its client gets")
+        hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in cursor.left)
+        return Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")
 
-    def _tell(self, reached: int) -> None:
+    def _report(self, cursor: Cursor, reached: int) -> None:
         if self._progress is not None:
-            self._progress(reached - self._begun_at, sum(self.ends) - self._begun_at)
-
-
-def _read_to(
-    consumer: Consumer,
-    places: list[TopicPartition],
-    ends: list[int],
-    take: Callable[[Message], None],
-    give_up: Callable[[], bool],
-) -> bool:
-    """Read partitions from their `places` up to their `ends`; `places[i].partition` is `i`.
-
-    Each place moves on behind what was taken, so that whoever is interrupted can go on from there. Waits
-    for as long as an open transaction of somebody hides records below an end. Returns False when `give_up`
-    said so first, which it is asked at least every 0.2 s. Raises TopologyError, and what `take` and
-    `give_up` raise.
-    """
-
-    def left() -> list[TopicPartition]:
-        return [place for place in places if place.offset < ends[place.partition]]
-
-    if not left():
-        return True
-    consumer.assign(left())
-    try:
-        while left():
-            if give_up():
-                return False
-            for message in consumer.consume(num_messages=2000, timeout=0.2):
-                error = message.error()
-                place, offset = places[message.partition() or 0], message.offset() or 0
-                end = ends[place.partition]
-                if error is None:
-                    # Not what was taken before, where a log was cut and a client begins anew; and not what
-                    # was written meanwhile: where that never ceases, no end of the partition is told.
-                    if place.offset <= offset < end:
-                        take(message)
-                    place.offset = max(place.offset, min(offset + 1, end))
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    place.offset = max(place.offset, min(offset, end))
-                elif error.fatal() or kafka.lacks_right(error):
-                    raise TopologyError(f"reading {message.topic()}: {error.str()}")
-        return True
-    finally:
-        consumer.unassign()
+            self._progress(reached - self._begun_at, int(sum(cursor.ends)) - self._begun_at)

@@ -20,7 +20,8 @@ from confluent_kafka.admin import (
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka.clients import answer, explained
+from bridge.kafka.admin import result_of
+from bridge.kafka.errors import explained
 
 DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
@@ -270,7 +271,7 @@ def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:
     with explained("reading the settings of the topics"):
         found = client.describe_configs(resources, request_timeout=TIMEOUT_SECONDS)
         by_name = {
-            r.name: {k: str(e.value) for k, e in answer(future).items()} for r, future in found.items()
+            r.name: {k: str(e.value) for k, e in result_of(future).items()} for r, future in found.items()
         }
     return [by_name[topic.name] for topic in topics]
 
@@ -284,7 +285,7 @@ def _satisfied(name: str, actual: str | None, wanted: str) -> bool:
 def _settle(futures: dict[Any, Future[Any]], *, unless: str = "") -> None:
     for future in futures.values():
         try:
-            answer(future)
+            result_of(future)
         except KafkaException as exception:
             # Two bridges that start together both find the topic missing.
             if exception.args[0].name() != unless:

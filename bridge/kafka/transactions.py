@@ -1,305 +1,292 @@
-"""The one wrapper of the transactional producer, with a worker thread for all that may block.
+"""Write transactions exactly once, whatever the producer's calls do.
 
-Records go to the broker as they come, into the open transaction; `commit` adds the checkpoint and the
-leadership group's offset and commits. While it does, nothing can be produced: what comes meanwhile
-waits in the next batch. A batch is kept until it is committed, so whatever goes wrong, it is
-written again or found to have been committed, never guessed at:
+A transaction is the records of the caller, a marker among them, and the offset of the leadership group. The
+marker (a checkpoint, a Snapshot record) is unique, so reading it back tells whether a commit took place.
+An error leads to one of these (`ErrorAction`):
 
-    retry      the same call again, for as long as Kafka is away
-    abort      abort, then write the batch again
-    reopen     ask whether we still own the feed, then a new producer with the same transactional id
-               (which ends whatever the old one left), then read the checkpoint back: is it ours?
-    refused    stop: a right is missing, or a record is one that the topic will never take, such as those of
-               a clock that is an hour ahead
+    retry      repeat the call, while Kafka is unavailable
+    abort      abort, and write the transaction again
+    reopen     confirm that this process still owns what it writes, so that a paused one never fences the
+               rightful owner; create a producer with the same transactional id, which ends what the old one
+               left; read the marker back: ours is committed, the one before means write again, any
+               other was written by a rival
+    refused    raise SinkBroken: a right is missing, or the topic will never take a record, such as those of a
+               clock that is an hour ahead
 """
 
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from bridge.config import Settings
-from bridge.errors import NotOwner, SinkBroken
-from bridge.kafka import clients
-from bridge.kafka.batch import Batch, Record
-from bridge.kafka.election import Leadership
-from bridge.kafka.topics import max_record_bytes
-from bridge.kafka.triage import ErrorAction, cause, refusal, triage
-from bridge.kafka.watchdog import Watchdog, discard
-from bridge.kafka.worker import Worker
+from bridge.errors import SinkBroken
+from bridge.kafka.batch import Record
+from bridge.kafka.blocking import Watchdog, discard
+from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
 from bridge.log import get
 
 T = TypeVar("T")
 
-CALL_SECONDS = 2.0
-"""Asked of each call that may block; some take five times as long."""
 INIT_SECONDS = 10.0
-"""Not called again on the same producer: a time-out ends in a new one."""
-STUCK_SECONDS = 15.0
-"""A call that has not returned by then never will."""
-PATIENT_RETRIES = 3
-"""After so many failures in a row a new producer is tried, also where the error says to try again."""
-CLOSE_SECONDS = 2.0
-LONGEST_REST_SECONDS = 2.0
+FLUSH_SECONDS = 0.5
+MAX_BACKOFF_SECONDS = 2.0
 
 
-def rest_seconds(failures: int) -> float:
-    """How long to leave Kafka alone after so many failures before this one: growing, with jitter."""
-    return min(LONGEST_REST_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+def backoff_seconds(failures: int) -> float:
+    """Return the pause after a failure, given the number of failures before it: it grows, with jitter."""
+    return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
-def give(
-    producer: Producer,
-    record: Record,
-    on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
-) -> None:
-    """Give a record to the client, which copies it. Raises BufferError while the client's queue is full."""
-    producer.produce(
-        record.topic,
-        value=record.value,
-        key=record.key,
-        partition=record.partition,
-        timestamp=record.timestamp,
-        headers=record.headers,
-        on_delivery=on_delivery,
-    )
+class Lease(Protocol):
+    """The right to write as a transactional id. Each method may raise to end the attempts."""
 
+    def confirm(self) -> None:
+        """Return when the coordinator has confirmed that this process holds the lease."""
 
-def hand_over(
-    producer: Producer,
-    record: Record,
-    while_full: Callable[[], object],
-    on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
-) -> None:
-    """`give`, but while the client's queue is full, wait, and call `while_full`, which may raise."""
-    while True:
-        try:
-            give(producer, record, on_delivery)
-            return
-        except BufferError:
-            producer.poll(0.05)
-            while_full()
+    def committed(self) -> bytes | None:
+        """Read back the last committed marker; None before the first."""
 
+    def check_marker(self, found: bytes | None, last: bytes | None) -> None:
+        """Raise if the marker `found` is not the `last` one of this process."""
 
-def transactional_id(settings: Settings) -> str:
-    """Whoever uses it next fences whoever used it before."""
-    return f"{settings.topics.prefix}.{settings.feed.name}"
+    def offsets(self) -> tuple[list[TopicPartition], Any]:
+        """Return the arguments of `send_offsets_to_transaction` that fail the commit of a stale holder."""
 
+    def pause(self, reason: str, seconds: float) -> None:
+        """Report a failure and wait before the next attempt."""
 
-def transactional(settings: Settings) -> Producer:
-    """The feed's producer, which fences nobody before its `init_transactions`. Raises as `kafka.producer`."""
-    return clients.producer(
-        settings.kafka,
-        transactional_id=transactional_id(settings),
-        max_record_bytes=max_record_bytes(settings),
-    )
+    def check(self) -> None:
+        """Return at once if writing may go on."""
 
 
 class TransactionalWriter:
-    """Writes batches one after the other, each in a transaction of its own.
+    """Writes one transaction after the other with one producer at a time. Its calls block.
 
-    `trouble` is called on the worker thread with what Kafka says when something failed and is tried
-    again. `committed` reads back the value of the feed's checkpoint, as `bridge.state.restore.Store` does.
+    `call_seconds` is the time-out given to each call; some take five times as long. One that has not returned
+    after `stuck_seconds` never will, and its producer is replaced (decision 0009). So is one that has failed
+    `max_failures` times in a row, whatever the error: seen, a coordinator that is back, and a client that
+    never finds it again.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        leadership: Leadership,
-        committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
-        trouble: Callable[[str], None],
+        transactional_id: str,
+        make: Callable[[], Producer],
+        lease: Lease,
+        *,
+        call_seconds: float,
+        stuck_seconds: float,
+        max_failures: int,
     ) -> None:
-        self.transactional_id = transactional_id(settings)
-        self._settings = settings
-        self._leadership = leadership
-        self._committed = committed
-        self._trouble = trouble
-        self._term = leadership.term
-        self._abandoned = threading.Event()
-        self._worker = Worker("kafka")
-        self._watchdog = Watchdog(STUCK_SECONDS)
+        self.transactional_id = transactional_id
+        self.written = 0
+        """Records in the open transaction."""
+        self.asked: bytes | None = None
+        """The marker whose commit was asked for, until the outcome is known."""
+        self.last: bytes | None = None
+        """The last marker known to be committed."""
+        self._make = make
+        self._lease = lease
+        self._call_seconds = call_seconds
+        self._max_failures = max_failures
+        self._watchdog = Watchdog(stuck_seconds)
         self._producer: Producer | None = None
-        self._last: bytes | None = None
-        """The checkpoint that this writer knows to be the committed one."""
+        self._ready = False
+        """Whether the producer has fenced its predecessors and their last marker was read."""
         self._begun = False
-        self._written = 0
-        """How many records of the batch in hand are in the open transaction."""
         self._sealed = False
-        """Whether the leadership group's offset is in it too: nothing is left but to commit."""
+        """Whether the open transaction is complete, offsets included."""
+        self._marker: bytes | None = None
+        """Of the sealed transaction."""
+        self._undelivered: KafkaError | None = None
         self._failures = 0
 
-    # Called by the event loop.
-
-    def run(self, job: Callable[[], T]) -> Future[T]:
-        """Queue a job for the worker thread, behind everything queued before."""
-        return self._worker.submit(job)
-
-    def open(self) -> bytes | None:
-        """Fence every earlier owner; returns the committed checkpoint. A job for `run`.
-
-        Raises NotOwner and SinkBroken.
-        """
+    def retry(self, attempt: Callable[[], T]) -> T:
+        """Call `attempt` until it succeeds. Raises SinkBroken when a person has to act, and as the lease."""
+        self._failures = 0
         while True:
             try:
-                self._reopen()
-                self._failures = 0
-                return self._last
+                return attempt()
             except KafkaException as exception:
-                self._face(exception.args[0])
+                action = self._recover(exception.args[0])
+            except KafkaUnavailable as error:
+                action = self._reopen_after(str(error))
+            if action is ErrorAction.ABORT:
+                self._abort()
 
-    def write(self, batch: Batch) -> None:
-        """Hand to the broker what the batch has gained, as far as the client's queue takes it.
+    def reopen(self) -> bytes | None:
+        """Fence all other producers of the transactional id; return the last committed marker, now final."""
+        self._discard()
+        self._lease.confirm()
+        self._producer = self._make()
+        self._call(self._producer.init_transactions, INIT_SECONDS)
+        found = self._lease.committed()
+        self._ready = True
+        return found
 
-        Called while no job is under way. It does not wait; `commit` faces what fails, and what is left.
+    def commit(self, fill: Callable[[], bytes | None]) -> None:
+        """Commit the transaction that `fill` completes; return when `read_committed` consumers can see it.
+
+        `fill` produces what is missing and returns the marker. It is called again after an abort or with a
+        new producer. Without a marker, a transaction whose commit was not answered is written again. Raises
+        as `retry`; `asked` is then the marker whose outcome is unknown.
         """
-        producer, records = self._producer, batch.records
-        if producer is None or self._written == len(records):
+        self.asked = None
+        self.retry(partial(self._attempt, fill))
+        self.asked = None
+        self._forget()
+
+    def begin(self) -> None:
+        """Begin a transaction. Asks no broker: it opens there with its first record."""
+        self._need().begin_transaction()
+        self._begun, self._undelivered = True, None
+
+    def produce_ready(self, records: Sequence[Record]) -> None:
+        """Produce those behind the first `written` ones, as far as the client's queue takes them.
+
+        Never blocks, and leaves errors to `commit`. Not to be called while another call is under way.
+        """
+        producer = self._producer
+        if producer is None or not self._ready or self.written == len(records):
             return
         try:
-            self._begin(producer)
-            while self._written < len(records):
-                give(producer, records[self._written])
-                self._written += 1
-            producer.poll(0)  # the reports of what was delivered, of which nobody wants to know
+            if not self._begun:
+                self.begin()
+            while self.written < len(records):
+                self._produce(producer, records[self.written])
+            producer.poll(0)  # discards the delivery reports
         except BufferError:
             producer.poll(0)
         except KafkaException as exception:
-            get().debug("the transaction is in trouble", error=str(exception.args[0]))
+            get().debug("producing failed", error=str(exception.args[0]))
 
-    def commit(self, batch: Batch, checkpoint: Record) -> None:
-        """Commit the batch with the checkpoint that covers it. A job for `run`.
-
-        Returns when a `read_committed` reader can see it, however long Kafka is away. Raises NotOwner
-        when the feed belongs to another process now, and SinkBroken when a person has to act.
-        """
-        batch.add(checkpoint)
-        while True:
-            try:
-                if self._producer is None and self._reopen(awaited=checkpoint.value):
-                    break
-                self._commit(batch)
-                break
-            except KafkaException as exception:
-                answer = self._face(exception.args[0])
-                if answer is ErrorAction.RETRY and self._failures >= PATIENT_RETRIES:
-                    # Seen: a coordinator that is back, and a client that never finds it again.
-                    answer = ErrorAction.REOPEN
-                if answer is ErrorAction.ABORT:
-                    self._abort()
-                elif answer is ErrorAction.REOPEN:
-                    self._discard()
-        self._last = checkpoint.value
-        self._forget()
-        self._failures = 0
-
-    def close(self, *, abandon: bool = False) -> None:
-        """End the worker. `abandon` gives up what is not committed; a replay brings it back."""
-        if abandon:
-            self._abandoned.set()
-        self._worker.submit(self._close)
-        self._worker.close(0 if abandon else CLOSE_SECONDS)
-
-    # On the worker thread.
-
-    def _gone(self) -> bool:
-        return self._abandoned.is_set() or not self._leadership.holds(self._term)
-
-    def _must_own(self) -> None:
-        if self._gone():
-            raise NotOwner("another process owns the feed, or this one is ending")
-
-    def _face(self, error: KafkaError) -> ErrorAction:
-        """What the error asks for, after a rest that grows, with jitter.
-
-        Raises SinkBroken when a person has to act, NotOwner when there is nothing left to wait for.
-        """
-        if self._producer is not None:
-            error = cause(self._producer, error)
-        answer = triage(error)
-        get().debug("a transaction failed", error=error.str(), code=error.name(), answer=answer.name)
-        if answer is ErrorAction.REFUSED:
-            raise SinkBroken(refusal(self.transactional_id, error))
-        self._trouble(error.str())
-        self._abandoned.wait(rest_seconds(self._failures))
-        self._failures += 1
-        self._must_own()
-        return answer
-
-    def _forget(self) -> None:
-        """There is no open transaction."""
-        self._begun, self._written, self._sealed = False, 0, False
-
-    def _begin(self, producer: Producer) -> None:
+    def produce_blocking(self, records: Iterable[Record], on_delivery: Any = None) -> None:
+        """Produce the records, waiting while the client's queue is full."""
+        producer = self._need()
         if not self._begun:
-            producer.begin_transaction()  # asks nobody: it opens on the broker with its first record
-            self._begun = True
+            self.begin()
+        for record in records:
+            while True:
+                try:
+                    self._produce(producer, record, on_delivery)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+                    self._lease.check()
 
-    def _commit(self, batch: Batch) -> None:
+    def deliver(self, records: Iterable[Record]) -> None:
+        """Produce the records and wait until the broker has them. Raises the error of one that it refuses.
+
+        The calls after it would only say that the transaction has failed.
+        """
+        try:
+            self.produce_blocking(records, self._delivered)
+            while self._need().flush(FLUSH_SECONDS):
+                self._lease.check()
+        except SystemError:
+            # After a fatal error the client calls `_delivered` with an exception already set.
+            raise KafkaException(
+                KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
+            ) from None
+        if self._undelivered is not None:
+            raise KafkaException(self._undelivered)
+
+    def close(self) -> None:
+        """Abort an open transaction, which would hide later records, and end the producer."""
+        if self._producer is not None and self._begun:
+            try:
+                self._producer.purge()
+                self._call(self._producer.abort_transaction, 1.0)
+            except (KafkaException, SystemError) as exception:
+                get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
+        self._discard()
+        self._watchdog.close()
+
+    def _attempt(self, fill: Callable[[], bytes | None]) -> None:
+        if not self._ready:
+            found = self.reopen()
+            if self.asked is not None and found == self.asked:
+                self.last = found
+                return
+            self._lease.check_marker(found, self.last)
+            self.asked = None
         producer = self._need()
         if not self._sealed:
-            self._begin(producer)
-            while self._written < len(batch.records):
-                hand_over(producer, batch.records[self._written], self._must_own)
-                self._written += 1
-            offsets, group = self._leadership.offsets()
-            self._watchdog.call(partial(producer.send_offsets_to_transaction, offsets, group, CALL_SECONDS))
+            self._marker = fill()
+            self._call(producer.send_offsets_to_transaction, *self._lease.offsets(), self._call_seconds)
             self._sealed = True
-        self._watchdog.call(partial(producer.commit_transaction, CALL_SECONDS))
+        self.asked = self._marker
+        self._call(producer.commit_transaction, self._call_seconds)
+        if self._marker is not None:
+            self.last = self._marker
+
+    def _call(self, call: Callable[..., object], *arguments: Any) -> None:
+        self._watchdog.call(partial(call, *arguments))
+
+    def _produce(self, producer: Producer, record: Record, on_delivery: Any = None) -> None:
+        """Pass a record to the client, which copies it. Raises BufferError while its queue is full."""
+        producer.produce(
+            record.topic,
+            value=record.value,
+            key=record.key,
+            partition=record.partition,
+            timestamp=record.timestamp,
+            headers=record.headers,
+            on_delivery=on_delivery,
+        )
+        self.written += 1
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if self._undelivered is None or follows(self._undelivered):
+            self._undelivered = error or self._undelivered
+
+    def _recover(self, error: KafkaError) -> ErrorAction:
+        """Decide what an error leads to, and pause. Raises SinkBroken when a person has to act."""
+        if self._producer is not None:
+            error = cause(self._producer, error)
+        action = triage(error)
+        get().debug("a transaction failed", error=error.str(), code=error.name(), action=action.name)
+        if action is ErrorAction.REFUSED:
+            raise SinkBroken(refusal(self.transactional_id, error)) from None
+        if not self._ready or action is ErrorAction.REOPEN or self._failures + 1 >= self._max_failures:
+            return self._reopen_after(error.str())
+        self._pause(error.str())
+        return action
+
+    def _reopen_after(self, reason: str) -> ErrorAction:
+        self._discard()
+        self._pause(reason)
+        return ErrorAction.REOPEN
+
+    def _pause(self, reason: str) -> None:
+        self._lease.pause(reason, backoff_seconds(self._failures))
+        self._failures += 1
+
+    def _abort(self) -> None:
+        """Abort the open transaction, or discard the producer where even that is refused."""
+        while self._ready:
+            try:
+                self._call(self._need().abort_transaction, self._call_seconds)
+                self._forget()
+                return
+            except KafkaException as exception:
+                if self._recover(exception.args[0]) is not ErrorAction.RETRY:
+                    self._discard()
+
+    def _forget(self) -> None:
+        """No transaction is open."""
+        self._begun, self._sealed, self.written = False, False, 0
 
     def _discard(self) -> None:
         if self._producer is not None:
             discard(self._producer)
-            self._producer = None
-
-    def _abort(self) -> None:
-        """Abort the open transaction, or give the producer up where even that is refused."""
-        while self._producer is not None:
-            try:
-                self._watchdog.call(partial(self._producer.abort_transaction, CALL_SECONDS))
-                self._forget()
-                return
-            except KafkaException as exception:
-                if self._face(exception.args[0]) is not ErrorAction.RETRY:
-                    self._discard()
-
-    def _reopen(self, awaited: bytes | None = None) -> bool:
-        """A new producer; returns whether the checkpoint `awaited` had been committed after all.
-
-        An owner that was paused must not fence the rightful one, so the coordinator is asked first.
-        """
-        if not self._leadership.confirm(self._gone) or self._gone():
-            raise NotOwner("another process owns the feed")
-        try:
-            producer = transactional(self._settings)
-        except clients.KafkaUnavailable as error:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT, str(error))) from None
-        self._watchdog.call(partial(producer.init_transactions, INIT_SECONDS))
-        found = self._committed(self._gone, self._trouble)
-        self._must_own()
-        if awaited is None:
-            self._last = found
-        elif found not in (self._last, awaited):
-            raise NotOwner("another process has written a checkpoint of this feed")
-        self._producer = producer
+        self._producer, self._ready = None, False
         self._forget()
-        return awaited is not None and found == awaited
 
     def _need(self) -> Producer:
         assert self._producer is not None, "the writer is not open"
         return self._producer
-
-    def _close(self) -> None:
-        if self._producer is not None and self._begun:
-            try:
-                self._producer.purge()
-                self._watchdog.call(partial(self._producer.abort_transaction, 1.0))
-            except KafkaException as exception:
-                get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
-        self._discard()
-        self._watchdog.close()

@@ -1,66 +1,105 @@
-"""Health and metrics of the main job over HTTP."""
+"""The web application of `bridge run` and of the snapshot jobs: health and metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
-from wsgiref.types import WSGIApplication, WSGIEnvironment
+from operator import attrgetter
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+import orjson
+from prometheus_client import Metric
 
 from bridge import clock as instant
 from bridge.clock import Clock
-from bridge.config import Settings
-from bridge.formatting import utc
-from bridge.observability.health import HealthStatus, healthy, ready
-from bridge.observability.metrics import exposition
-from bridge.observability.pages import Answer, Page, application, well_or_not
-from bridge.observability.view import StatusSnapshot
+from bridge.config import WebSettings
+from bridge.log import get
+from bridge.observability.exposition import exposition
+from bridge.observability.health import Health, HealthStatus
+from bridge.observability.http_server import WsgiServer
+
+_TEXT = "text/plain; charset=utf-8"
+
+
+class _Answer(NamedTuple):
+    status: HTTPStatus
+    content_type: str
+    body: bytes
 
 
 def make_app(
-    view: Callable[[], StatusSnapshot], settings: Settings, clock: Clock = instant.now
+    labels: Mapping[str, str],
+    health: Callable[[float], Health],
+    metrics: Callable[[float], Iterable[Metric]],
+    clock: Clock = instant.now,
 ) -> WSGIApplication:
-    """The application. `view` and `clock` are called on the server's threads, once a request.
+    """Make the application of a program.
 
-    `/healthz` and `/readyz` answer 200 or 503 with JSON, `/metrics` in Prometheus' text format or as
-    OpenMetrics, `/` lists them.
+    `/healthz` and `/readyz` answer 200 or 503 with JSON, `/metrics` answers in Prometheus' text format or
+    as OpenMetrics with `labels` on every sample, `/` lists these paths. `health` and `metrics` get the
+    current time in Unix seconds. They are called on the server's threads, once a request.
     """
 
-    def judged(judge: Callable[[StatusSnapshot, float, float], HealthStatus]) -> Page:
-        def page(environ: WSGIEnvironment) -> Answer:
-            seen, now = view(), clock().wall
-            verdict = judge(seen, now, settings.feed.idle_timeout_seconds)
-            return well_or_not(verdict.ok, _report(verdict, seen, now))
+    def probe(choose: Callable[[Health], HealthStatus]) -> Callable[[str], _Answer]:
+        def answer(accept: str) -> _Answer:
+            found = health(clock().wall)
+            ok, reason = choose(found)
+            body = orjson.dumps({"ok": ok, "reason": reason, **found.report})
+            status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
+            return _Answer(status, "application/json", body)
 
-        return page
+        return answer
 
-    def metrics(environ: WSGIEnvironment) -> Answer:
-        body, content_type = exposition(view(), clock().wall, environ.get("HTTP_ACCEPT", ""))
-        return Answer(HTTPStatus.OK, content_type, body)
+    def scrape(accept: str) -> _Answer:
+        body, content_type = exposition(metrics(clock().wall), labels, accept)
+        return _Answer(HTTPStatus.OK, content_type, body)
 
-    return application({"/healthz": judged(healthy), "/readyz": judged(ready), "/metrics": metrics})
-
-
-def _report(verdict: HealthStatus, view: StatusSnapshot, now: float) -> dict[str, Any]:
-    return {
-        "state": view.state and view.state.value,
-        "reason": verdict.reason,
-        "since": _utc(view.since),
-        "until": _utc(view.until),
-        "feed": view.feed,
-        "owner": view.owner,
-        "revision": view.revision,
-        "revisionAgeSeconds": _rounded(view.revision_age(now)),
-        "lastCommitAgeSeconds": _rounded(None if view.committed_at is None else now - view.committed_at),
-        "loopAgeSeconds": _rounded(now - view.at),
-        "nextConnect": _utc(view.next_connect),
-        "gaps": view.gaps,
+    pages = {
+        "/healthz": probe(attrgetter("healthy")),
+        "/readyz": probe(attrgetter("ready")),
+        "/metrics": scrape,
     }
+    index = "".join(f"{path}\n" for path in pages).encode()
+    pages["/"] = lambda accept: _Answer(HTTPStatus.OK, _TEXT, index)
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        method, page = environ["REQUEST_METHOD"], pages.get(environ.get("PATH_INFO") or "/")
+        if page is None:
+            answer = _Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
+        elif method not in ("GET", "HEAD"):
+            answer = _Answer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
+        else:
+            answer = page(environ.get("HTTP_ACCEPT", ""))
+        headers = [
+            ("Content-Type", answer.content_type),
+            ("Content-Length", str(len(answer.body))),
+            ("Cache-Control", "no-store"),
+            ("Allow", "GET, HEAD"),
+        ]
+        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
+        return [] if method == "HEAD" else [answer.body]
+
+    return app
 
 
-def _utc(seconds: float | None) -> str | None:
-    return None if seconds is None else utc(seconds)
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
+@contextmanager
+def served(app: WSGIApplication, web: WebSettings) -> Iterator[None]:
+    """Serve meanwhile. A port that is taken is only a warning: publishing goes on without metrics."""
+    try:
+        server = WsgiServer(app, web.host, web.port)
+    except OSError as error:
+        get().warning(
+            "health and metrics are not served: set web.port (BRIDGE_WEB__PORT) to a free port",
+            host=web.host,
+            port=web.port,
+            reason=str(error),
+        )
+        yield
+        return
+    get().info("health and metrics", address=server.url)
+    try:
+        yield
+    finally:
+        server.close()

@@ -1,31 +1,33 @@
-"""Is the bridge well, and does it serve? About progress, not about the process.
+"""Whether a bridge is healthy and ready. Health is about progress, not about the process being alive.
 
-`healthy` is for who restarts a bridge that is stuck, `ready` for who waits until it does its part. A
-restart costs one of the provider's few connections (interface, "Limits") and mends nothing outside the
-process, so a bridge that waits for something outside, and says for what, is healthy.
+`healthy` answers the supervisor that restarts a stuck bridge, `ready` the one that waits until the bridge
+does its part. A restart costs one of the provider's few connections (interface, "Limits") and repairs
+nothing outside the process, so a bridge that waits for something outside, and reports what, is healthy.
 
     state                          healthy                                              ready
     none yet                       for START_SECONDS after the start                    no
     Standby                        yes                                                  yes
-    Connecting, CatchingUp, Live,  while something was committed, or the state          yes
-      Quiet, IdleTimeout              began, within the patience
+    Connecting, CatchingUp, Live,  while the last commit, or the start of the state,    yes
+      Quiet, IdleTimeout              is within the patience
     WaitingForLimit                until the patience after the end of the wait         yes
     WaitingForKafka                yes: a restart does not bring it back                no
-    StoppedOnGap                   yes: a restart does not bring back what is lost      no
+    StoppedOnGap                   yes: a restart does not bring the messages back      no
     Stopped                        yes: the process is about to end                     no
 
-In every state: neither, once the event loop was not heard of for LOOP_SECONDS. Not healthy is not
-ready either.
+In any state, the bridge is neither healthy nor ready once the event loop has been silent for LOOP_SECONDS.
+Unhealthy implies not ready.
 
-The patience: the feed says something within `feed.idle_timeout_seconds` or is hung up on, and whatever it
-says is committed, pings too; COMMIT_SECONDS more are for a commit that has to be tried anew.
+The patience is `feed.idle_timeout_seconds` + COMMIT_SECONDS: the bridge disconnects from a feed that sends
+nothing within the first, and commits whatever is sent, pings too; the second is for commits that are retried.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from bridge.observability.view import StatusSnapshot
+from bridge.formatting import utc
+from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 
 LOOP_SECONDS = 10.0
@@ -37,33 +39,64 @@ _SERVING = {*_MOVING, State.STANDBY, State.WAITING_FOR_LIMIT}
 
 
 class HealthStatus(NamedTuple):
-    """The answer, and why: when it is no, what is wrong, otherwise the reason of the state, if any."""
+    """Yes or no. The reason is what is wrong if no, else the reason of the state, if any."""
 
     ok: bool
     reason: str
 
 
-def healthy(view: StatusSnapshot, now: float, idle_timeout_seconds: float) -> HealthStatus:
+class Health(NamedTuple):
+    """What a program answers to the probes."""
+
+    healthy: HealthStatus
+    ready: HealthStatus
+    report: Mapping[str, Any]
+    """More about the program, as JSON."""
+
+
+def judge(status: StatusSnapshot, now: float) -> Health:
+    """Return the health of `bridge run` at `now`, Unix seconds."""
+    report = {
+        "state": status.state and status.state.value,
+        "since": utc(status.since),
+        "until": None if status.until is None else utc(status.until),
+        "feed": status.feed,
+        "owner": status.owner,
+        "revision": status.revision,
+        "revisionAgeSeconds": _rounded(status.revision_age(now)),
+        "lastCommitAgeSeconds": _rounded(None if status.committed_at is None else now - status.committed_at),
+        "loopAgeSeconds": _rounded(now - status.at),
+        "nextConnect": None if status.next_connect is None else utc(status.next_connect),
+        "gaps": status.gaps,
+    }
+    return Health(healthy(status, now), ready(status, now), report)
+
+
+def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
     """Whether the bridge makes progress, or waits for something that a restart would not bring."""
-    if now - view.at > LOOP_SECONDS:
-        return HealthStatus(False, f"the event loop was not heard of for {now - view.at:.0f} s")
-    patience = idle_timeout_seconds + COMMIT_SECONDS
-    if view.state is None and now - view.started_at > START_SECONDS:
-        return HealthStatus(False, f"still starting after {now - view.started_at:.0f} s")
-    if view.state in _MOVING:
-        still = now - max(view.since, view.committed_at or view.since)
+    if now - status.at > LOOP_SECONDS:
+        return HealthStatus(False, f"the event loop has been silent for {now - status.at:.0f} s")
+    patience = status.idle_timeout_seconds + COMMIT_SECONDS
+    if status.state is None and now - status.started_at > START_SECONDS:
+        return HealthStatus(False, f"still starting after {now - status.started_at:.0f} s")
+    if status.state in _MOVING:
+        still = now - max(status.since, status.committed_at or status.since)
         if still > patience:
-            return HealthStatus(False, f"nothing was committed for {still:.0f} s")
-    if view.state is State.WAITING_FOR_LIMIT and view.until is not None and now - view.until > patience:
-        return HealthStatus(False, f"the wait should have been over {now - view.until:.0f} s ago")
-    return HealthStatus(True, view.reason)
+            return HealthStatus(False, f"no commit for {still:.0f} s")
+    if status.state is State.WAITING_FOR_LIMIT and status.until is not None and now - status.until > patience:
+        return HealthStatus(False, f"the wait should have ended {now - status.until:.0f} s ago")
+    return HealthStatus(True, status.reason)
 
 
-def ready(view: StatusSnapshot, now: float, idle_timeout_seconds: float) -> HealthStatus:
-    """Whether the bridge is set up, and owns the feed or stands by to own it."""
-    health = healthy(view, now, idle_timeout_seconds)
+def ready(status: StatusSnapshot, now: float) -> HealthStatus:
+    """Whether the bridge owns the feed or stands by to own it."""
+    health = healthy(status, now)
     if not health.ok:
         return health
-    if view.state is None:
+    if status.state is None:
         return HealthStatus(False, "still starting")
-    return HealthStatus(view.state in _SERVING, view.reason)
+    return HealthStatus(status.state in _SERVING, status.reason)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

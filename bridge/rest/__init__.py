@@ -1,1 +1,1 @@
-"""The provider's REST side: a client that is never too fast, and what may be asked."""
+"""The provider's REST API: its endpoints, and a client that keeps to a rate."""

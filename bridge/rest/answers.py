@@ -1,7 +1,7 @@
-"""Answers that leave out what is wrong in them: a bad item does not take away the others.
+"""Validates answers leniently: an invalid item is left out, the others stay.
 
-What can be left out is an item of a list and an entry of a map. What is wrong anywhere else is wrong with
-what it is in, and in the end with the answer.
+Items of lists and entries of maps can be left out. An error anywhere else makes the enclosing item invalid,
+and at the top level the whole answer.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from bridge.rest.json_stream import Items, NoJson, Unfinished
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-MOST_FLAWS: Final = 1_000
-"""So many are told of one answer."""
-MOST_WHY: Final = 300
-"""Characters of what is said of one of them."""
-MOST_SHOWN: Final = 30
-"""Characters of what the provider wrote, in such a text."""
+MAX_FLAWS: Final = 1_000
+"""Flaws reported for one answer."""
+MAX_WHY_CHARACTERS: Final = 300
+"""Length of the reason of one flaw."""
+MAX_SHOWN_CHARACTERS: Final = 30
+"""Characters quoted from the provider's text in such a reason."""
 _SLICE: Final = 1_000
-"""Of a long list so much is checked at once."""
+"""Items of a long list that are validated at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What of an answer cannot be used, and is left out of it."""
+    """A part of an answer that is invalid and left out."""
 
     why: str
-    """With its place: `[3].translation: Input should be a valid string`."""
+    """The reason with its place: `[3].translation: Input should be a valid string`."""
     id: int | None
-    """Of the item of the answer's outermost list that it is in, where that can be read."""
+    """The id of the enclosing item of the outermost list, if it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[T_co]):
-    """An answer. `content` is None where the provider knows nothing of what was asked, and may (404)."""
+    """An answer. `content` is None after a 404 that the interface allows: the id is unknown."""
 
     content: T_co | None
     flaws: tuple[Flaw, ...] = ()
-    """The first of them; where there are more, a last one that says how many."""
+    """The first `MAX_FLAWS`; if there are more, a last one says how many."""
     more: int = 0
-    """Of how many nothing else is told."""
+    """How many flaws are counted but not listed."""
 
 
 class _Flaws:
-    """Those of one answer, and where in it the validation is."""
+    """The flaws of one answer, and the current place of the validation."""
 
     def __init__(self) -> None:
         self.found: list[Flaw] = []
         self.more = 0
         self.start = 0
-        """Which item of the answer's list is the first that is validated."""
+        """Index in the answer's list of the first item of the current slice."""
         self._path: list[int | str] = []
         self._id: int | None = None
 
     @contextmanager
     def within(self, name: str) -> Iterator[None]:
-        """What is found meanwhile is in this field."""
+        """Record flaws found in this context under the field `name`."""
         self._path.append(name)
         try:
             yield
@@ -73,7 +73,7 @@ class _Flaws:
 
     @contextmanager
     def leaving_out(self, name: str | None, place: int | str, item: Any) -> Iterator[None]:
-        """What is wrong with this item of that field is one flaw, whatever was found within it."""
+        """Replace all flaws within an invalid item by a single one for the item."""
         found, more, depth, id_ = len(self.found), self.more, len(self._path), self._id
         if name is not None:
             self._path.append(name)
@@ -85,8 +85,8 @@ class _Flaws:
         except ValidationError as error:
             del self.found[found:]
             self.more = more
-            if len(self.found) < MOST_FLAWS:
-                # Its own place begins with that in the list of one, or the map, that it was validated in.
+            if len(self.found) < MAX_FLAWS:
+                # The error's own path begins with the index in the list of one (or the key) validated here.
                 self.found.append(Flaw(_explained(error, self._path, skip=1), self._id))
             else:
                 self.more += 1
@@ -96,7 +96,7 @@ class _Flaws:
 
 
 def _leniently(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """All of a list or map at once, or, where flaws may be found, one after the other."""
+    """Validate a list or map as a whole; with `_Flaws` as context, item by item."""
     flaws: _Flaws | None = info.context
     if flaws is None or not isinstance(value, list | dict):
         return validate(value)
@@ -121,13 +121,13 @@ def _within(value: Any, validate: ValidatorFunctionWrapHandler, info: Validation
 
 
 Lenient = Annotated[T, WrapValidator(_leniently)]
-"""A list or map that leaves out what is wrong in it."""
+"""A list or map that leaves out its invalid items."""
 Part = Annotated[T, WrapValidator(_within)]
-"""A field with such lists or maps in it: it is named where something is left out."""
+"""A field that contains such lists or maps: its name becomes part of their places."""
 
 
-class Reader(Generic[T]):
-    """Reads one answer while it comes. `asked` is the question, for whoever is told what is wrong."""
+class AnswerReader(Generic[T]):
+    """Parses and validates one answer while it arrives. `asked` names the request in errors."""
 
     def __init__(self, asked: str, shape: TypeAdapter[T], most_bytes: int) -> None:
         self._asked = asked
@@ -136,36 +136,36 @@ class Reader(Generic[T]):
         self._items = Items()
         self._flaws = _Flaws()
         self._fresh: list[Any] = []
-        """Items that are not validated yet."""
+        """Items not validated yet."""
         self._content: list[Any] = []
         self._error: ApiError | None = None
 
     def feed(self, piece: bytes | bytearray) -> bool:
-        """Take what comes next. False when no more is needed, because it cannot become an answer."""
+        """Take the next piece. Returns False if the answer is invalid: the rest is not needed."""
         self._left -= len(piece)
         try:
             if self._left < 0:
                 raise ApiError(
-                    f"{self._asked} answered more than {self._most:,} bytes, unpacked: api.max_answer_bytes "
-                    "(BRIDGE_API__MAX_ANSWER_BYTES)"
+                    f"{self._asked} answered more than {self._most:,} bytes, decompressed: "
+                    "api.max_answer_bytes (BRIDGE_API__MAX_ANSWER_BYTES)"
                 )
             self._take(self._items.feed(piece))
         except NoJson as error:
-            self._error = ApiError(f"{self._asked} answered what is no JSON: {error}")
+            self._error = ApiError(f"{self._asked} answered with invalid JSON: {error}")
         except ApiError as error:
             self._error = error
         return self._error is None
 
     def answer(self) -> Answered[T]:
-        """What it is, when all has come. Raises ApiError, Unfinished where the end is missing."""
+        """Return the complete answer. Raises ApiError; Unfinished if its end is missing."""
         if self._error is not None:
             raise self._error
         try:
             self._take(self._items.end())
         except Unfinished as error:
-            raise Unfinished(f"{self._asked} answered half of a JSON text: {error}") from None
+            raise Unfinished(f"{self._asked} answered with incomplete JSON: {error}") from None
         except NoJson as error:
-            raise ApiError(f"{self._asked} answered what is no JSON: {error}") from None
+            raise ApiError(f"{self._asked} answered with invalid JSON: {error}") from None
         if self._items.is_list:
             if self._fresh or not self._content:
                 self._validate()
@@ -183,7 +183,7 @@ class Reader(Generic[T]):
             self._validate()
 
     def _validate(self) -> None:
-        """The next slice."""
+        """Validate the next slice."""
         content, self._fresh = self._fresh[:_SLICE], self._fresh[_SLICE:]
         self._content += cast(list[Any], self._validated(content))
         self._flaws.start += len(content)
@@ -196,27 +196,29 @@ class Reader(Generic[T]):
                 return self._shape.validate_python(content, context=self._flaws)
         except ValidationError as error:
             more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-            raise ApiError(f"{self._asked} answered another shape: {_explained(error)}{more}") from None
+            raise ApiError(
+                f"{self._asked} answered with an unexpected shape: {_explained(error)}{more}"
+            ) from None
 
 
 def _explained(error: ValidationError, path: Sequence[int | str] = (), skip: int = 0) -> str:
-    """`[3].market.id: Input should be a valid integer`: where in an answer what is wrong, in short."""
+    """Return place and message of the first error: `[3].market.id: Input should be a valid integer`."""
     first = error.errors(include_url=False, include_input=False)[0]
     parts = (
         f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in (*path, *first["loc"][skip:])
     )
     where = "".join(parts).removeprefix(".") or "the whole"
-    return shortened(f"{where}: {first['msg']}", MOST_WHY)
+    return shortened(f"{where}: {first['msg']}", MAX_WHY_CHARACTERS)
 
 
 def shown(text: str) -> str:
-    """The beginning of what the provider wrote, as it can be printed."""
-    beginning = text[:MOST_SHOWN]
+    """Return the beginning of the provider's text in printable form."""
+    beginning = text[:MAX_SHOWN_CHARACTERS]
     return beginning if beginning.isprintable() else ascii(beginning)[1:-1]
 
 
 def _id_of(item: Any) -> int | None:
-    """Of an entity, or a market with its selections."""
+    """Return the id of an entity, or of a market with its selections."""
     if not isinstance(item, dict):
         return None
     for of in (item, item.get("market"), item.get("marketTranslations")):

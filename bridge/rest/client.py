@@ -1,17 +1,17 @@
-"""Asks the provider's REST side, no faster than it likes, as often as it takes (interface, "Errors").
+"""Client of the provider's REST API, with pacing and retries (interface, "Errors").
 
-What an answer leads to:
+    answer                        consequence
+    200                           parsed while it arrives; ApiError if it is invalid or too large
+    404, where the interface      no content
+    allows it
+    401                           the token is read again for a few seconds; a new one and the last
+                                  accepted one are tried; then AuthError
+    403                           one more attempt, unless the endpoint's last answer was 403; then Forbidden
+    429                           all requests wait, the rate is halved, and the request is sent again
+    5xx, none, an incomplete one  the request is sent again; ApiError after the last attempt
+    anything else                 ApiError at once: 400, 404 elsewhere, 204, a redirect
 
-    200                     read while it comes; no JSON, another shape or too much of it is an ApiError
-    404, where foreseen     no content
-    401                     the token is read again for a while, and what is there then or was good before is
-                            tried; then AuthError
-    403                     asked once more, unless the endpoint's last answer was one, too; then Forbidden
-    429                     everybody waits, the rate is halved, and it is tried again
-    5xx, none, half of one  tried again, then ApiError
-    anything else           ApiError at once: 400, 404 elsewhere, 204, a redirect
-
-Any of them with a `Date` too far from our clock is a ClockError.
+An answer whose `Date` is too far from our clock raises ClockError.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.formatting import duration
 from bridge.log import get
-from bridge.rest.answers import Reader
+from bridge.rest.answers import AnswerReader
 from bridge.rest.endpoints import Answered, Request
 from bridge.rest.json_stream import Unfinished
 from bridge.rest.pacing import Pace, retry_after
@@ -50,20 +50,20 @@ T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 WAIT: Final = wait_exponential(max=30) + wait_random_exponential(max=30)
-"""Before another try: 1 to 2 s, then 2 to 4, 4 to 8, and at last 30 to 60."""
+"""Before another attempt: 1 to 2 s, then 2 to 4, 4 to 8, and finally 30 to 60."""
 CALM_SECONDS: Final = 60.0
-"""Trouble that comes again sooner is the same trouble: one line in the log."""
+"""Failures with shorter intervals are one spell, and log one line."""
 FORBIDDEN_PAUSE_SECONDS: Final = 2.0
-"""Before a 403 that is the first is asked once more."""
+"""Before the second attempt after an endpoint's first 403."""
 TOKEN_PAUSES_SECONDS: Final = (0.0, 1.0, 2.0)
-"""After a 401, before each look at the token: who is writing it has ended then."""
+"""After a 401, before each new read of the token: whoever writes the file has finished by then."""
 
 
 class Client:
-    """Asks questions, several at once, at one pace for all of them. To be used by `async with`.
+    """Sends requests, several at once, at one pace for all of them. An async context manager.
 
-    Raises SettingsError when the base address or the token is missing, or a setting cannot be used.
-    `network` stands in for the real one.
+    Raises SettingsError if the base address or the token is missing, or a setting cannot be used. `network`
+    replaces the real network in tests.
     """
 
     def __init__(
@@ -82,20 +82,20 @@ class Client:
         self._pace = Pace(settings.requests_per_second)
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._line = asyncio.Lock()
-        """Only its holder waits for the pace; whoever else wants to send waits for it, in order."""
+        """Its holder waits for the pace; the other requests queue for the lock, in order."""
         self._doubt = asyncio.Lock()
         self._refused_token: str | None = None
-        """The one that was refused twice: nobody sends it any more."""
+        """The token that was finally refused: it is not sent again."""
         self._doubtful_token: str | None = None
-        """The one that was refused when the last good one was not: that one is sent in its place."""
+        """The token that was refused while the last accepted one still works, which is sent instead."""
         self._forbidden: set[str] = set()
-        """The endpoints whose last answer was a 403."""
+        """Endpoints whose last answer was 403."""
         self._slowed = _Spell()
         self._troubled = _Spell()
         self.requests = 0
-        """How many were sent, those that were tried again included."""
+        """Requests sent, retries included."""
         self.refusals = 0
-        """How many of them were answered with 429."""
+        """Requests answered with 429."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -107,7 +107,7 @@ class Client:
 
     @property
     def rate(self) -> float:
-        """Requests a second at present: the configured ones, or fewer after a 429."""
+        """The current rate in requests a second: the configured one, or less after a 429."""
         return self._pace.rate
 
     @property
@@ -116,19 +116,19 @@ class Client:
         return self._pace.left(self._clock().monotonic)
 
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-        """The answer, without content for a 404 where the interface has one.
+        """Send a request and return its answer, without content after a 404 that the interface allows.
 
-        `attempts` makes it fewer tries than the settings say. Raises AuthError (401), Forbidden (403),
-        ClockError, ApiError (anything else that is no answer, after as many tries where another may help, and
-        a 401 while the token's file is away), SettingsError when the file holds what can be none.
+        `attempts` lowers the limit of the settings. Raises AuthError (401), Forbidden (403), ClockError,
+        SettingsError if the token's file holds no token, and ApiError for any other failure (after the last
+        attempt if another could help) and for a 401 while the token's file is missing.
         """
         most = min(attempts or self._settings.attempts, self._settings.attempts)
-        # A question keeps its place while it waits for its next try: a provider in trouble is left alone.
+        # A request keeps its slot between attempts, so that a provider in trouble gets fewer requests.
         async with self._slots:
             answer, content = await self._persist(request, most)
             if answer.status == 403 and request.endpoint not in self._forbidden:
                 await self._sleep(FORBIDDEN_PAUSE_SECONDS)
-                if request.endpoint not in self._forbidden:  # nobody else has been told so meanwhile
+                if request.endpoint not in self._forbidden:  # no other request got one meanwhile
                     answer, content = await self._persist(request, most)
         if answer.status == 403:
             self._forbidden.add(request.endpoint)
@@ -140,7 +140,7 @@ class Client:
             stop=stop_after_attempt(attempts),
             wait=WAIT,
             sleep=self._sleep,
-            before_sleep=self._tell_of_trouble,
+            before_sleep=self._log_retry,
             reraise=True,
         )
         try:
@@ -154,8 +154,8 @@ class Client:
         return result
 
     def _judge(self, request: Request[T], answer: Answer) -> Answered[T]:
-        """What is not answered with 200."""
-        if answer.status == 404 and request.may_be_missing:
+        """Return or raise the consequence of a status other than 200."""
+        if answer.status == 404 and request.may_be_unknown:
             return Answered(None)
         if answer.status == 403:
             raise Forbidden(f"the token gives no right to {request.endpoint}: {request} answered {answer}")
@@ -171,7 +171,7 @@ class Client:
         raise ApiError(f"{request} answered {answer}")
 
     async def _try(self, request: Request[T]) -> tuple[Answer, Answered[T] | None]:
-        """One try, and what was read. Raises Unavailable when another may go better."""
+        """Make one attempt; returns response and content. Raises Unavailable if another may succeed."""
         reader = request.reader(self._settings.max_answer_bytes)
         answer = await self._send_authorized(request, reader)
         if _is_passing(answer.status):
@@ -183,12 +183,12 @@ class Client:
         except Unfinished as error:
             raise Unavailable(str(error)) from None
 
-    async def _send_authorized(self, request: Request[T], reader: Reader[T]) -> Answer:
-        """Any answer but a 401: at that it is sent again, with what the token is then or was before."""
+    async def _send_authorized(self, request: Request[T], reader: AnswerReader[T]) -> Answer:
+        """Send a request; after a 401, again with a new token or the last accepted one. Raises AuthError."""
         answer, token = await self._send(request, reader)
         if answer.status != 401:
             return answer
-        async with self._doubt:  # the others that were refused with it learn from the first
+        async with self._doubt:  # requests refused meanwhile wait for the outcome of the first
             refused = {token}
             for pause in TOKEN_PAUSES_SECONDS:
                 await self._sleep(pause)
@@ -211,7 +211,7 @@ class Client:
     def _present_token(self, request: Request[T]) -> str:
         token = self._token.read(self._clock().wall)
         if token == self._refused_token:
-            raise self._unauthorized(request, token, "not sent, for it was refused before")
+            raise self._unauthorized(request, token, "not sent, because it was refused before")
         return token
 
     def _likely_token(self, request: Request[T]) -> str:
@@ -219,9 +219,9 @@ class Client:
         return self._token.accepted or token if token == self._doubtful_token else token
 
     async def _send(
-        self, request: Request[T], reader: Reader[T], token: str | None = None
+        self, request: Request[T], reader: AnswerReader[T], token: str | None = None
     ) -> tuple[Answer, str]:
-        """One request, when it is its turn, and the token that it had. The pace learns from its status."""
+        """Wait for the pace and send one request; returns the response and the token that was sent."""
         sent_at = await self._turn()
         token = token or self._likely_token(request)
         self.requests += 1
@@ -239,14 +239,14 @@ class Client:
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
-            get().warning("the provider says too many requests", rate=self.rate, pause=duration(self.pause))
+            get().warning("the provider limits the rate", rate=self.rate, pause=duration(self.pause))
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:
         skew = from_dates(answer.dates, asked.wall, received.wall)
         if skew is None:
             return
-        # What was kept on the way for so long was written before it was asked for.
+        # A cached answer is dated before the request, by its `Age`.
         if (age := answer.headers.get("Age", "")).isdecimal():
             skew = Skew(skew.low, skew.high + float(age))
         must_be_near(
@@ -257,9 +257,9 @@ class Client:
         )
 
     async def _turn(self) -> float:
-        """Wait until a request may be sent. Returns the moment, in monotonic seconds."""
+        """Wait until a request may be sent. Returns that moment in monotonic seconds."""
         async with self._line:
-            # Not once: the pace may have become slower meanwhile.
+            # In a loop: the pace may slow down meanwhile.
             while left := self.pause:
                 await self._sleep(left)
             now = self._clock().monotonic
@@ -273,11 +273,11 @@ class Client:
             f"{self._token.setting}; this one {validity}."
         )
 
-    def _tell_of_trouble(self, state: RetryCallState) -> None:
+    def _log_retry(self, state: RetryCallState) -> None:
         if self._troubled.begins(self._clock().monotonic):
             assert state.outcome is not None
             get().warning(
-                "the provider is tried again",
+                "retrying the provider",
                 endpoint=state.args[0].endpoint,
                 reason=str(state.outcome.exception()),
                 pause=duration(max(state.upcoming_sleep, self.pause)),
@@ -285,18 +285,18 @@ class Client:
 
 
 class _Spell:
-    """A time of trouble. It is over when none has come for a while."""
+    """A series of failures; it ends after `CALM_SECONDS` without one."""
 
     def __init__(self) -> None:
         self._last_at = -inf
 
     def begins(self, now: float) -> bool:
-        """Whether trouble that comes now is the first of its spell."""
+        """Note a failure at `now`; returns whether it is the first of its spell."""
         calm = now - self._last_at
         self._last_at = now
         return calm > CALM_SECONDS
 
 
 def _is_passing(status: int) -> bool:
-    """Whether it speaks of the provider's state, and not of the question."""
+    """Return whether a status is about the provider's condition, not about the request."""
     return status == 429 or status >= 500

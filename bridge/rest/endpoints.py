@@ -1,7 +1,7 @@
-"""The questions that the provider's REST side answers, and the shape of each answer.
+"""The endpoints of the provider's REST API: a request for each, and the shape of its answer.
 
-One function an endpoint: 13 of translations, 2 of currencies (interface, "Endpoints"). Nothing is sent
-from here. Names of parameters that the interface leaves open come from the settings.
+One method an endpoint: 13 of translations, 2 of currencies (interface, "Endpoints"). Nothing is sent from
+here. Parameter names that the interface leaves open come from the settings.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
 from bridge.config.api import ListEndpoint, placeholders
-from bridge.rest.answers import Answered, Flaw, Lenient, Part, Reader, shown
+from bridge.rest.answers import Answered, AnswerReader, Flaw, Lenient, Part, shown
 
 __all__ = [
-    "MOST_IDS",
+    "MAX_IDS",
     "Answered",
     "CurrencyPrecision",
     "EntityTranslation",
@@ -37,29 +37,29 @@ __all__ = [
 
 T_co = TypeVar("T_co", covariant=True)
 
-MOST_SHOWN: Final = 150
-"""Characters of a question in a text for people."""
+MAX_SHOWN_CHARACTERS: Final = 150
+"""Length of a request in messages."""
 Listed = Literal["sport", "region", "league", "competitor"]
-"""The kinds of which the provider gives whole lists."""
+"""The kinds with list endpoints."""
 LISTED: Final[tuple[Listed, ...]] = get_args(Listed)
-MOST_SYMBOL: Final = 100
-"""Characters of the symbol of a currency."""
-MOST_IDS: Final = 100
-"""In one collection of a templates endpoint (interface, "Limits")."""
+MAX_SYMBOL_CHARACTERS: Final = 100
+"""Length limit of a currency's symbol."""
+MAX_IDS: Final = 100
+"""Ids in one request to a templates endpoint (interface, "Limits")."""
 
 
 def _is_short(symbol: str) -> str:
-    if len(symbol) > MOST_SYMBOL:
+    if len(symbol) > MAX_SYMBOL_CHARACTERS:
         raise PydanticCustomError(
             "symbol_too_long",
             "it begins with '{beginning}' and has {length} characters, {most} are allowed",
-            {"beginning": shown(symbol), "length": f"{len(symbol):,}", "most": MOST_SYMBOL},
+            {"beginning": shown(symbol), "length": f"{len(symbol):,}", "most": MAX_SYMBOL_CHARACTERS},
         )
     return symbol
 
 
 def _with_symbol(currency: Any) -> Any:
-    """A field that may be null may be missing."""
+    """Treat a missing symbol as null."""
     return {"symbol": None} | currency if isinstance(currency, dict) else currency
 
 
@@ -67,10 +67,10 @@ Id = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Places = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 """Decimal places."""
 Text = Annotated[str, Field(max_length=10_000)]
-"""Whole characters: a bound has it checked, too, that there is no half of a surrogate pair among them."""
+"""Valid Unicode: with a length limit pydantic also rejects unpaired surrogates."""
 Symbol = Annotated[str, Field(max_length=2**31), AfterValidator(_is_short)]
 
-# A field that the interface does not know is let pass: nothing is lost by not publishing it.
+# Unknown fields are ignored: they are not published.
 _AS_SENT = with_config(ConfigDict(strict=True, extra="ignore"))
 
 
@@ -111,7 +111,7 @@ class MarketTranslations(TypedDict):
 
 @_AS_SENT
 class EventTranslations(TypedDict):
-    """An event and what it belongs to, in all languages."""
+    """An event with its sport, region, league and competitors, in all languages."""
 
     eventTranslation: Part[EntityTranslation]
     sport: Part[EntityTranslation]
@@ -138,29 +138,29 @@ class CurrencyPrecision(TypedDict):
 
 @dataclass(frozen=True)
 class Request(Generic[T_co]):
-    """A question, with the shape of its answer."""
+    """A request, with the shape of its answer."""
 
     endpoint: str
-    """Its path as the interface writes it, without what it asks about."""
+    """The path as the interface writes it, with placeholders."""
     target: str
-    """Path and query, to be added to the base address."""
+    """Path and query, relative to the base address."""
     shape: TypeAdapter[T_co]
-    may_be_missing: bool = False
-    """Whether the interface has a 404 there."""
+    may_be_unknown: bool = False
+    """Whether the interface allows a 404."""
     body: str = ""
-    """JSON, where what it asks about is neither in the path nor in the query."""
+    """JSON, if the ids are neither in the path nor in the query."""
 
     def __str__(self) -> str:
         text = f"GET {self.target}{self.body and ' '}{self.body}"
-        # A hundred ids would push the reason out of sight.
-        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+        # A hundred ids would hide the reason.
+        return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}…"
 
-    def reader(self, most_bytes: int) -> Reader[T_co]:
-        """What reads the answer while it comes, up to a size."""
-        return Reader(str(self), self.shape, most_bytes)
+    def reader(self, most_bytes: int) -> AnswerReader[T_co]:
+        """Return a reader of the answer, up to a size."""
+        return AnswerReader(str(self), self.shape, most_bytes)
 
     def read(self, body: bytes | bytearray) -> Answered[T_co]:
-        """The answer in a body. Raises ApiError, which names the endpoint, the ids and the field."""
+        """Parse a body. Raises ApiError, which names the endpoint, the ids and the field."""
         reader = self.reader(len(body))
         reader.feed(body)
         return reader.answer()
@@ -184,20 +184,20 @@ _LISTS: Final[dict[Listed, ListEndpoint]] = {
 
 
 class Questions:
-    """Makes the questions, by the settings."""
+    """Builds the requests according to the settings."""
 
     def __init__(self, settings: ApiSettings) -> None:
         self._settings = settings
 
     def by_sport(self, kind: Listed) -> bool:
-        """Whether the list is to be asked for once for each sport."""
+        """Return whether the list is requested for each sport separately."""
         parameters = self._settings.query.get(_LISTS[kind], {}).values()
         return any("sportId" in placeholders(value) for given in parameters for value in _each(given))
 
     def listed(
         self, kind: Listed, language: str, sport_id: int | None = None
     ) -> Request[list[TranslationItem]]:
-        """Everything of a kind, in one language; where it goes `by_sport`, in that one."""
+        """The whole list of a kind, in one language; of one sport, if it goes `by_sport`."""
         assert (sport_id is not None) == self.by_sport(kind)
         name = _LISTS[kind]
         query = self._query(name, language=language, sportId=sport_id)
@@ -213,9 +213,9 @@ class Questions:
         return Request(f"{path}/{{{kind}Id}}", f"{path}/{number}", _ENTITY)
 
     def event(self, event_id: int) -> Request[EventTranslations]:
-        """An event with all that it belongs to, in all languages."""
+        """An event with its sport, region, league and competitors, in all languages."""
         path = "/api/translations/all/event"
-        return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, may_be_missing=True)
+        return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, may_be_unknown=True)
 
     def markets(
         self, event_id: int, language: str, sport_id: int = 0
@@ -224,22 +224,22 @@ class Questions:
         path = f"/api/translations/{_quoted(language)}/{event_id}/markets"
         query = self._query("markets", language=language, eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/{lang}/{eventId}/markets"
-        return Request(endpoint, _with(path, query), _MARKETS, may_be_missing=True)
+        return Request(endpoint, _with(path, query), _MARKETS, may_be_unknown=True)
 
     def all_markets(self, event_id: int, sport_id: int = 0) -> Request[list[MarketTranslations]]:
         """The markets of an event with their selections, in all languages. `sport_id` is the event's."""
         path = f"/api/translations/all/{event_id}/markets"
         query = self._query("all-markets", eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/all/{eventId}/markets"
-        return Request(endpoint, _with(path, query), _ALL_MARKETS, may_be_missing=True)
+        return Request(endpoint, _with(path, query), _ALL_MARKETS, may_be_unknown=True)
 
     def selection_templates(self, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
-        """Templates of at most `MOST_IDS` selections, in all languages."""
+        """Templates of at most `MAX_IDS` selections, in all languages."""
         path = "/api/translations/templates/selections"
         return self._templates(path, (), self._settings.selection_ids_parameter, ids)
 
     def market_type_templates(self, sport_id: int, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
-        """Templates of at most `MOST_IDS` market types in a sport, in all languages."""
+        """Templates of at most `MAX_IDS` market types in a sport, in all languages."""
         path = "/api/translations/templates/market-types"
         sport = (self._settings.sport_id_parameter, sport_id)
         return self._templates(path, [sport], self._settings.market_type_ids_parameter, ids)
@@ -250,7 +250,7 @@ class Questions:
         return Request(path, _with(path, [] if type_ is None else [("type", type_)]), _CURRENCIES)
 
     def currency_precision(self, symbol: str) -> Request[CurrencyPrecision]:
-        """Decimal places of any currency."""
+        """The precision of any currency."""
         path = "/api/CurrencyExchange/currency-precision"
         return Request(path, _with(path, [("symbol", symbol)]), _PRECISION)
 
@@ -261,8 +261,8 @@ class Questions:
     def _templates(
         self, path: str, of: Sequence[tuple[str, int]], name: str, ids: Sequence[int]
     ) -> Request[list[EntityTranslation]]:
-        """`of` is what the collection of ids belongs to."""
-        assert 0 < len(ids) <= MOST_IDS
+        """Build a request for templates. `of` has the parameters besides the ids."""
+        assert 0 < len(ids) <= MAX_IDS
         with_commas = ",".join(map(str, ids))
         match self._settings.template_ids:
             case "path":
@@ -281,11 +281,11 @@ def _each(values: str | list[str]) -> list[str]:
 
 
 def _quoted(part: str) -> str:
-    """A part of a path."""
+    """Percent-encode a part of a path."""
     return quote(part, safe="")
 
 
 def _with(path: str, query: Iterable[tuple[str, object]]) -> str:
-    # A space is %20: what reads + as one in a query is common, but not certain.
+    # A space is %20: not every server reads + as one.
     encoded = urlencode(list(query), safe=",", quote_via=quote)
     return f"{path}?{encoded}" if encoded else path

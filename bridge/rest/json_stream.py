@@ -1,7 +1,7 @@
-"""Reads JSON while it comes, item by item: what is held is what is kept, not the bytes it came in.
+"""Parses a JSON list incrementally, item by item, so that its bytes are never held as a whole.
 
-What is not UTF-8, and half a surrogate pair, stays in the text as a lone surrogate: whoever checks the shape
-finds it, and the rest can be used.
+Bytes that are not UTF-8 and unpaired surrogates become lone surrogates in the text: validation rejects the
+strings with them, and the rest can be used.
 """
 
 from __future__ import annotations
@@ -13,65 +13,65 @@ from typing import Any, Final
 
 from bridge.errors import ApiError
 
-MOST_ITEM_CHARACTERS: Final = 4 << 20
-"""Of an item of a list, or of an answer that is none."""
+MAX_ITEM_CHARACTERS: Final = 4 << 20
+"""Size limit for an item of a list, or for an answer that is not a list."""
 _LOOK_CHARACTERS: Final = 64 << 10
-"""So much is waited for before it is looked for items."""
+"""Characters to collect before looking for items."""
 _INT64_DIGITS: Final = 20
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _NUMBER: Final = re.compile(r"\.|[eE][+-]?")
-"""How it may go on, until its next digit."""
+"""The end of a number that more digits may follow."""
 _BEGINNINGS: Final = ("true", "false", "null", "NaN", "-Infinity", "Infinity")
 
 
 class NoJson(ApiError):
-    """What came is no JSON, or has an item that is too large. The text says why, not what was asked."""
+    """The body is not JSON, or has an item that is too large. The message does not name the request."""
 
 
 class Unfinished(NoJson):
-    """It ends before its JSON does: half an answer, of which the next try may bring all."""
+    """The body ends before its JSON does. Another attempt may bring the whole answer."""
 
 
 class _NoNumber:
-    """In place of NaN, and of integers that no field can hold: of no type that a field has."""
+    """Stands for NaN and for integers that no field can hold: validation rejects it for every field."""
 
 
 def _integer(digits: str) -> object:
-    # Python refuses to read one of thousands of digits.
+    # Python refuses to parse integers with thousands of digits.
     return int(digits) if len(digits) <= _INT64_DIGITS else _NoNumber()
 
 
 _JSON: Final = json.JSONDecoder(
     parse_int=_integer,
     parse_constant=lambda _: _NoNumber(),
-    strict=False,  # a line's end within a name does no harm
+    strict=False,  # a line break within a name does no harm
 )
 
 
 class Items:
-    """Takes the bytes of a body piece by piece; gives the items of its list, or the one value that it is."""
+    """Takes the bytes of a body piece by piece; returns the items of its list, or its single value."""
 
     def __init__(self) -> None:
         self.is_list: bool | None = None
-        """None until it begins."""
+        """Whether the body is a list; None before its first character."""
         self._bytes = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
         self._text: list[str] = []
         self._size = 0
         self._look_at = _LOOK_CHARACTERS
         self._taken = 0
-        """How many characters were in front of this text."""
+        """Characters consumed before `_text`."""
         self._is_first = True
         self._is_over = False
 
     def feed(self, piece: bytes | bytearray) -> list[Any]:
-        """What has become whole by this piece. Raises NoJson."""
+        """Return the items that this piece completes. Raises NoJson."""
         text = self._bytes.decode(piece)
         self._text.append(text)
         self._size += len(text)
         return self._items(final=False) if self._size >= self._look_at else []
 
     def end(self) -> list[Any]:
-        """What is left of it. Raises NoJson, Unfinished where something is missing."""
+        """Return the remaining items. Raises NoJson; Unfinished if the body is incomplete."""
         self._text.append(self._bytes.decode(b"", final=True))
         items = self._items(final=True)
         if not self._is_over:
@@ -96,14 +96,14 @@ class Items:
             else:
                 break
         self._text, self._size, self._taken = [text[at:]], len(text) - at, self._taken + at
-        if self._size > MOST_ITEM_CHARACTERS:
-            raise NoJson(f"it has an item of more than {MOST_ITEM_CHARACTERS:,} characters")
-        # What is not whole is looked at again when there is twice as much of it.
+        if self._size > MAX_ITEM_CHARACTERS:
+            raise NoJson(f"it has an item of more than {MAX_ITEM_CHARACTERS:,} characters")
+        # Parse an incomplete item again only when its text has doubled.
         self._look_at = max(_LOOK_CHARACTERS, 2 * self._size)
         return items
 
     def _item(self, text: str, at: int, *, final: bool) -> tuple[Any, int] | None:
-        """The item that begins there, and where the next may; None while it is not whole."""
+        """Return the item that begins at `at` and where the next may begin; None while it is incomplete."""
         if not self.is_list:
             found = self._value(text, at, final=True) if final else None
             self._is_over = found is not None
@@ -137,7 +137,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
-    """Whether that error is at the end of what came, so that it may go on well."""
+    """Return whether the error is at the end of the text, so that more text may cure it."""
     rest = text[error.pos :]
     return (
         error.msg.startswith("Unterminated string")

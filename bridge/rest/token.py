@@ -1,6 +1,6 @@
-"""The bearer token of the REST side (interface, "Authentication"): read anew each time, and its end foretold.
+"""The bearer token of the REST API (interface, "Authentication"), read for each request.
 
-Only the provider can tell whether a token is good. All that is read in it here is when it ends.
+Only the provider decides whether a token is valid. Of its claims only `exp` is read.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from bridge.formatting import duration, utc
 from bridge.log import get
 
 SOON_SECONDS: Final = 900.0
-"""A token that ends within this time is told of."""
+"""A warning is logged when a token expires within this time."""
 
 _usable: dict[Path, str] = {}
-"""The last one of a file that a header can hold; it outlives a run, as that of `read_secret` does."""
+"""File → its last token that fits into a header. Outlives a run, as the cache of `read_secret` does."""
 _accepted: dict[Path, str] = {}
-"""The last one of a file that the provider took for good."""
+"""File → its last token that the provider accepted."""
 
 
 class Token:
-    """The token of the settings, or of their file, as it is at each moment."""
+    """The current token of the settings, or of their file."""
 
     def __init__(self, settings: ApiSettings) -> None:
         self._settings = settings
-        self._told = ""
+        self._warned_of = ""
 
     @property
     def setting(self) -> str:
-        """The environment variable that it comes from."""
+        """The environment variable that holds the token or names its file."""
         return "BRIDGE_API__TOKEN_FILE" if self._settings.token_file else "BRIDGE_API__TOKEN"
 
     @property
     def trouble(self) -> str:
-        """Why its file cannot be read at this moment; empty when it can, or there is none."""
+        """Why the file cannot be read now; empty if it can, or if there is no file."""
         file = self._settings.token_file
         return "" if file is None else secret_trouble(file)
 
     @property
     def accepted(self) -> str | None:
-        """The last one of the file that the provider accepted."""
+        """The file's last token that the provider accepted."""
         file = self._settings.token_file
         return None if file is None else _accepted.get(file)
 
     def accept(self, token: str) -> None:
-        """The provider has answered to this one anything but that it is no good."""
+        """Note that the provider accepted this token: it answered anything but 401."""
         if self._settings.token_file is not None:
             _accepted[self._settings.token_file] = token
 
     def read(self, wall: float) -> str:
-        """The token as it is now, at `wall` (Unix seconds); the log is told, once, when it ends soon.
+        """Return the token at `wall` (Unix seconds). Logs one warning per token that expires soon.
 
-        While its file is away, or holds what no header can, it is the last one. Raises SettingsError when
-        there never was one.
+        While the file is missing or holds no valid header value, returns the last usable token. Raises
+        SettingsError if there never was one.
         """
         token, file = self._settings.bearer(), self._settings.token_file
         if re.fullmatch(r"[!-~]+", token):
@@ -69,20 +69,20 @@ class Token:
         elif file in _usable:
             token = _usable[file]
         else:
-            found = "what cannot be a bearer token" if token else "no token"
+            found = "a text that cannot be a bearer token" if token else "no token"
             raise SettingsError(
                 f"{self.setting} holds {found}. Give the token alone: one word of ASCII characters, without "
                 "`Bearer` in front of it."
             )
-        if token != self._told:
-            self._tell(token, wall)
+        if token != self._warned_of:
+            self._warn_if_expiring(token, wall)
         return token
 
-    def _tell(self, token: str, wall: float) -> None:
+    def _warn_if_expiring(self, token: str, wall: float) -> None:
         end = expiry(token)
         if end is None or end - wall > SOON_SECONDS:
             return
-        self._told = token
+        self._warned_of = token
         if end > wall:
             get().warning("the token expires soon", setting=self.setting, left=duration(end - wall))
         else:
@@ -90,7 +90,7 @@ class Token:
 
 
 def expiry(token: str) -> float | None:
-    """The claim `exp` of a JWT, Unix seconds, its signature unchecked; None for any other token."""
+    """Return the `exp` claim of a JWT in Unix seconds, without verifying it; None for any other token."""
     try:
         claims = orjson.loads(jws.extract_compact(token.encode()).payload)
     except (JoseError, ValueError):
@@ -100,7 +100,7 @@ def expiry(token: str) -> float | None:
 
 
 def validity_of(token: str, wall: float) -> str:
-    """What a token says of itself at `wall` (Unix seconds), as the rest of a sentence about it."""
+    """Return what the token claims about its validity at `wall` (Unix seconds), as a predicate."""
     end = expiry(token)
     if end is None:
         return "does not say how long it is valid"

@@ -1,4 +1,4 @@
-"""The one wrapper of the HTTP client: a GET goes out, and its answer is handed on while it comes."""
+"""Wraps the HTTP client: sends a GET and hands its body on while it arrives."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
-"""What takes a request and gives a response."""
+"""Turns a request into a response."""
 
-MOST_REFUSAL_BYTES: Final = 64 * 1024
-"""Of the body of any status but 200: people read the beginning of it."""
+MAX_REFUSAL_BYTES: Final = 64 * 1024
+"""Read from the body of any status but 200: only its beginning is shown."""
 EXCERPT_CHARACTERS: Final = 200
 
 
 class Unavailable(Exception):
-    """This try failed in a way that the next one may not. The text says how."""
+    """This attempt failed, and another may succeed. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, with the names of its headers in any case."""
+    """A response. Header names are case-insensitive."""
 
     status: int
     headers: Mapping[str, str]
     dates: tuple[str, ...]
-    """Every `Date` among them."""
+    """The values of all `Date` headers."""
     refusal: bytes
-    """How the body of any status but 200 begins."""
+    """The beginning of the body, if the status is not 200."""
 
     def __str__(self) -> str:
-        """`HTTP 503: ` and how its body begins, when that is text."""
+        """Return `HTTP 503: ` and the beginning of the body, if that is text."""
         excerpt = self._excerpt()
         return f"HTTP {self.status}{excerpt and ': '}{excerpt}"
 
     def _excerpt(self) -> str:
         try:
-            # Not final: a character that was cut in two at the end does not make a text none.
+            # Not final: the text may have been cut within a character.
             text = codecs.getincrementaldecoder("utf-8")().decode(self.refusal)
         except UnicodeDecodeError:
             return ""
@@ -54,15 +54,15 @@ class Answer:
 
 
 class Transport:
-    """Connections to the provider, kept alive between requests. Redirects are not followed.
+    """Keeps connections to the provider alive between requests. Does not follow redirects.
 
-    Raises SettingsError when the base address, the proxy or the certificate authority cannot be used.
-    `network` stands in for the real one.
+    Raises SettingsError if the base address, the proxy or the CA file cannot be used. `network` replaces the
+    real network in tests.
     """
 
     def __init__(self, settings: ApiSettings, network: Network | None = None) -> None:
         self.base = _base(settings)
-        """The address that every request goes to, without a user's name and password."""
+        """The base address of all requests, without user name and password."""
         self._timeout = settings.timeout_seconds
         self._http = _client(settings, network)
 
@@ -71,10 +71,10 @@ class Transport:
         await self._http.aclose()
 
     async def get(self, target: str, token: str, take: Callable[[bytes], bool], body: str = "") -> Answer:
-        """Ask for `target`, a path and query, with a JSON `body`.
+        """Send a GET for `target` (path and query) with a JSON `body`.
 
-        `take` gets the pieces of what comes with status 200, and says whether the rest is wanted. Raises
-        Unavailable when no whole answer comes in time.
+        Passes the pieces of a body with status 200 to `take`, which returns whether the rest is wanted.
+        Raises Unavailable if no complete answer arrives in time.
         """
         headers = {"Authorization": f"Bearer {token}"} | (
             {"Content-Type": "application/json"} if body else {}
@@ -87,12 +87,12 @@ class Transport:
                     "GET", self.base + target, headers=headers, content=body.encode() or None
                 ) as response,
             ):
-                async for piece in response.aiter_bytes():  # unpacked, at most a mebibyte of it at once
+                async for piece in response.aiter_bytes():  # decompressed, at most 1 MiB at once
                     if response.status_code != 200:
-                        refusal += piece[: MOST_REFUSAL_BYTES - len(refusal)]
+                        refusal += piece[: MAX_REFUSAL_BYTES - len(refusal)]
                     elif not take(piece):
                         break
-                    await asyncio.sleep(0)  # so that time goes on, however much comes of one packet
+                    await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
         except TimeoutError:
             raise Unavailable(f"no answer in {self._timeout:g} s (BRIDGE_API__TIMEOUT_SECONDS)") from None
         except httpx2.RequestError as error:
@@ -101,16 +101,16 @@ class Transport:
             response.status_code,
             response.headers,
             tuple(response.headers.get_list("Date")),
-            # It ends up in a text for people, and a provider may say in it which token it did not like.
+            # It becomes part of an error message, and a provider may quote the token in it.
             bytes(refusal.replace(token.encode(), b"***")),
         )
 
     def pointed_to(self, target: str, location: str) -> str:
-        """The host that a redirect of `target` names: nothing else of the address, which may hold secrets."""
+        """Return the host that a redirect points to; the rest of the address may hold secrets."""
         try:
             return urlsplit(urljoin(self.base + target, location)).hostname or "nowhere"
         except ValueError:
-            return "what is no address"
+            return "an invalid address"
 
 
 def _base(settings: ApiSettings) -> str:
@@ -120,7 +120,7 @@ def _base(settings: ApiSettings) -> str:
             "https://provider.example."
         )
     url = urlsplit(settings.base_url)
-    host = url.netloc.rpartition("@")[2]  # what is before the @ would be sent in place of the token
+    host = url.netloc.rpartition("@")[2]  # credentials before the @ would replace the token
     base = f"{url.scheme}://{host}{url.path.rstrip('/')}"
     try:
         httpx2.URL(base)
@@ -139,7 +139,7 @@ def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClien
             verify=tls.context("api", settings.ca_file),
             proxy=None if settings.proxy in ("env", "none") else settings.proxy,
             trust_env=settings.proxy == "env",
-            timeout=None,  # one limit for all of a request, in `get`
+            timeout=None,  # `get` has one for the whole request
             limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
             headers={"Accept": "application/json", "User-Agent": "settlement-bridge"},
         )

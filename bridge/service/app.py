@@ -25,16 +25,17 @@ from bridge.config import FeedSettings, Settings, env_name
 from bridge.errors import NotOwner, SettingsError
 from bridge.feed import client, protocol, provider_clock
 from bridge.kafka import clients, topics
-from bridge.kafka.election import Leadership, group_of
+from bridge.kafka.batch_writer import BatchWriter, transactional
+from bridge.kafka.blocking import Worker, discard
+from bridge.kafka.election import LeaderElection, group_of
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
 from bridge.kafka.reader import reading_clients
-from bridge.kafka.transactions import TransactionalWriter, transactional
-from bridge.kafka.watchdog import discard
-from bridge.kafka.worker import Worker
 from bridge.log import get
-from bridge.observability.endpoints import make_app
-from bridge.observability.http_server import served
-from bridge.observability.view import StatusSnapshot
+from bridge.observability.endpoints import make_app, served
+from bridge.observability.health import judge
+from bridge.observability.metrics import collect
+from bridge.observability.status import StatusSnapshot
 from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
@@ -50,8 +51,8 @@ PAUSE_SECONDS = 0.5
 """Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
 LOOK_SECONDS = 2.0
 """How often a standby looks whom it waits for, and whether Kafka is there at all."""
-BEAT_SECONDS = 1.0
-"""How often what can be seen from outside is renewed."""
+HEARTBEAT_SECONDS = 1.0
+"""How often the status snapshot is renewed."""
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -107,7 +108,7 @@ class _Service:
         self._started_at = self._clock().wall
         self._changed = asyncio.Event()
         self._owner: FeedOwner | None = None
-        self._view = self._look()
+        self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
         """Until SIGTERM or SIGINT cancels this, once: the end takes its time to commit what has come."""
@@ -132,21 +133,27 @@ class _Service:
             compiled=compiled(),
             converter=feed.converter,
         )
-        beat, web = asyncio.create_task(self._beat()), self._settings.web
+        app = make_app(
+            {"feed": feed.name},
+            lambda now: judge(self._snapshot, now),
+            lambda now: collect(self._snapshot, now),
+            self._clock,
+        )
+        heartbeat = asyncio.create_task(self._heartbeat())
         try:
-            with served(make_app(lambda: self._view, self._settings, self._clock), web.host, web.port):
+            with served(app, self._settings.web):
                 await self._stand_by_and_own()
         except asyncio.CancelledError:
             if not ending.is_set():
                 raise
         finally:
-            beat.cancel()
+            heartbeat.cancel()
 
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
         declared, codecs, store = await self._prepare()
         gc.freeze()  # what is there by now stays: no collection is to walk through it while bets wait
-        leadership = Leadership(
+        leadership = LeaderElection(
             self._settings,
             group_of(self._settings),
             declared.checkpoints.name,
@@ -158,7 +165,7 @@ class _Service:
             codecs=codecs,
             store=store,
             leadership=leadership,
-            writer=lambda trouble: TransactionalWriter(self._settings, leadership, store.checkpoint, trouble),
+            writer=lambda on_error: BatchWriter(self._settings, leadership, store.checkpoint, on_error),
             dial=client.dial,
             ask_time=provider_clock.ask,
             clock=self._clock,
@@ -178,11 +185,11 @@ class _Service:
             if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
                 self._status.become(State.STOPPED)
 
-    async def _stand_by(self, leadership: Leadership) -> None:
+    async def _stand_by(self, leadership: LeaderElection) -> None:
         """Until something changes. No answer of Kafka is waited for then."""
         await unless(self._changed.wait(), self._look_around(leadership))
 
-    async def _look_around(self, leadership: Leadership) -> NoReturn:
+    async def _look_around(self, leadership: LeaderElection) -> NoReturn:
         """Tell whom this process stands by for. While Kafka is away nobody is: so that is the state."""
         client, worker = None, Worker("standby")
         watch = Watch(self._owner_id, clients.session_seconds(self._settings.kafka))
@@ -191,7 +198,7 @@ class _Service:
                 try:
                     client = client or clients.admin(self._settings.kafka)
                     group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
-                except clients.KafkaUnavailable as error:
+                except KafkaUnavailable as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
                     if group is not None:
@@ -203,7 +210,7 @@ class _Service:
         finally:
             worker.close(0)
 
-    async def _one_term(self, dependencies: Dependencies, leadership: Leadership) -> None:
+    async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         self._owner = FeedOwner(self._settings, dependencies, self._status, self._owner_id)
         try:
             await self._owner.run()
@@ -222,7 +229,7 @@ class _Service:
             while True:
                 try:
                     return await asyncio.wrap_future(worker.submit(job))
-                except (clients.KafkaUnavailable, RegistryUnavailable) as error:
+                except (KafkaUnavailable, RegistryUnavailable) as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                     await asyncio.sleep(RETRY_SECONDS)
 
@@ -245,12 +252,13 @@ class _Service:
 
     # What can be seen from outside.
 
-    def _look(self) -> StatusSnapshot:
+    def _take_snapshot(self) -> StatusSnapshot:
         status = self._status
         return StatusSnapshot(
             at=self._clock().wall,
             started_at=self._started_at,
             feed=self._settings.feed.name,
+            idle_timeout_seconds=self._settings.feed.idle_timeout_seconds,
             owner_id=self._owner_id,
             compiled=compiled(),
             converter=self._settings.feed.converter,
@@ -258,16 +266,16 @@ class _Service:
             reason=status.reason,
             since=status.since,
             until=status.until,
-            **(self._owner.seen() if self._owner else {}),
+            **(self._owner.snapshot() if self._owner else {}),
         )
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         while True:
             try:
-                self._view = self._look()
-            except Exception as error:  # noqa: BLE001  # a view that fails must not look like a dead loop
-                get().error("what is to be seen from outside cannot be shown", reason=repr(error))
-            await asyncio.sleep(BEAT_SECONDS)
+                self._snapshot = self._take_snapshot()
+            except Exception as error:  # noqa: BLE001  # must not look like an event loop that hangs
+                get().error("no status snapshot", reason=repr(error))
+            await asyncio.sleep(HEARTBEAT_SECONDS)
 
     # Little things.
 

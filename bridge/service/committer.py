@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bridge.clock import Clock
 from bridge.kafka.batch import Batch, Record
+from bridge.observability.status import DurationHistogram
 from bridge.service.interfaces import Writer
 
 T = TypeVar("T")
@@ -45,10 +46,8 @@ class Committer:
         """Since when the job that is awaited has been under way, monotonic."""
         self.next_begin_at = 0.0
         """When the next transaction may begin, monotonic."""
-        self.transactions = 0
-        """Committed so far."""
-        self.seconds = 0.0
-        """Spent on these, in all."""
+        self.durations = DurationHistogram()
+        """Durations of all commits so far."""
         self.writer = make(self.report_error)
 
     @property
@@ -86,9 +85,9 @@ class Committer:
         committed, self._committing = self._committing, None
         began, self._since, self._trouble = self._since, None, ""
         committed.result()
-        self.transactions += 1
-        self.seconds += self._clock().monotonic - (began or 0.0)
-        self.next_begin_at = self._clock().monotonic + REST_SECONDS
+        now = self._clock().monotonic
+        self.durations.observe(now - (began or 0.0))
+        self.next_begin_at = now + REST_SECONDS
         return True
 
     async def finish(self) -> None:

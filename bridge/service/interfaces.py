@@ -60,7 +60,7 @@ class Connection(Protocol):
 
 
 class Writer(Protocol):
-    """Transactions into Kafka, as `bridge.kafka.transactions.TransactionalWriter`."""
+    """Transactions into Kafka, as `bridge.kafka.batch_writer.BatchWriter`."""
 
     def run(self, job: Callable[[], T]) -> Future[T]:
         """Do a job after all others, on the writer's own thread."""
@@ -81,15 +81,15 @@ class Writer(Protocol):
 class Store(Protocol):
     """What is already in Kafka, as `bridge.state.restore.Store`."""
 
-    def deduplicator(self, since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
-        """A guard that knows all bets and dead letters received since then, Unix seconds.
+    def deduplicator(self, since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
+        """Return a deduplicator that knows all bets and dead letters received since then, Unix seconds.
 
-        `told` hears what keeps it, each time that something does.
+        `on_status` receives the reason of each delay.
         """
 
 
 class Ownership(Protocol):
-    """Leadership of the feed, as `bridge.kafka.election.Leadership`."""
+    """Leadership of the feed, as `bridge.kafka.election.LeaderElection`."""
 
     @property
     def term(self) -> int:

@@ -59,9 +59,9 @@ class FeedOwner:
         """Look whether this process still leads. To be called on the event loop."""
         self._changed.set()
 
-    def seen(self) -> dict[str, Any]:
-        """What can be seen of it now, as the fields of a `bridge.observability.view.StatusSnapshot`."""
-        return {"owner": True, **(self._pump.seen() if self._pump else {})}
+    def snapshot(self) -> dict[str, Any]:
+        """Return what the owner contributes to a `bridge.observability.status.StatusSnapshot`."""
+        return {"owner": True, **(self._pump.snapshot() if self._pump else {})}
 
     async def run(self) -> NoReturn:
         """Own the feed until cancelled. What has come by then is committed, if Kafka answers in time.

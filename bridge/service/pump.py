@@ -80,14 +80,14 @@ class Pump:
         if self._checkpointer.committed is not None:
             await self._checkpointer.commit()
 
-    def seen(self) -> dict[str, Any]:
-        """What can be seen of it now, as fields of a `bridge.observability.view.StatusSnapshot`."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return fields of a `bridge.observability.status.StatusSnapshot`."""
         now, pipeline, checkpointer = self._clock(), self._pipeline, self._checkpointer
         committed = checkpointer.committed
         catch_up = checkpointer.progress.catch_up(now.wall)
         return {
             "revision": committed and committed.revision,
-            "committed_at": committed.updated_at if committed and self._committer.transactions else None,
+            "committed_at": committed.updated_at if committed and self._committer.durations.count else None,
             "counters": pipeline.counters.copy(),
             "dedup_entries": len(self._deduplicator),
             "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
@@ -102,8 +102,7 @@ class Pump:
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": len(pipeline.batch.records),
-            "transactions": self._committer.transactions,
-            "commit_seconds": self._committer.seconds,
+            "commit_durations": self._committer.durations.copy(),
         }
 
     async def _use(self, connection: Connection) -> None:

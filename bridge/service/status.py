@@ -1,4 +1,4 @@
-"""What the bridge is doing, told once each time it changes. Silence always has a reason."""
+"""The state of the bridge. Every change is logged once, with its reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bridge.formatting import utc
 from bridge.log import get
 from bridge.state.checkpoint import State
 
-_ORDINARY = {
+_INFO = {
     State.CATCHING_UP,
     State.LIVE,
     State.QUIET,
@@ -20,7 +20,7 @@ _ORDINARY = {
 
 
 class Status:
-    """The present state, its reason, and the end of a wait. Times are Unix seconds."""
+    """The current state, its reason, and the end of a wait. Times are Unix seconds."""
 
     def __init__(self, feed: str, clock: Clock) -> None:
         self._feed = feed
@@ -31,7 +31,7 @@ class Status:
         self.until: float | None = None
 
     def become(self, state: State, reason: str = "", *, until: float | None = None, **details: Any) -> bool:
-        """Enter a state; logs one line, and returns True, when it is another or has another reason."""
+        """Enter a state. Logs one line and returns True if the state or its reason is new."""
         self.until = until
         if (state, reason) == (self.state, self.reason):
             return False
@@ -42,20 +42,20 @@ class Status:
             details["reason"] = reason
         if until is not None:
             details["until"] = utc(until)
-        log = get().info if state in _ORDINARY and not (state is State.STOPPED and reason) else get().warning
-        log(_SENTENCES[state], state=state.value, feed=self._feed, **details)
+        log = get().info if state in _INFO and not (state is State.STOPPED and reason) else get().warning
+        log(_EVENTS[state], state=state.value, feed=self._feed, **details)
         return True
 
 
-_SENTENCES = {
+_EVENTS = {
     State.CONNECTING: "connecting to the provider",
-    State.CATCHING_UP: "catching up with what the provider has published",
-    State.LIVE: "live: publishing what comes as it comes",
-    State.QUIET: "quiet: the feed pings, but no bet is settled",
-    State.IDLE_TIMEOUT: "the feed has fallen silent, not even a ping comes: hanging up",
-    State.WAITING_FOR_LIMIT: "waiting until the provider's limits let us dial",
-    State.WAITING_FOR_KAFKA: "waiting for Kafka: nothing is lost, the feed is held back",
-    State.STANDBY: "standing by, to own the feed when nobody else does",
-    State.STOPPED_ON_GAP: "stopped: the feed can no longer give back what is missing",
+    State.CATCHING_UP: "catching up",
+    State.LIVE: "live",
+    State.QUIET: "quiet: only pings arrive",
+    State.IDLE_TIMEOUT: "idle timeout: not even a ping arrives, disconnecting",
+    State.WAITING_FOR_LIMIT: "waiting until the provider's limits allow a connection",
+    State.WAITING_FOR_KAFKA: "waiting for Kafka, the feed is paused",
+    State.STANDBY: "standing by",
+    State.STOPPED_ON_GAP: "stopped on a gap: the provider can no longer replay what is missing",
     State.STOPPED: "stopped",
 }

@@ -1,1 +1,1 @@
-"""Snapshots of the provider's translations and currencies: from its REST side to topics of their own."""
+"""Snapshots of the provider's translations and currencies: from its REST API to topics of their own."""

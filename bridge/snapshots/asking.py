@@ -1,7 +1,7 @@
-"""Asks the provider about one thing after the other, and keeps account of what it does not tell.
+"""Sends requests about things and keeps account of those that fail.
 
-What is not told of one thing is left out: its record stands, the report says so, and it is owed, so that the
-next run asks again. A run fails where too large a share of what it asks about does.
+A thing that fails is left out: its record stays, the report names it, and it is owed, so that the next run
+asks again. A run fails if too large a share of its things does.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from bridge.snapshots.model import NO_RIGHT, LeftOut
 T = TypeVar("T")
 
 FEW: Final = 10
-"""So many things may fail whatever share of all they are: in a small run one is much."""
+"""This many things may fail whatever their share: in a small run one is much."""
 UNANSWERED_AFTER: Final = 5
-"""Questions about what is owed, one after the other, without an answer: the rest waits for the next run."""
+"""Unanswered requests in a row about owed things, after which the rest waits for the next run."""
 CLOSED_AFTER: Final = 3
-"""Refusals for a missing right (403), one after the other: then the endpoint is not asked any more."""
+"""403 answers in a row, after which an endpoint is not asked any more in this run."""
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Told what is asked about, how many of these are done, and of how many."""
+"""Called with a step, the number of things done in it, and their total."""
 
 
 class Asks(Protocol):
-    """The provider, as `bridge.rest.client.Client`."""
+    """Answers requests, as `bridge.rest.client.Client` does."""
 
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-        """The answer, after at most so many attempts. Raises ApiError, AuthError and ClockError."""
+        """Return the answer, after at most `attempts`. Raises ApiError, AuthError and ClockError."""
 
 
 class Refused(Exception):
-    """A question was not answered."""
+    """A request failed."""
 
     def __init__(self, request: Request[Any], error: ApiError) -> None:
         super().__init__(str(error))
@@ -45,57 +45,57 @@ class Refused(Exception):
 
     @property
     def forbidden(self) -> bool:
-        """Whether for a missing right."""
+        """Whether the reason is a missing right (403)."""
         return isinstance(self.error, Forbidden)
 
     @property
     def rejected(self) -> int | None:
-        """With which status the question itself was refused, where it was."""
+        """The status (400, 404) if the request itself was rejected."""
         return self.error.status if isinstance(self.error, Rejected) else None
 
 
 @dataclass
 class Thing:
-    """What is asked about: `kind` says by which question. Its name, under which it is owed, is `kind:id`."""
+    """A thing to ask about; its kind determines the endpoint. It is owed under its name, `kind:id`."""
 
     kind: str
     id: int | str
     sport: int | None = None
-    """Of a market type."""
-    doubted: bool = False
-    """Asked about only to learn whether it is gone: if that is not told, nothing is owed."""
+    """The sport of a market type."""
+    suspected: bool = False
+    """Asked about only to learn whether it is gone: nothing is owed if that fails."""
     flawed: bool = False
-    """Whether something of its answer could not be used."""
+    """Whether a part of its answer was invalid."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}" if self.sport is None else f"{self.kind}:{self.sport}:{self.id}"
 
 
 class Account:
-    """Of one run. `owed` has the names of what earlier ones were not told."""
+    """The account of one run. `owed` has the names of things that earlier runs failed to learn."""
 
     def __init__(self, asks: Asks, settings: ApiSettings, owed: frozenset[str] = frozenset()) -> None:
         self.owed = set(owed)
-        """What is still to be told."""
+        """Names of things not learnt yet."""
         self.asked: set[str] = set()
-        """What was asked about."""
+        """Names of things asked about."""
         self._before = owed
         self._asks = asks
         self._attempts = settings.attempts
         self._share = settings.max_left_out_share
         self._left_out: list[LeftOut] = []
         self._refusals: dict[str, int] = {}
-        """Endpoint → how often in a row it was refused for a missing right."""
+        """Endpoint → its last 403 answers in a row."""
         self._answered: set[str] = set()
         self._unanswered: dict[str, tuple[int, str]] = {}
-        """Endpoint → how often in a row it did not answer what was asked only twice; why the last time."""
+        """Endpoint → impatient requests in a row without an answer, and the last reason."""
         self._all_failures = 0
         self._failures = self._things = 0
-        """Of what is asked about at present: new failures, and of how many."""
+        """New failures in the current step, and its number of things."""
 
     @property
     def forbidden(self) -> tuple[str, ...]:
-        """Paths of the endpoints to which there is no right: there never was, or there is none any more."""
+        """Paths of the endpoints without a right: they answered nothing but 403, or too many in a row."""
         return tuple(
             sorted(
                 endpoint
@@ -106,19 +106,20 @@ class Account:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What was not told, in order."""
+        """Everything left out, sorted."""
         no_right = [LeftOut(endpoint, None, NO_RIGHT) for endpoint in self.forbidden]
         others = {left for left in self._left_out if left.endpoint not in self.forbidden}
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 
     def begin(self, things: int) -> None:
-        """So many things are asked about now, of one sort."""
+        """Begin a step with this many things."""
         self._failures, self._things = 0, things
 
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
-        """The answer. Raises Refused, AuthError and ClockError.
+        """Return the answer to a request. Raises Refused, AuthError and ClockError.
 
-        The more was left out, the less often anything is tried, but twice; what is not `patient`, twice.
+        Each failure in this run takes one from the number of attempts, down to two. A request that is not
+        `patient` gets two.
         """
         if self._refusals.get(request.endpoint, 0) >= CLOSED_AFTER:
             raise Refused(request, Forbidden(f"{request.endpoint} is not asked any more: there is no right"))
@@ -133,7 +134,9 @@ class Account:
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
             if not patient and isinstance(error, Unanswered):
-                others, _ = self._unanswered.get(request.endpoint, (0, ""))  # some were asked meanwhile
+                others, _ = self._unanswered.get(
+                    request.endpoint, (0, "")
+                )  # others may have failed meanwhile
                 self._unanswered[request.endpoint] = others + 1, str(error)
             if isinstance(error, Forbidden):
                 self._refusals[request.endpoint] = self._refusals.get(request.endpoint, 0) + 1
@@ -143,41 +146,42 @@ class Account:
         self._unanswered.pop(request.endpoint, None)
         return answered
 
-    async def about(self, thing: Thing, request: Request[T]) -> T | None:
-        """The answer's content: all of it, or what can be used of it. Raises as `ask`."""
-        if not thing.doubted:
-            self._ask_about([thing])
+    async def ask_about(self, thing: Thing, request: Request[T]) -> T | None:
+        """Return the valid content of the answer about a thing. Raises as `ask`."""
+        if not thing.suspected:
+            self._mark_asked([thing])
         answered = await self.ask(request, patient=str(thing) not in self._before)
         for flaw in answered.flaws:
             thing.flawed = True
             self.leave_out(request.endpoint, str(thing.id), flaw.why)
         return answered.content
 
-    async def tell(self, thing: Thing, questions: Callable[[Thing], Awaitable[T]]) -> T | None:
-        """What the questions about a thing bring; None where it is left out.
+    async def attempt(self, thing: Thing, requests: Callable[[Thing], Awaitable[T]]) -> T | None:
+        """Return what the requests about a thing yield; None if it is left out.
 
-        Raises ApiError when more is left out than may be, AuthError and ClockError.
+        Raises ApiError if too much is left out, AuthError and ClockError.
         """
         try:
-            told = await questions(thing)
+            found = await requests(thing)
         except Refused as refused:
             self.fail(thing, refused)
             return None
         if not thing.flawed:
             self.owed.discard(str(thing))
-        return told
+        return found
 
-    async def chunk(
+    async def ask_chunk(
         self,
         things: Sequence[Thing],
         request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
         *,
         halved: bool = False,
     ) -> list[EntityTranslation]:
-        """What one question about several things brings. One that is refused is halved until the thing is
-        found for which it is. Raises as `tell`.
+        """Return what one request about several things yields. Raises as `attempt`.
+
+        A request that is refused is halved until the responsible things are found.
         """
-        names = self._ask_about(things)
+        names = self._mark_asked(things)
         request = request_of(things)
         try:
             answered = await self.ask(request, patient=not halved and not names <= self._before)
@@ -187,19 +191,19 @@ class Account:
                     self.fail(thing, refused)
                 return []
             middle = len(things) // 2
-            first = await self.chunk(things[:middle], request_of, halved=True)
-            return first + await self.chunk(things[middle:], request_of, halved=True)
+            first = await self.ask_chunk(things[:middle], request_of, halved=True)
+            return first + await self.ask_chunk(things[middle:], request_of, halved=True)
         content = answered.content or []
         self._take_flaws(request, things, answered.flaws)
-        told, numbers = {entity["id"] for entity in content}, {thing.id for thing in things}
-        if told - numbers:  # it may have answered another question
+        answered_ids, numbers = {entity["id"] for entity in content}, {thing.id for thing in things}
+        if answered_ids - numbers:  # the answer may be to another request
             for thing in things:
-                if thing.id not in told:
+                if thing.id not in answered_ids:
                     self.owed.add(str(thing))
                     self.leave_out(request.endpoint, str(thing.id), "answered about other ids")
         return content
 
-    def _ask_about(self, things: Sequence[Thing]) -> set[str]:
+    def _mark_asked(self, things: Sequence[Thing]) -> set[str]:
         names = {str(thing) for thing in things}
         self.asked |= names
         self.owed |= names
@@ -214,33 +218,33 @@ class Account:
             if not thing.flawed:
                 self.owed.discard(str(thing))
 
-    def must_believe(self, request: Request[Any], answered: Answered[list[T]]) -> None:
-        """Raises ApiError where so many items of a list cannot be used that it is not to be believed."""
+    def must_be_mostly_valid(self, request: Request[Any], answered: Answered[list[T]]) -> None:
+        """Raise ApiError if too large a share of a list is invalid."""
         flaws, items = answered.flaws, len(answered.content or ())
         number = len(flaws) + answered.more
         if flaws and (not items or number > max(FEW, self._share * items)):
             raise ApiError(
-                f"{request} answered a list of which {number:,} items cannot be used and {items:,} can, "
-                f"which is not believed (api.max_left_out_share). The first: {flaws[0].why}"
+                f"{request} answered a list of {items:,} valid and {number:,} invalid items, more than "
+                f"api.max_left_out_share. The first: {flaws[0].why}"
             )
 
     def leave_out(self, endpoint: str, id_: str | None, why: str) -> None:
-        """Tell of what was not told."""
+        """Report something as left out."""
         self._left_out.append(LeftOut.of(endpoint, id_, why))
 
     def fail(self, thing: Thing, refused: Refused) -> None:
-        """Leave a thing out. Raises ApiError when that is one too many."""
+        """Leave a thing out. Raises ApiError if that is one too many."""
         if thing.id == 0 and refused.rejected:
-            # It may be how the provider writes that there is none: nobody waits for its name.
+            # 0 may be how the provider writes "none": nothing is owed.
             self.owed.discard(str(thing))
             return
         self.leave_out(refused.endpoint, str(thing.id), str(refused))
         if refused.forbidden:
             return
         self._all_failures += 1
-        self._failures += str(thing) not in self._before and not thing.doubted
+        self._failures += str(thing) not in self._before and not thing.suspected
         if self._failures > max(FEW, self._share * self._things):
             raise ApiError(
                 f"{self._failures:,} of {self._things:,} things failed, which is more than "
-                f"api.max_left_out_share = {self._share:g} lets be left out. The last: {refused}"
+                f"api.max_left_out_share = {self._share:g} allows. The last: {refused}"
             )

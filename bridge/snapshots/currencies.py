@@ -1,4 +1,4 @@
-"""The currencies: the provider's list of active ones, and the precision of others that bets use.
+"""The currencies job: the provider's list of active currencies, and the precision of others that bets use.
 
 Interface, "Currency exchange".
 """
@@ -14,39 +14,39 @@ from bridge.errors import SchemaError
 from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.model import Counts, Currency, CurrencyType
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate, JobInput
+from bridge.snapshots.results import Outcome
 
-MOST_NOTES: Final = 100
-MOST_NAMED: Final = 10
+MAX_NOTES: Final = 100
+MAX_NAMED: Final = 10
 _THING: Final = "currency"
-"""What is asked about, one by one."""
+"""The kind of the things asked about one by one."""
 TYPES: Final[dict[int, CurrencyType]] = {1: "Fiat", 2: "Crypto", 3: "Custom"}
-"""Currency type: the provider's number → the symbol in Avro."""
+"""Currency type: the provider's number → the Avro symbol."""
 
 
 class Currencies:
-    """One run of the job. `codec` reads the records of its topic."""
+    """One run of the job. `codec` decodes the records of its topic."""
 
-    def __init__(self, settings: ApiSettings, codec: Codec, known: JobInput) -> None:
+    def __init__(self, settings: ApiSettings, codec: Codec, job_input: JobInput) -> None:
         self._settings = settings
         self._questions = Questions(settings)
-        self._known = known
-        self._full = known.full
-        self._used = (known.kept or known.references).currencies
+        self._input = job_input
+        self._full = job_input.full
+        self._used = (job_input.kept or job_input.references).currencies
         self._present: dict[bytes, Currency] = {}
-        owed = {name.removeprefix(f"{_THING}:") for name in known.owed}
-        self._owed = owed & self._used if known.full and self._used else owed
+        owed = {name.removeprefix(f"{_THING}:") for name in job_input.owed}
+        self._owed = owed & self._used if job_input.full and self._used else owed
         self._found: dict[bytes, Currency] = {}
         self._notes: dict[str, None] = {}
-        for key, value in known.present.items():
+        for key, value in job_input.present.items():
             try:
                 self._present[key] = Currency.from_avro(codec.decode(value))
             except SchemaError as error:
-                self._note(f"the record of {key.decode()} cannot be read, and is written anew: {error}")
+                self._note(f"the record of {key.decode()} cannot be read and is written again: {error}")
 
     async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
-        """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
+        """Fetch and merge everything. Raises ApiError, AuthError and ClockError."""
         account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
         whole = await self._list(account, progress)
         missing = {
@@ -56,12 +56,12 @@ class Currencies:
         }
         listed = sum(currency.type != "Unknown" for currency in self._present.values())
         shrunk = whole and len(missing) > self._settings.max_shrink_share * listed
-        # What the last full run missed, too; of a list that is short in another way nothing else is.
-        again = {key for key in missing if not shrunk or str(_thing(key.decode())) in self._known.missing}
+        # A shrunken list is believed only about what the last full run missed as well.
+        again = {key for key in missing if not shrunk or str(_thing(key.decode())) in self._input.missing}
         believed = again if whole and self._full else set[bytes]()
         if shrunk:
             self._note(
-                f"the list lacks {len(missing):,} of the {listed:,} currencies that there were, more than "
+                f"the list lacks {len(missing):,} of its former {listed:,} currencies, more than "
                 f"api.max_shrink_share: {BELIEVED if believed else DISBELIEVED}"
             )
         account.owed -= {str(_thing(symbol)) for symbol in self._owed if symbol.encode() in self._found}
@@ -72,7 +72,7 @@ class Currencies:
             progress("currencies by symbol", index, len(unlisted))
         gone = {key for key in believed if key.decode() not in self._used}
         if gone:
-            first = sorted(map(bytes.decode, gone))[:MOST_NAMED]
+            first = sorted(map(bytes.decode, gone))[:MAX_NAMED]
             self._note(f"{len(gone):,} currencies are removed, such as {', '.join(first)}")
         written = {key: new for key, new in self._found.items() if self._present.get(key) != new}
         return Outcome(
@@ -87,31 +87,31 @@ class Currencies:
         )
 
     def _missing(self, missing: Iterable[bytes], *, whole: bool, shrunk: bool) -> frozenset[str]:
-        """For the next full run; a list that is as it should be in between makes it good."""
+        """Return what the next full run has to compare with; a list of normal length clears it."""
         if not whole or (shrunk and not self._full):
-            return self._known.missing
+            return self._input.missing
         return frozenset(str(_thing(key.decode())) for key in missing) if shrunk else frozenset()
 
     def unlisted(self, gone: Container[bytes] = ()) -> list[str]:
-        """Symbols whose precision is asked for: bets use them, and no list has told it.
+        """Return the symbols whose precision is requested: bets use them, and no list has them.
 
-        `gone` has the keys of what was listed once and is no more.
+        `gone` has the keys of currencies that are no longer listed.
         """
 
         def is_asked(symbol: str) -> bool:
-            known = self._present.get(symbol.encode())
-            return known is None or symbol.encode() in gone or (self._full and known.type == "Unknown")
+            present = self._present.get(symbol.encode())
+            return present is None or symbol.encode() in gone or (self._full and present.type == "Unknown")
 
         wanted = {*filter(is_asked, self._used), *self._owed}
         return sorted(symbol for symbol in wanted if symbol.encode() not in self._found)
 
     @property
-    def most_unlisted(self) -> int:
-        """How many symbols that may be, before the list is read."""
+    def max_unlisted(self) -> int:
+        """Upper bound of `unlisted`, before the list is read."""
         return len(self.unlisted(self._present if self._full else ()))
 
     async def _list(self, account: Account, progress: ProgressCallback) -> bool:
-        """Whether the whole list was read: all, then each type, in case the first is not all of it."""
+        """Read the list as a whole and by type, in case that gives more. Returns whether all was read."""
         types = [None, *TYPES]
         whole = True
         for index, type_ in enumerate(types, 1):
@@ -124,7 +124,7 @@ class Currencies:
                 account.leave_out(refused.endpoint, None if type_ is None else TYPES[type_], str(refused))
                 whole = False
                 continue
-            account.must_believe(request, answered)
+            account.must_be_mostly_valid(request, answered)
             for flaw in answered.flaws:
                 account.leave_out(request.endpoint, None, flaw.why)
             whole = whole and not answered.flaws
@@ -136,9 +136,7 @@ class Currencies:
     def _take(self, listed: ListedCurrency) -> None:
         symbol, type_ = listed.get("symbol"), listed["type"]
         if not symbol:
-            self._note(
-                f"a currency without a symbol is listed (type {type_}): it has no key, and is left out"
-            )
+            self._note(f"a currency without a symbol is listed (type {type_}): it has no key and is left out")
             return
         if type_ not in TYPES:
             self._note(f"{symbol} is listed with the unknown type {type_}: it is published as Unknown")
@@ -151,14 +149,14 @@ class Currencies:
             )
 
     def _note(self, note: str) -> None:
-        if len(self._notes) < MOST_NOTES:
+        if len(self._notes) < MAX_NOTES:
             self._notes[note] = None
 
     async def _precision(self, account: Account, symbol: str) -> None:
         async def ask(thing: Thing) -> CurrencyPrecision | None:
-            return await account.about(thing, self._questions.currency_precision(symbol))
+            return await account.ask_about(thing, self._questions.currency_precision(symbol))
 
-        if found := await account.tell(_thing(symbol), ask):
+        if found := await account.attempt(_thing(symbol), ask):
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency
 
@@ -178,10 +176,10 @@ def _thing(symbol: str) -> Thing:
 
 
 def estimate(job: Currencies) -> list[Estimate]:
-    """What a run would ask, before it has asked anything. Retries are not in it."""
+    """Estimate the requests of a run before it starts, without retries."""
     lists = len(TYPES) + 1
     return [
         Estimate("/api/CurrencyExchange/active-currencies", lists, lists),
-        # Only those that the list lacks.
-        Estimate("/api/CurrencyExchange/currency-precision", 0, job.most_unlisted),
+        # Only for symbols that the list lacks.
+        Estimate("/api/CurrencyExchange/currency-precision", 0, job.max_unlisted),
     ]

@@ -1,19 +1,20 @@
-"""Asks the provider all that a run wants to know, in the order that needs the fewest questions.
+"""Fetches all translations of a run, in the order that needs the fewest requests.
 
     lists        sports, regions, leagues, competitors, in each language
-    events       names, and what they belong to
-    markets      of events, with their selections: all languages at once, then those still missing
-    by id        what bets and events mention and all that lacks a language for; what the topic has and the
-                 lists do not, to learn whether it is gone
+    events       with their sport, region, league and competitors
+    markets      of events, with their selections: in all languages at once, then in those still missing
+    by id        things that bets or events mention and that lack a language; things that the topic has and
+                 the lists lack, to learn whether they are gone
     templates    of selections and of market types, a hundred ids at a time
 
-Interface, "Translations". A whole list that fails ends the run, before anything is published; of all else
+Interface, "Translations". A list that fails ends the run before anything is published; for all other failures
 see `bridge.snapshots.asking`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import islice
@@ -33,19 +34,19 @@ from bridge.rest.endpoints import (
     Request,
     TranslationItem,
 )
-from bridge.snapshots.asking import UNANSWERED_AFTER, Account, Asks, ProgressCallback, Refused, Thing
+from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.merge import MergedNames
 from bridge.snapshots.model import Kind, Template
 from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
-from bridge.snapshots.verdict import IdComparison
+from bridge.snapshots.results import IdComparison
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
 class _FlawedItem(NamedTuple):
-    """An item of a list that cannot be used."""
+    """An invalid item of a list."""
 
     kind: Listed
     language: str
@@ -54,91 +55,91 @@ class _FlawedItem(NamedTuple):
 
 
 class Fetcher:
-    """One run's questions. `places` is where bets say that events are."""
+    """Fetches what one run needs. `places` has the league and region of events according to the bets."""
 
     def __init__(
         self,
         asks: Asks,
         settings: ApiSettings,
-        wants: FetchPlan,
+        plan: FetchPlan,
         places: Mapping[int, Place],
         progress: ProgressCallback = lambda what, done, total: None,
     ) -> None:
-        self.collected = MergedNames(wants.scope, settings.language_keys)
-        self.account = Account(asks, settings, wants.owed)
+        self.names = MergedNames(plan.scope, settings.language_keys)
+        self.account = Account(asks, settings, plan.owed)
         self.gone: dict[Listed, set[int]] = {}
-        """What the topic has, and the provider neither lists nor names any more."""
+        """Ids that the topic has and the provider neither lists nor names any more."""
         self.shrunk: dict[Listed, tuple[int, int]] = {}
-        """Lists that lack too much to be believed: how much of how many."""
-        self.missing: set[str] = {*wants.missing_before}
-        """What these lack, to be compared with what the next full run finds."""
+        """Lists that lack too much to be believed: how many ids of how many."""
+        self.missing: set[str] = {*plan.missing_before}
+        """Names of what these lists lack, for comparison in the next full run."""
         self.unknown_events: set[int] = set()
-        self.verdicts = {
+        self.comparisons = {
             "region": IdComparison("countryId", "region's id"),
             "league": IdComparison("competitionId", "league's id"),
         }
         self._settings = settings
         self._questions = Questions(settings)
-        self._wants = wants
+        self._plan = plan
         self._places = places
         self._progress = progress
         self._listed: dict[Listed, set[int]] = {}
-        """Of the kinds whose lists were read to the end."""
+        """Kind → the ids of its list, if it was read completely."""
         self._flawed: list[_FlawedItem] = []
         self._competitors: set[int] = set()
-        """Those of the events: bets do not name them."""
+        """Competitors of the fetched events: bets do not mention them."""
 
     @property
-    def untold(self) -> set[Kind]:
-        """Kinds of which not everything was told: what no answer has may be what was not told."""
-        lists = set(self._wants.lists)
+    def unreliable_kinds(self) -> set[Kind]:
+        """Kinds with failed or invalid answers: a text that is missing may be among those."""
+        lists = set(self._plan.lists)
         if any(name.startswith("event:") for name in self.account.owed):
             return {*lists}
         return {*(lists - self._listed.keys()), *(item.kind for item in self._flawed)}
 
     async def run(self) -> MergedNames:
-        """Ask it all. Raises ApiError, AuthError and ClockError."""
-        wants = self._wants
-        for kind in wants.lists:
+        """Fetch everything. Raises ApiError, AuthError and ClockError."""
+        plan = self._plan
+        for kind in plan.lists:
             await self._list(kind)
-        events = self._in_turn("event", wants.events)
+        events = self._in_turn("event", plan.events)
         await self._each("events", events, self._event, self._take_event)
-        markets = self._in_turn("markets", wants.markets)
+        markets = self._in_turn("markets", plan.markets)
         await self._each("markets", markets, self._markets, self._take_markets)
-        for kind in wants.lists:
+        for kind in plan.lists:
             await self._by_id(kind)
         await self._templates(
             "selection-template",
-            [[Thing("selection-template", x) for x in ids] for ids in chunks(wants.selection_templates)],
+            [[Thing("selection-template", x) for x in ids] for ids in chunks(plan.selection_templates)],
             lambda things: self._questions.selection_templates(_ids(things)),
         )
         await self._templates(
             "market-type-template",
             [
                 [Thing("market-type-template", x, sport) for x in ids]
-                for sport, found in wants.market_type_templates.items()
+                for sport, found in plan.market_type_templates.items()
                 for ids in chunks(found)
             ],
             lambda things: self._questions.market_type_templates(things[0].sport or 0, _ids(things)),
         )
-        self._tell_of_flawed_items()
-        return self.collected
+        self._report_flawed_items()
+        return self.names
 
     def _in_turn(self, kind: str, numbers: Sequence[int]) -> list[Thing]:
-        """What is owed comes last, and each time another part of it first: it may be too much for one run."""
+        """Put owed things last, and begin with any of them: if many fail, a run does not ask about all."""
         things = [Thing(kind, number) for number in numbers]
-        new = [thing for thing in things if str(thing) not in self._wants.owed]
-        owed = [thing for thing in things if str(thing) in self._wants.owed]
-        start = self._wants.turn * UNANSWERED_AFTER % len(owed) if owed else 0
+        new = [thing for thing in things if str(thing) not in self._plan.owed]
+        owed = [thing for thing in things if str(thing) in self._plan.owed]
+        start = random.randrange(len(owed)) if owed else 0
         return [*new, *owed[start:], *owed[:start]]
 
     # Lists.
 
     async def _list(self, kind: Listed) -> None:
-        languages = self._wants.scope.languages
+        languages = self._plan.scope.languages
         sports: Sequence[int | None] = [None]
         if self._questions.by_sport(kind):
-            sports = self._wants.sports_known(*self._listed.get("sport", ()))
+            sports = self._plan.known_sports(*self._listed.get("sport", ()))
         whole, listed = bool(sports), set[int]()
         parts = [(language, sport) for language in languages for sport in sports]
         for done, (language, sport) in enumerate(parts, 1):
@@ -154,7 +155,7 @@ class Fetcher:
     async def _part(
         self, kind: Listed, language: str, sport: int | None
     ) -> Answered[list[TranslationItem]] | None:
-        """A list in one language; None where there is no right to it. Raises ApiError."""
+        """Return a list in one language; None without a right to it. Raises ApiError."""
         request = self._questions.listed(kind, language, sport)
         try:
             answered = await self.account.ask(request)
@@ -163,62 +164,62 @@ class Fetcher:
                 raise refused.error from None
             self.account.leave_out(refused.endpoint, language, str(refused))
             return None
-        self.account.must_believe(request, answered)
+        self.account.must_be_mostly_valid(request, answered)
         self._flawed += (_FlawedItem(kind, language, request.endpoint, flaw) for flaw in answered.flaws)
         return answered
 
     def _take_list(self, kind: Listed, items: list[TranslationItem], listed: set[int]) -> None:
         items.reverse()
-        while items:  # let go one by one: a list may be long
+        while items:  # freed one by one: a list may be long
             item = items.pop()
             listed.add(item["id"])
-            self.collected.item(kind, item)
+            self.names.item(kind, item)
 
-    def _tell_of_flawed_items(self) -> None:
-        """But for those whose text another answer had."""
+    def _report_flawed_items(self) -> None:
+        """Report invalid items, unless another answer had their text."""
         for kind, language, endpoint, flaw in self._flawed:
-            if flaw.id is None or self.collected.lacks(kind, flaw.id, (language,)):
+            if flaw.id is None or self.names.lacks(kind, flaw.id, (language,)):
                 self.account.leave_out(endpoint, None if flaw.id is None else str(flaw.id), flaw.why)
 
     # By id.
 
     async def _by_id(self, kind: Listed) -> None:
-        """What is mentioned and not told in every language; and what the topic has and nobody has told of."""
-        doubted = self._doubted(kind)
-        mentioned = {*self._wants.mentioned.get(kind, ())}
+        """Fetch what is mentioned and lacks a language, and check what is missing from the list."""
+        missing = self._missing_from_lists(kind)
+        mentioned = {*self._plan.mentioned.get(kind, ())}
         if kind == "competitor":
             mentioned |= self._competitors
-        languages = self._wants.scope.languages
-        lacking = {number for number in mentioned if self.collected.lacks(kind, number, languages)}
-        # What was owed may be in a list by now.
+        languages = self._plan.scope.languages
+        lacking = {number for number in mentioned if self.names.lacks(kind, number, languages)}
+        # Owed things may be in a list by now.
         self.account.owed -= {str(Thing(kind, number)) for number in mentioned - lacking}
 
         async def ask(thing: Thing) -> EntityTranslation | None:
             request = self._questions.single(kind, int(thing.id))
             try:
-                answer = await self.account.about(thing, request)
+                answer = await self.account.ask_about(thing, request)
             except Refused as refused:
-                if thing.doubted and refused.rejected == 404:  # what is gone may have no answer at all
+                if thing.suspected and refused.rejected == 404:  # gone
                     return {"id": int(thing.id), "translations": {}}
                 raise
             return _about(thing, request, answer, lambda entity: entity)
 
         def take(thing: Thing, entity: EntityTranslation) -> None:
-            self.collected.entity(kind, entity, whole=not thing.flawed)
-            if thing.id in doubted and not thing.flawed and not self.collected.named(entity["translations"]):
+            self.names.entity(kind, entity, complete=not thing.flawed)
+            if thing.id in missing and not thing.flawed and not self.names.normalize(entity["translations"]):
                 self.gone.setdefault(kind, set()).add(int(thing.id))
 
-        things = [Thing(kind, x, doubted=x not in lacking) for x in sorted(lacking | doubted)]
+        things = [Thing(kind, x, suspected=x not in lacking) for x in sorted(lacking | missing)]
         await self._each(f"{kind}s by id", things, ask, take)
 
-    def _doubted(self, kind: Listed) -> set[int]:
-        """What the topic has, no bet mentions, and neither the list nor anything else has told of."""
-        known = self._wants.known.get(kind)
-        if known is None or kind not in self._listed or self._wants.scope.narrowed:
+    def _missing_from_lists(self, kind: Listed) -> set[int]:
+        """Return the ids that the topic has, no bet mentions, and neither the list nor another answer has."""
+        known = self._plan.in_topic.get(kind)
+        if known is None or kind not in self._listed or self._plan.scope.narrowed:
             return set()
         missing = {number for number in known if number not in self._listed[kind]}
         before = {name for name in self.missing if name.startswith(f"{kind}:")}
-        full = self._wants.used is not None
+        full = self._plan.used is not None
         if len(missing) > self._settings.max_shrink_share * len(known):
             self.shrunk[kind] = len(missing), len(known)
             if full:
@@ -226,27 +227,27 @@ class Fetcher:
             missing = {number for number in missing if f"{kind}:{number}" in before}
         else:
             self.missing -= before
-        if self._wants.used is None:
+        if self._plan.used is None:
             return set()
-        used = self._wants.used[kind]
-        return {x for x in missing if x not in used and self.collected.lacks(kind, x, ())}
+        used = self._plan.used[kind]
+        return {x for x in missing if x not in used and self.names.lacks(kind, x, ())}
 
     # Events.
 
     async def _event(self, thing: Thing) -> EventTranslations | None:
         request = self._questions.event(int(thing.id))
-        answer = await self.account.about(thing, request)
+        answer = await self.account.ask_about(thing, request)
         if answer is None:
             self.unknown_events.add(int(thing.id))
         return _about(thing, request, answer, lambda event: event["eventTranslation"])
 
     def _take_event(self, thing: Thing, event: EventTranslations) -> None:
         number = int(thing.id)
-        self.collected.event(event, whole=not thing.flawed)
+        self.names.event(event, complete=not thing.flawed)
         self._competitors.update(competitor["id"] for competitor in event["competitors"])
         if place := self._places.get(number):
-            self.verdicts["region"].see(number, place.country, event["region"]["id"])
-            self.verdicts["league"].see(number, place.competition, event["league"]["id"])
+            self.comparisons["region"].see(number, place.country, event["region"]["id"])
+            self.comparisons["league"].see(number, place.competition, event["league"]["id"])
 
     async def _markets(self, thing: Thing) -> tuple[list[MarketTranslations], list[MarketTranslationItem]]:
         number, more = int(thing.id), list[MarketTranslationItem]()
@@ -256,27 +257,27 @@ class Fetcher:
         sport = place.sport if place else 0
         refusals: list[Refused] = []
 
-        async def told_by(request: Request[list[T]]) -> list[T]:
-            """Nothing where it is refused: the others may tell it."""
+        async def answer_of(request: Request[list[T]]) -> list[T]:
+            """Return nothing if the request is refused: the others may make up for it."""
             try:
-                return await self.account.about(thing, request) or []
+                return await self.account.ask_about(thing, request) or []
             except Refused as refused:
                 refusals.append(refused)
                 return []
 
-        found = await told_by(self._questions.all_markets(number, sport))
-        told = [
-            self.collected.named(entity["translations"])
+        found = await answer_of(self._questions.all_markets(number, sport))
+        texts_found = [
+            self.names.normalize(entity["translations"])
             for market in found
             for entity in (market["marketTranslations"], *market["selections"])
         ]
-        for language in self._wants.scope.languages:
-            if not told or any(language not in texts for texts in told):
-                more += await told_by(self._questions.markets(number, language, sport))
+        for language in self._plan.scope.languages:
+            if not texts_found or any(language not in texts for texts in texts_found):
+                more += await answer_of(self._questions.markets(number, language, sport))
         if refusals and not found and not more:
             raise refusals[0]
         if len(refusals) == 1 and refusals[0].forbidden and not found:
-            return found, more  # each language has told what the right to all of them at once would have
+            return found, more  # the single languages make up for the missing right to all of them
         for refused in refusals:
             thing.flawed = True
             self.account.leave_out(refused.endpoint, str(number), str(refused))
@@ -286,8 +287,8 @@ class Fetcher:
         self, thing: Thing, answers: tuple[list[MarketTranslations], list[MarketTranslationItem]]
     ) -> None:
         found, more = answers
-        self.collected.all_markets(int(thing.id), found, whole=not thing.flawed)
-        self.collected.markets(int(thing.id), more)
+        self.names.all_markets(int(thing.id), found, complete=not thing.flawed)
+        self.names.markets(int(thing.id), more)
 
     # Templates.
 
@@ -300,21 +301,21 @@ class Fetcher:
         def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
             by_id = {thing.id: thing for thing in things}
             for entity in found:
-                # A provider that does not understand the parameters may give anything.
+                # A provider that does not know the parameters may answer with any ids.
                 if thing := by_id.get(entity["id"]):
-                    self.collected.entity(
+                    self.names.entity(
                         kind,
                         entity,
-                        whole=not thing.flawed,
+                        complete=not thing.flawed,
                         sport_id=thing.sport,
                         market_type_id=None if thing.sport is None else thing.id,
                     )
 
         self.account.begin(sum(map(len, asked)))
         what = f"{kind.replace('-', ' ')}s"
-        await self._in_order(what, asked, lambda things: self.account.chunk(things, request_of), take)
+        await self._in_order(what, asked, lambda things: self.account.ask_chunk(things, request_of), take)
 
-    # How it is asked.
+    # Concurrency.
 
     async def _each(
         self,
@@ -323,12 +324,12 @@ class Fetcher:
         ask: Callable[[Thing], Coroutine[Any, Any, A | None]],
         take: Callable[[Thing, A], None],
     ) -> None:
-        def take_told(thing: Thing, answer: A | None) -> None:
+        def take_answer(thing: Thing, answer: A | None) -> None:
             if answer is not None:
                 take(thing, answer)
 
         self.account.begin(len(things))
-        await self._in_order(what, things, lambda thing: self.account.tell(thing, ask), take_told)
+        await self._in_order(what, things, lambda thing: self.account.attempt(thing, ask), take_answer)
 
     async def _in_order(
         self,
@@ -337,10 +338,9 @@ class Fetcher:
         ask: Callable[[T], Coroutine[Any, Any, A]],
         take: Callable[[T, A], None],
     ) -> None:
-        """Ask about each, some at a time. What is raised ends them all.
+        """Ask about each thing, some at a time. An exception cancels all of them.
 
-        Answers are taken in the order of the questions: what comes of a run depends on what the provider
-        says, not on what it says first.
+        Answers are taken in the order of the things, so that the result does not depend on their timing.
         """
         todo = iter(things)
         asked: deque[tuple[T, asyncio.Task[A]]] = deque()
@@ -366,7 +366,7 @@ def _ids(things: Sequence[Thing]) -> list[int]:
 def _about(
     thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
 ) -> T | None:
-    """The answer, which must be about what was asked. Raises Refused."""
+    """Return the answer if it is about the requested id. Raises Refused."""
     if answer is not None and (other := entity(answer)["id"]) != thing.id:
         raise Refused(request, ApiError(f"{request} answered about another id: {other}"))
     return answer

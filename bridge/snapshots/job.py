@@ -1,7 +1,7 @@
-"""One run of a snapshot job: lock, look at what is there, ask the provider, publish, report.
+"""One run of a snapshot job: take the lock, read Kafka, ask the provider, publish, report.
 
-Nothing is written before all answers are there, and then all of it in one transaction: a run that is killed
-or fails at any line leaves the last whole snapshot as it was.
+Nothing is written before the last answer has arrived, and then everything in one transaction: a run that
+fails or is killed leaves the last snapshot as it was.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from bridge import clock
+from bridge import clock as instant
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
+from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients, topics
@@ -29,35 +30,26 @@ from bridge.snapshots import currencies
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
-from bridge.snapshots.model import MOST_LEFT_OUT, Job, Offsets, Snapshot, is_key
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Estimate, Scope, estimate
+from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
+from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
 from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
-from bridge.snapshots.report import Report
-from bridge.snapshots.state import HOUR_SECONDS, State
-from bridge.snapshots.storage import (
-    DAY_SECONDS,
-    Learnt,
-    last_snapshot,
-    learn,
-    read_compacted,
-    read_state,
-    topic_of,
-)
+from bridge.snapshots.results import Outcome, Report
+from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.storage import DAY_SECONDS, JobStorage, Learnt, last_snapshot, topic_of
 from bridge.snapshots.translations import Translations
 
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
 BUSY_SECONDS: Final = 20.0
-"""How long a run waits for its turn: one that was killed keeps its place for a session of 10 s."""
+"""How long a run waits for the lock: a killed run holds it until its session of 10 s expires."""
 OPEN_SECONDS: Final = 60.0
-"""How long Kafka may be away when a run has just got its turn."""
+"""How long Kafka may be unavailable when a run has just got the lock."""
 PUBLISH_SECONDS: Final = 600.0
-"""How long a run that is the only one tries to publish: twice what a transaction may last."""
+"""How long a single run tries to publish: twice the transaction timeout."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the command line asks for."""
+    """A job with its command-line options."""
 
     job: Job
     scope: Scope
@@ -65,21 +57,21 @@ class Task:
 
 
 def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
-    """What a run would ask of the provider now. Asks nothing of it, takes no lock and writes nothing.
+    """Estimate the requests of a run now. Sends none, takes no lock and writes nothing.
 
     Raises KafkaUnavailable and TopologyError.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
+    storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
-    state = read_state(settings, task.job, visible=True)
-    now = clock.now().wall
-    known, _ = _look(settings, task, last, state, now, progress, lambda: None, visible=True)
+    now = instant.now().wall
+    job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         if task.job == "currencies":
-            return currencies.estimate(Currencies(settings.api, codec, known))
-        wants = Translations(settings.api, task.scope, codec, known).wants
-        return estimate(wants, Questions(settings.api).by_sport)
+            return currencies.estimate(Currencies(settings.api, codec, job_input))
+        fetch_plan = Translations(settings.api, task.scope, codec, job_input).plan
+        return estimate(fetch_plan, Questions(settings.api).by_sport)
 
 
 def run(
@@ -90,14 +82,14 @@ def run(
     *,
     patience: float | None = BUSY_SECONDS,
 ) -> Report | None:
-    """Make and publish one snapshot; None when `stop` was set before its turn came.
+    """Make and publish one snapshot; returns None if `stop` was set before it got the lock.
 
-    `patience` is how long it waits for another run to end; None waits for ever, and tries to publish for
-    as long. Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError; nothing
-    of the snapshot can be read then, unless the text says that nobody knows.
+    Waits `patience` seconds for another run to end; with None it waits, and tries to publish, without limit.
+    Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing is
+    published then, unless the message says that this is unknown.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
-    client = Client(settings.api)  # wrong settings are told before anything else is done
+    client = Client(settings.api)  # checks the settings before anything else
     topics.ensure(
         clients.admin(settings.kafka),
         settings,
@@ -109,11 +101,11 @@ def run(
         return stop.is_set()
 
     def trouble(reason: str) -> None:
-        # No progress: a job that publishes in vain would pass for healthy.
-        get().warning("Kafka is in the way, it is tried again", job=task.job, reason=reason)
+        # Not progress: a job that fails to publish must not look healthy.
+        get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
     with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
-        codecs = _Codecs(registry, registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job])))
+        ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
         if not lock.acquire(patience, give_up):
             return None
         progress("its turn", 1, 1)
@@ -122,95 +114,93 @@ def run(
             last = publisher.open(None if patience is None else OPEN_SECONDS)
 
             def watched(what: str, done: int, total: int) -> None:
-                # Not at once when the lock is lost: a Kafka that is away for longer than a session takes it,
-                # and the answers of an hour are not thrown away for that.
+                # A lost lock does not end the run at once: Kafka may have been unavailable for longer than a
+                # session, and the answers may have taken an hour.
                 lock.check()
                 progress(what, done, total)
 
-            return _run(settings, task, watched, last, client, codecs, publisher)
+            codecs = {name: Codec(load(name), id_, registry.schema_by_id) for name, id_ in ids.items()}
+            storage = JobStorage(settings, task.job)
+            return make_snapshot(settings, task, last, storage, client, codecs, publisher, watched)
 
 
-def _run(
+def make_snapshot(
     settings: Settings,
     task: Task,
-    progress: ProgressCallback,
     last: Snapshot | None,
+    storage: JobStorage,
     client: Client,
-    codecs: _Codecs,
+    codecs: Mapping[str, Codec],
     publisher: Publisher,
+    progress: ProgressCallback,
+    clock: Clock = instant.now,
 ) -> Report:
-    started = clock.now()
-    state = read_state(settings, task.job)
+    """Make and publish one snapshot while the lock is held. `codecs` has the registered schemas by name.
+
+    Raises as `run`.
+    """
+    started = clock()
+    state = storage.state()
     declared = topics.declare(settings)
 
     def state_records() -> list[Record]:
-        moment = round(clock.now().wall * 1000)
+        moment = round(clock().wall * 1000)
         name = declared.snapshot_state.name
         return [Record(name, key, value, moment) for key, value in state.changes().items()]
 
-    state_topic = declared.snapshot_state.name
-    state_id = clients.topic_id(clients.admin(settings.kafka), state_topic)
+    state_topic_id = storage.state_topic_id()
 
-    def must_be_the_same() -> None:
-        # In a new one what this run does not change would be missing, and nobody would know.
-        if clients.topic_id(clients.admin(settings.kafka), state_topic) != state_id:
-            raise TopologyError(f"the topic {state_topic} was made anew meanwhile; nothing was published")
+    def check_state_topic() -> None:
+        # A new topic would lack everything that this run does not change.
+        if storage.state_topic_id() != state_topic_id:
+            name = declared.snapshot_state.name
+            raise TopologyError(f"the topic {name} was created again meanwhile; nothing was published")
 
     def save() -> None:
         if records := state_records():
-            must_be_the_same()
+            check_state_topic()
             publisher.save(records)
 
-    known, learnt = _look(settings, task, last, state, started.wall, progress, save)
-    codec = codecs.of(SCHEMAS[task.job])
+    job_input, learnt = _read_input(settings, task, last, storage, state, started.wall, progress, save)
+    codec = codecs[SCHEMAS[task.job]]
     job = (
-        Currencies(settings.api, codec, known)
+        Currencies(settings.api, codec, job_input)
         if task.job == "currencies"
-        else Translations(settings.api, task.scope, codec, known)
+        else Translations(settings.api, task.scope, codec, job_input)
     )
     outcome = asyncio.run(_ask(client, job, progress))
-    finished = clock.now().wall
+    finished = clock().wall
     id_ = _id(started.wall)
-    records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, known.present)
-    snapshot = _snapshot(id_, task, known, outcome, state.position, started.wall, finished)
+    records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, job_input.present)
+    snapshot = _snapshot(id_, task, job_input, outcome, state.position, started.wall, finished)
     _remember(state, task, outcome)
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
-        value = codecs.of("snapshot").encode(replace(snapshot, ends=ends).to_avro())
+        value = codecs["snapshot"].encode(replace(snapshot, ends=ends).to_avro())
         return Record(declared.snapshots.name, task.job.encode(), value, round(finished * 1000))
 
     progress("publishing", 0, 1)
-    must_be_the_same()
+    check_state_topic()
     ends = publisher.publish(records, seal)
     progress("publishing", 1, 1)
     return Report(
         replace(snapshot, ends=ends),
-        full=known.full,
+        full=job_input.full,
         bets=learnt.bets,
         requests=client.requests,
-        seconds=clock.now().monotonic - started.monotonic,
+        seconds=clock().monotonic - started.monotonic,
         coverage=outcome.coverage,
         notes=[*filter(None, [learnt.foreign]), *outcome.notes],
     )
 
 
-def _remember(state: State, task: Task, outcome: Outcome) -> None:
-    """What the next run has to know of this one. A narrowed one leaves to it all that was left out here."""
-    state.owe(outcome.owed)
-    state.miss(outcome.missing)
+def _remember(state: JobState, task: Task, outcome: Outcome) -> None:
+    """Update the state for the next run. A narrowed run leaves its references new for it."""
+    state.set_owed(outcome.owed)
+    state.set_missing(outcome.missing)
     if not task.scope.narrowed:
-        state.see()
-
-
-class _Codecs:
-    """Of the schemas as they are registered."""
-
-    def __init__(self, registry: Registry, ids: dict[str, int]) -> None:
-        self._registry, self._ids = registry, ids
-
-    def of(self, schema: str) -> Codec:
-        return Codec(load(schema), self._ids[schema], self._registry.schema_by_id)
+        state.mark_seen()
 
 
 async def _ask(client: Client, job: Currencies | Translations, progress: ProgressCallback) -> Outcome:
@@ -218,35 +208,29 @@ async def _ask(client: Client, job: Currencies | Translations, progress: Progres
         return await job.run(client, progress)
 
 
-def _look(
+def _read_input(
     settings: Settings,
     task: Task,
     last: Snapshot | None,
-    state: State,
+    storage: JobStorage,
+    state: JobState,
     now: float,
     progress: ProgressCallback,
     save: Callable[[], None],
-    *,
-    visible: bool = False,
 ) -> tuple[JobInput, Learnt]:
-    """What Kafka has: the present records, and what bets mention; and what was read for that.
-
-    Of what an open transaction hides it takes what is `visible`, or waits for it.
-    """
-    ours = is_key if task.job == "translations" else bool
-    present = read_compacted(settings, topic_of(settings, task.job), visible=visible, is_key=ours)
-    learnt = learn(settings, task.job, state, now, save, lambda done, of: progress("settled bets", done, of))
+    """Read the published records and the references of bets; also returns how many bets were read."""
+    present = storage.published()
+    learnt = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
     lost = _is_lost(last, present)
-    # Whose debts are not known any more, those of old bets included: with the state that knew them.
+    # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)
     full = task.full or lost or forgot or _is_due(settings, task, last, now)
-    # Back from the newest bet: what a feed mentioned last is not forgotten because it is silent, nor because
-    # our clock is wrong.
+    # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
     if full:
         state.forget(newest - settings.api.keep_days * DAY_SECONDS)
-    known = JobInput(
+    job_input = JobInput(
         last,
         present,
         state.references(0 if forgot else recent, full=full),
@@ -256,30 +240,29 @@ def _look(
         owed=frozenset(state.owed),
         missing=frozenset(state.missing),
         lost=lost,
-        turn=int(now),
     )
     if not state.newest:
         get().warning(
-            "there are no settled bets to learn ids from: is topics.prefix right?",
+            "no settled bets to learn ids from, is topics.prefix right?",
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
-    return known, learnt
+    return job_input, learnt
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
-    """Whether the topic has not what the last snapshot left there: then it was made anew meanwhile."""
+    """Return whether the topic lacks records of the last snapshot: it was created again meanwhile."""
     return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
 
 
 def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -> bool:
-    """Whether it is time to ask about everything anew; a narrowed run never is that."""
+    """Return whether a full run is due; a narrowed run is full only before the first snapshot."""
     if last is None:
         return True
     if task.scope.narrowed:
         return False
     languages = set(task.scope.languages) if task.job == "translations" else set[str]()
-    # One from the future was made by a wrong clock.
+    # A time in the future comes from a wrong clock.
     overdue = (
         last.refreshed_at is None
         or not 0 <= now - last.refreshed_at < settings.api.refresh_hours * HOUR_SECONDS
@@ -295,17 +278,17 @@ def _id(started: float) -> str:
 def _snapshot(
     id_: str,
     task: Task,
-    known: JobInput,
+    job_input: JobInput,
     outcome: Outcome,
     position: Offsets,
     started: float,
     finished: float,
 ) -> Snapshot:
-    """Without its ends."""
-    last, narrowed = known.last, task.scope.narrowed
-    refreshed = started if known.full and not narrowed else last.refreshed_at if last else None
-    if known.lost and narrowed:
-        refreshed = None  # what was lost is still to be asked about
+    """Return the snapshot without its ends."""
+    last, narrowed = job_input.last, task.scope.narrowed
+    refreshed = started if job_input.full and not narrowed else last.refreshed_at if last else None
+    if job_input.lost and narrowed:
+        refreshed = None  # the lost records are still to be fetched
     languages = task.scope.languages if task.job == "translations" else ()
     return Snapshot(
         job=task.job,
@@ -316,7 +299,7 @@ def _snapshot(
         complete=not (narrowed or outcome.left_out or outcome.owed),
         languages=last.languages if last and narrowed else languages,
         forbidden=outcome.forbidden,
-        left_out=outcome.left_out[:MOST_LEFT_OUT],
+        left_out=outcome.left_out[:MAX_LEFT_OUT],
         owed=len(outcome.owed),
         counts=outcome.counts,
         position=position,
@@ -331,14 +314,14 @@ def _records(
     now: float,
     present: Container[bytes] = (),
 ) -> list[Record]:
-    """What is to be written, each record let go as soon as it is encoded; what is too large is left out."""
+    """Encode the records, freeing each one; records that are too large are left out."""
     moment = round(now * 1000)
     records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
     while outcome.written:
         key, record = outcome.written.popitem()
         value = codec.encode(record.to_avro(snapshot_id))
         if len(value) > MAX_RECORD_BYTES:
-            why = f"{len(value):,} bytes of names: Kafka takes {MAX_RECORD_BYTES:,}"
+            why = f"{len(value):,} bytes of names, more than Kafka's {MAX_RECORD_BYTES:,}"
             outcome.leave_out(key, record.asked_as, why, is_new=key not in present)
         else:
             records.append(Record(topic, key, value, moment))

@@ -15,8 +15,9 @@ from typing import Self
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotOwner
-from bridge.kafka import clients, topics
-from bridge.kafka.election import Leadership
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.election import LeaderElection
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots.model import Job
 from bridge.snapshots.presence import Presence
 
@@ -53,7 +54,7 @@ class Lock:
         """For how many seconds brokers have answered and the lock was not ours; None: they did not."""
         topic = topics.declare(settings).snapshots.name
         self._presence = Presence(settings, [topic])
-        self.leadership = Leadership(settings, owner_group(settings, job), topic, self._changed.set)
+        self.leadership = LeaderElection(settings, owner_group(settings, job), topic, self._changed.set)
 
     def __enter__(self) -> Self:
         return self
@@ -97,7 +98,7 @@ class Lock:
         self._looked_at = now
         try:
             self._presence.check()
-        except clients.KafkaUnavailable:
+        except KafkaUnavailable:
             self._missed = None
             return
         # Nobody knows what happened in a longer time without a look.
@@ -107,7 +108,7 @@ class Lock:
 
     def _reason(self) -> BridgeError:
         # No broker, no assignment: then nobody is at work, as far as anyone can tell.
-        clients.look_for_broker(clients.admin(self._settings.kafka))
+        admin.look_for_broker(clients.admin(self._settings.kafka))
         group = self.leadership.group
         return Busy(
             f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end it. "

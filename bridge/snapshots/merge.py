@@ -1,15 +1,22 @@
-"""All answers of a run, merged into one record a thing.
+"""Merges the answers of a run into one record a thing, and the records with those of the topic.
 
-Both forms of the interface end here: one language at a time, and all at once. What was said first about a
-language stands, so the order of asking decides where the provider contradicts itself: whole lists are asked
-first. A text that is missing from an answer, or blank, takes nothing away.
+The interface gives texts in one language at a time and in all at once. The first text in a language stays, so
+the order of requests decides if the provider contradicts itself: lists come first. A text that is missing
+from an answer, or blank, removes nothing.
+
+What a run did not ask about stays in the topic. A text is removed only if everything was fetched again and no
+answer had it; a record only if its whole list was read and the provider no longer knows it, or if its event
+is forgotten.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import orjson
 
 from bridge.rest.endpoints import (
     EntityTranslation,
@@ -18,83 +25,117 @@ from bridge.rest.endpoints import (
     MarketTranslations,
     TranslationItem,
 )
-from bridge.snapshots.model import Kind, Texts, Translation, key_of
-from bridge.snapshots.packed import CompactTranslation
+from bridge.snapshots.model import KINDS, Counts, Kind, Texts, Translation, key_of, kind_of
 from bridge.snapshots.plan import Scope
 
 
+class CompactTranslation:
+    """A translation in half the memory: hundreds of thousands wait until the last answer is there."""
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, record: Translation) -> None:
+        packed = orjson.dumps([getattr(record, name) for name in Translation.__slots__])
+        # orjson may return a small value in a buffer of a kilobyte: this is a copy of the right size.
+        self._packed = memoryview(packed).tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompactTranslation) and self.unpack() == other.unpack()
+
+    def unpack(self) -> Translation:
+        """Return the translation."""
+        record = Translation(*orjson.loads(self._packed))
+        if record.competitor_ids is not None:
+            record.competitor_ids = tuple(record.competitor_ids)
+        return record
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+        return self.unpack().key
+
+    @property
+    def asked_as(self) -> str:
+        """The name of the thing to ask about for it."""
+        return self.unpack().asked_as
+
+    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
+        """The datum of the Avro record `Translation`, changed in that snapshot."""
+        return self.unpack().to_avro(snapshot_id)
+
+
 class MergedNames:
-    """Records by key. `language_keys` says what a language is called here: provider's key → code."""
+    """Records by key. `language_keys` maps the provider's language keys to codes."""
 
     def __init__(self, scope: Scope, language_keys: Mapping[str, str]) -> None:
         self.records: dict[bytes, CompactTranslation] = {}
-        self.whole: set[bytes] = set()
-        """The keys of those that were told in all languages at once: what they lack, nobody has."""
+        self.complete_keys: set[bytes] = set()
+        """Keys of records answered in all languages at once: a text they lack does not exist."""
         self.languages: Counter[str] = Counter()
-        """Language → how many texts were given in it."""
+        """Language → the number of texts in it."""
         self._scope = scope
         self._codes = dict(language_keys)
         self._renames = bool(language_keys)
         self._only = frozenset(scope.languages) if scope.narrowed else None
 
     def record(self, key: bytes) -> Translation | None:
-        """What was told of a thing."""
+        """Return the merged record of a key."""
         found = self.records.get(key)
         return None if found is None else found.unpack()
 
     def lacks(self, kind: Kind, number: int, languages: Iterable[str]) -> bool:
-        """Whether one of the languages is missing for a thing that is known by its id alone."""
+        """Return whether a thing without a parent is unknown or lacks one of the languages."""
         found = self.record(key_of(kind, number))
         return found is None or any(language not in found.texts for language in languages)
 
-    def named(self, texts: Texts) -> Texts:
-        """By the codes of the languages here; a blank text is none."""
+    def normalize(self, texts: Texts) -> Texts:
+        """Replace the provider's language keys by codes and drop blank texts."""
         keys = list(texts)
-        if self._renames:  # of two keys for one language the code itself counts, else the first by name
+        if self._renames:  # of two keys for one language the code itself wins, else the first by name
             keys.sort(reverse=True)
             keys.sort(key=lambda key: self._code(key) == key)
         return {self._code(key): texts[key] for key in keys if texts[key].strip()}
 
     def item(self, kind: Kind, item: TranslationItem, **belongs: Any) -> None:
-        """A text in one language."""
+        """Add a text in one language."""
         self._add(kind, item["id"], {item["language"]: item["translation"]}, belongs)
 
-    def entity(self, kind: Kind, entity: EntityTranslation, *, whole: bool = True, **belongs: Any) -> None:
-        """Texts in all languages; in some of them where the answer was not `whole`."""
+    def entity(self, kind: Kind, entity: EntityTranslation, *, complete: bool = True, **belongs: Any) -> None:
+        """Add texts in all languages; in some of them if the answer is not `complete`."""
         key = self._add(kind, entity["id"], entity["translations"], belongs)
-        if key and whole and self.named(entity["translations"]):  # one without any name takes none away
-            self.whole.add(key)
+        if key and complete and self.normalize(entity["translations"]):  # without any text it removes none
+            self.complete_keys.add(key)
 
-    def event(self, event: EventTranslations, *, whole: bool = True) -> None:
-        """An event, and the names of what it belongs to."""
+    def event(self, event: EventTranslations, *, complete: bool = True) -> None:
+        """Add an event with its sport, region, league and competitors."""
         competitors = tuple(competitor["id"] for competitor in event["competitors"])
         self.entity(
             "event",
             event["eventTranslation"],
-            whole=whole,
+            complete=complete,
             sport_id=event["sport"]["id"],
             region_id=event["region"]["id"],
             league_id=event["league"]["id"],
             competitor_ids=competitors,
         )
-        self.entity("sport", event["sport"], whole=whole)
-        self.entity("region", event["region"], whole=whole)
-        self.entity("league", event["league"], whole=whole)
+        self.entity("sport", event["sport"], complete=complete)
+        self.entity("region", event["region"], complete=complete)
+        self.entity("league", event["league"], complete=complete)
         for competitor in event["competitors"]:
-            self.entity("competitor", competitor, whole=whole)
+            self.entity("competitor", competitor, complete=complete)
 
     def all_markets(
-        self, event_id: int, markets: Sequence[MarketTranslations], *, whole: bool = True
+        self, event_id: int, markets: Sequence[MarketTranslations], *, complete: bool = True
     ) -> None:
-        """The markets of an event in all languages."""
+        """Add the markets of an event in all languages."""
         for market in markets:
             belongs = {"event_id": event_id, "market_type_id": market["marketTypeId"]}
-            self.entity("market", market["marketTranslations"], whole=whole, **belongs)
+            self.entity("market", market["marketTranslations"], complete=complete, **belongs)
             for selection in market["selections"]:
-                self.entity("selection", selection, whole=whole, **belongs)
+                self.entity("selection", selection, complete=complete, **belongs)
 
     def markets(self, event_id: int, markets: Sequence[MarketTranslationItem]) -> None:
-        """The markets of an event in one language."""
+        """Add the markets of an event in one language."""
         for market in markets:
             belongs = {"event_id": event_id, "market_type_id": market["marketTypeId"]}
             self.item("market", market["market"], **belongs)
@@ -102,16 +143,16 @@ class MergedNames:
                 self.item("selection", selection, **belongs)
 
     def _add(self, kind: Kind, number: int, texts: Texts, belongs: Mapping[str, Any]) -> bytes | None:
-        """The key of its record; None when there is nothing to tell."""
+        """Merge texts into their record and return its key; None if nothing is kept."""
         if kind not in self._scope.kinds:
             return None
-        named = self.named(texts)
+        texts = self.normalize(texts)
         if self._only is not None:
-            named = {language: text for language, text in named.items() if language in self._only}
-        if not named and kind != "event":  # an event without a name still says who takes part
+            texts = {language: text for language, text in texts.items() if language in self._only}
+        if not texts and kind != "event":  # an event without a name still has its competitors
             return None
-        self.languages.update(named.keys())
-        new = Translation(kind, number, named, **belongs)
+        self.languages.update(texts.keys())
+        new = Translation(kind, number, texts, **belongs)
         key = new.key
         if found := self.record(key):
             if found.supersedes(new):
@@ -125,3 +166,76 @@ class MergedNames:
     def _code(self, key: str) -> str:
         # One string a language, not one a text: there may be a million texts.
         return self._codes.setdefault(key, key)
+
+
+Read = Callable[[bytes], Translation | None]
+"""Returns the topic's record of a key; None if there is none that can be read."""
+
+
+def drop_unchanged(
+    records: dict[bytes, CompactTranslation], read: Read, complete_keys: Container[bytes]
+) -> None:
+    """Complete `records` from the topic, and drop those that have not changed.
+
+    `complete_keys` are those answered in all languages: a text that they lack is removed.
+    """
+    for key in list(records):
+        if (old := read(key)) is None:
+            continue
+        new = records[key].unpack()
+        if old.supersedes(new):
+            del records[key]
+            continue
+        if new.supersedes(old):
+            continue
+        # One endpoint may give what a thing belongs to, and another not.
+        new.complete(replace(old, texts={}) if key in complete_keys else old)
+        if new == old:
+            del records[key]
+        else:
+            records[key] = CompactTranslation(new)
+
+
+def forgotten(
+    present: Iterable[bytes],
+    read: Read,
+    events: Container[int],
+    selections: Callable[[Collection[int]], set[int]],
+) -> set[bytes]:
+    """Return the keys of records that belong to no event and no selection that bets mention.
+
+    `events` are the mentioned events; `selections` returns the mentioned ones among some selections.
+    """
+    found: set[bytes] = set()
+    unclear: dict[bytes, int] = {}
+    for key in present:
+        kind, *ids = key.split(b":")
+        match kind:
+            case b"event" | b"market" if int(ids[0]) not in events:
+                found.add(key)
+            case b"selection-template":
+                unclear[key] = int(ids[0])
+            case b"selection" if (record := read(key)) is not None and record.event_id not in events:
+                unclear[key] = int(ids[0])
+    used = selections(set(unclear.values()))
+    return found | {key for key, number in unclear.items() if number not in used}
+
+
+def count(
+    present: Collection[bytes], written: Collection[bytes], gone: Collection[bytes]
+) -> dict[str, Counts]:
+    """Return the numbers of records that exist, are written and are removed, by kind."""
+    counts: dict[str, Counts] = {kind: Counts() for kind in KINDS}
+
+    def of(key: bytes) -> Counts:
+        return counts.setdefault(kind_of(key), Counts())
+
+    for key in present:
+        of(key).records += 1
+    for key in written:
+        of(key).written += 1
+        of(key).records += key not in present
+    for key in gone:
+        of(key).removed += 1
+        of(key).records -= 1
+    return counts

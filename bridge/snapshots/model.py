@@ -1,4 +1,4 @@
-"""What a snapshot is made of: names of things, currencies, and the record that says it is whole."""
+"""The records of a snapshot: translations, currencies, and the Snapshot record that completes it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from bridge.clock import MICROS
 from bridge.formatting import shortened
-from bridge.rest.answers import MOST_WHY
+from bridge.rest.answers import MAX_WHY_CHARACTERS
 from bridge.rest.endpoints import LISTED, Listed
 
 Job: TypeAlias = Literal["translations", "currencies"]
 """A snapshot job: the name of its command, and of its topic without the prefix."""
 
 OfEvent = Literal["event", "market", "selection"]
-"""The kinds that belong to an event, and go when no bet mentions it any more."""
+"""The kinds that belong to an event, and are removed when no bet mentions it any more."""
 Template = Literal["selection-template", "market-type-template"]
 Kind = Literal[Listed, OfEvent, Template]
 
@@ -28,7 +28,7 @@ Texts: TypeAlias = dict[str, str]
 
 @dataclass(slots=True)
 class Translation:
-    """The names of one thing. What it belongs to is known where the interface tells it."""
+    """The names of one thing. The ids it belongs to are None if the interface does not give them."""
 
     kind: Kind
     id: int
@@ -41,7 +41,7 @@ class Translation:
     market_type_id: int | None = None
 
     def complete(self, other: Translation) -> None:
-        """Take what is missing here from another record of the same thing; what is here stands."""
+        """Add what is missing here from another record of the same thing."""
         for language, text in other.texts.items():
             self.texts.setdefault(language, text)
         for name in _BELONGING:
@@ -49,9 +49,9 @@ class Translation:
                 setattr(self, name, getattr(other, name))
 
     def supersedes(self, other: Translation) -> bool:
-        """Whether two selections of one id are of two events, and this is the one of the later event.
+        """Return whether this is the same selection id reused in a later event.
 
-        Ids of events are taken to grow: a selection's id that is used again has nothing of its old texts.
+        Event ids are assumed to grow. A reused id keeps nothing of its old texts.
         """
         mine, others = self.event_id, other.event_id
         return mine is not None and others is not None and mine > others
@@ -71,11 +71,11 @@ class Translation:
 
     @property
     def asked_as(self) -> str:
-        """The name of what is asked about to learn it, such as `markets:77`."""
+        """The name of the thing to ask about for it, such as `markets:77`."""
         return f"markets:{self.event_id}" if self.kind in ("market", "selection") else self.key.decode()
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
-        """The datum of the Avro record `Translation`, changed in that snapshot."""
+        """Return the Avro datum `Translation`, changed in that snapshot."""
         return {
             "kind": self.kind,
             "id": self.id,
@@ -110,17 +110,17 @@ _BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competit
 
 
 def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
-    """The key of a thing's record. `within` is the event of a market, the sport of a market type template."""
+    """Return a record's key. `within` is the event of a market, or the sport of a market type template."""
     return f"{kind}:{number}".encode() if within is None else f"{kind}:{within}:{number}".encode()
 
 
 _KEY: Final = re.compile(r"([a-z]+(?:-[a-z]+)*)((?::(?:0|-?[1-9][0-9]{0,18})){1,2})")
 _WITHIN: Final = frozenset({"market", "market-type-template"})
-"""The kinds whose ids are one's own within another's."""
+"""The kinds whose ids are unique only within an event or a sport."""
 
 
 def is_key(text: str) -> bool:
-    """Whether a bridge may have made it, be it a newer one: nobody else's record is removed or counted."""
+    """Return whether a bridge, possibly a newer one, may have written this key: others are never removed."""
     found = _KEY.fullmatch(text)
     if found is None:
         return False
@@ -130,7 +130,7 @@ def is_key(text: str) -> bool:
 
 
 def kind_of(key: bytes) -> str:
-    """The kind in a key; of a newer bridge's record it may be one that is unknown here."""
+    """Return the kind in a key; a newer bridge may have kinds that are unknown here."""
     return key.partition(b":")[0].decode()
 
 
@@ -139,7 +139,7 @@ CurrencyType = Literal["Unknown", "Fiat", "Crypto", "Custom"]
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """A currency; of the type Unknown where the provider's list lacks it, or has a type of its own."""
+    """A currency; of type Unknown if the provider's list lacks it or gives an unknown type."""
 
     symbol: str
     type: CurrencyType
@@ -152,11 +152,11 @@ class Currency:
 
     @property
     def asked_as(self) -> str:
-        """The name of what is asked about to learn it."""
+        """The name of the thing to ask about for it."""
         return f"currency:{self.symbol}"
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
-        """The datum of the Avro record `Currency`, changed in that snapshot."""
+        """Return the Avro datum `Currency`, changed in that snapshot."""
         return {
             "symbol": self.symbol,
             "type": self.type,
@@ -171,12 +171,12 @@ class Currency:
 
 
 Offsets: TypeAlias = dict[int, int]
-"""Partition → the first offset that was not read, or is not part of it."""
+"""Partition → the first offset that was not read, or is not included."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """How many records of one kind a snapshot has, how many of these it wrote, how many it removed."""
+    """The numbers of records of one kind in a snapshot, written by it, and removed by it."""
 
     records: int = 0
     written: int = 0
@@ -184,29 +184,29 @@ class Counts:
 
 
 class LeftOut(NamedTuple):
-    """What the provider did not tell, and how it refused to."""
+    """Something that the provider failed to answer, and why."""
 
     endpoint: str
-    """Its path, as the interface writes it."""
+    """The path as the interface writes it."""
     id: str | None
-    """Of what was asked about, or is in the answer; of a list its language. None: all of the endpoint."""
+    """The id asked about or in the answer; a list's language; None for the whole endpoint."""
     why: str
 
     @classmethod
     def of(cls, endpoint: str, id_: str | None, why: str) -> LeftOut:
-        """Its text is cut: a provider may answer with anything."""
-        return cls(endpoint, id_, shortened(why, MOST_WHY))
+        """Create one with a shortened reason: a provider may answer with anything."""
+        return cls(endpoint, id_, shortened(why, MAX_WHY_CHARACTERS))
 
 
 NO_RIGHT: Final = "there is no right to it (403)"
-"""Why, of a whole endpoint."""
-MOST_LEFT_OUT: Final = 1_000
-"""So much is told one by one in a Snapshot record: it is to fit into one."""
+"""The reason for a whole endpoint."""
+MAX_LEFT_OUT: Final = 1_000
+"""Entries in a Snapshot record, which has a maximum size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a run has published, and where. Moments are Unix seconds.
+    """What a run has published, and where. Times are Unix seconds.
 
     A reader that stops at `ends` in the job's topic has exactly this snapshot.
     """
@@ -219,18 +219,18 @@ class Snapshot:
     complete: bool
     languages: tuple[str, ...]
     forbidden: tuple[str, ...] = ()
-    """Paths of the endpoints to which the provider gave no right."""
+    """Paths of the endpoints without a right (403)."""
     left_out: tuple[LeftOut, ...] = ()
-    """What was not told, these endpoints included; at most `MOST_LEFT_OUT` of it."""
+    """What the provider failed to answer, these endpoints included; at most `MAX_LEFT_OUT` entries."""
     owed: int = 0
-    """How many things the next run will ask about again."""
+    """Number of things that the next run asks about again."""
     counts: Mapping[str, Counts] = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
     position: Offsets = field(default_factory=dict)
-    """How far the settled bets were read."""
+    """Position up to which the settled bets were read."""
 
     def to_avro(self) -> dict[str, Any]:
-        """The datum of the Avro record `Snapshot`."""
+        """Return the Avro datum `Snapshot`."""
         return {
             "job": self.job,
             "id": self.id,
@@ -249,7 +249,7 @@ class Snapshot:
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Snapshot:
-        """The inverse of `to_avro`; date-times are integers of microseconds."""
+        """The inverse of `to_avro`; times are in microseconds."""
         refreshed = datum["refreshedAt"]
         return cls(
             job=datum["job"],

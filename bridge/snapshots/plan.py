@@ -1,36 +1,36 @@
-"""What a run has to ask about: what bets mention and the topic does not have, or all of it in a full run."""
+"""What a run fetches: what bets mention and the topic lacks; in a full run, all that recent bets mention."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
-from bridge.rest.endpoints import LISTED, MOST_IDS, Listed
-from bridge.snapshots.model import KINDS, Kind, key_of
+from bridge.rest.endpoints import LISTED, MAX_IDS, Listed
+from bridge.snapshots.model import KINDS, Kind, Snapshot, key_of
 from bridge.snapshots.references import References
 
-BELIEVED: Final = "so did the last full run, so it is believed"
-DISBELIEVED: Final = "nothing is removed for it until another full run finds the same"
+BELIEVED: Final = "the last full run found the same, so it is believed"
+DISBELIEVED: Final = "nothing is removed until another full run finds the same"
 OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
-"""The kinds that the markets endpoints tell of."""
+"""The kinds that the markets endpoints answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much of it a run is about."""
+    """The part of the translations that a run is about."""
 
     languages: tuple[str, ...]
     kinds: frozenset[Kind] = frozenset(KINDS)
     events: frozenset[int] | None = None
-    """Instead of those that bets mention."""
+    """Events to fetch instead of those that bets mention."""
     narrowed: bool = False
-    """Whether any of these leaves something out that the settings ask for."""
+    """Whether the run leaves out something that the settings ask for."""
     cut: bool = False
-    """Whether it leaves out a part of answers: kinds or languages."""
+    """Whether it drops a part of the answers: kinds or languages."""
 
     @classmethod
     def of(
@@ -40,7 +40,7 @@ class Scope:
         languages: Sequence[str] = (),
         events: Sequence[int] = (),
     ) -> Scope:
-        """What the command line asks for; where it says nothing, all. Raises SettingsError."""
+        """Return the scope of the command-line options; without any, everything. Raises SettingsError."""
         if others := [language for language in languages if language not in settings.languages]:
             raise SettingsError(
                 f"--language {others[0]} is not one of api.languages ({', '.join(settings.languages)}). "
@@ -58,31 +58,29 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """Ids to ask about, in order. What lists answer for is not asked for one by one."""
+    """The ids to ask about, sorted. Ids that the lists cover are not asked about one by one."""
 
     scope: Scope
-    mentioned: Mapping[Listed, Sequence[int]] = field(default_factory=dict)
+    mentioned: Mapping[Listed, Sequence[int]]
     """Sports, regions and leagues that bets mention; competitors that are owed."""
-    events: Sequence[int] = ()
-    """Whose names are asked for."""
-    markets: Sequence[int] = ()
-    """Events whose markets and selections are."""
-    selection_templates: Sequence[int] = ()
-    """Selections."""
-    market_type_templates: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    events: Sequence[int]
+    """Events whose names are fetched."""
+    markets: Sequence[int]
+    """Events whose markets and selections are fetched."""
+    selection_templates: Sequence[int]
+    """Selections whose templates are fetched."""
+    market_type_templates: Mapping[int, Sequence[int]]
     """Sport → market types."""
-    owed: frozenset[str] = frozenset()
-    """The names of what the last run was not told, which is all in here too, as far as the scope has it."""
-    known: Mapping[Listed, Sequence[int]] = field(default_factory=dict)
-    """What the topic has of the kinds with lists, to be compared with these."""
-    used: Mapping[Listed, Collection[int]] | None = None
-    """What is never gone, because bets use it; None where nothing may be found to be gone."""
-    missing_before: frozenset[str] = frozenset()
-    """The names of what lists lacked in the last full run, where they were too short to be believed."""
-    sports: Collection[int] = ()
-    """All that bets mention."""
-    turn: int = 0
-    """Counts the runs."""
+    owed: frozenset[str]
+    """Names of what the last run failed to learn. Their ids are planned, as far as they are in the scope."""
+    in_topic: Mapping[Listed, Sequence[int]]
+    """Ids in the topic, for comparison with the lists."""
+    used: Mapping[Listed, Collection[int]] | None
+    """Ids that are never removed, because bets use them; None if the run removes nothing."""
+    missing_before: frozenset[str]
+    """Names of what lists lacked in the last full run, if they were too short to be believed."""
+    sports: Collection[int]
+    """Sports that bets mention."""
 
     @classmethod
     def of(
@@ -93,8 +91,10 @@ class FetchPlan:
         *,
         full: bool,
         owed: frozenset[str] = frozenset(),
+        missing_before: frozenset[str] = frozenset(),
+        used: Mapping[Listed, Collection[int]] | None = None,
     ) -> FetchPlan:
-        """What is owed, and what is mentioned and, unless the run is full, not in the topic.
+        """Plan what is owed and what is mentioned; unless the run is `full`, only what the topic lacks.
 
         `present` has the keys of the topic.
         """
@@ -103,13 +103,13 @@ class FetchPlan:
             return kind in scope.kinds and (full or key_of(kind, number, within) not in present)
 
         def lacks_markets(event: int) -> bool:
-            """Whether the topic lacks a market or a selection of the event that a bet mentions."""
+            """Return whether bets mention a market or a selection of the event that the topic lacks."""
             markets = references.markets.get(event, set())
             selections = references.selections.get(event, set())
             if not (markets | selections) - {0}:
-                # It may be how the provider writes that there is none: asked about as long as its event is.
+                # 0 may be how the provider writes "none": it is asked about as long as its event is.
                 return bool(markets | selections) and wanted("event", event)
-            # One answer has all of an event, a 0 too.
+            # One answer has all markets of an event, 0 included.
             return any(wanted("market", x, event) for x in markets if x) or any(
                 wanted("selection", x) for x in selections if x
             )
@@ -143,21 +143,24 @@ class FetchPlan:
             selection_templates=numbers("selection-template", references.all_selections()),
             market_type_templates=types,
             owed=owed,
+            in_topic={kind: ids_of(kind, present) for kind in LISTED},
+            used=used,
+            missing_before=missing_before,
             sports=references.sports,
         )
 
-    def sports_known(self, *listed: int) -> list[int]:
-        """Those that bets mention, that the topic has, and that are `listed`."""
-        return sorted({*listed, *self.known.get("sport", ()), *self.sports})
+    def known_sports(self, *listed: int) -> list[int]:
+        """Return the sports that bets mention, that the topic has, and that are `listed`."""
+        return sorted({*listed, *self.in_topic.get("sport", ()), *self.sports})
 
     @property
     def lists(self) -> list[Listed]:
-        """The kinds of which whole lists are read."""
+        """The kinds whose lists are read."""
         return [kind for kind in LISTED if kind in self.scope.kinds]
 
 
 def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
-    """The ids in the keys of a kind."""
+    """Return the ids in the keys of a kind."""
     start = f"{kind}:".encode()
     return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
 
@@ -168,7 +171,7 @@ def _owed(owed: Iterable[str], kind: str) -> Iterator[int]:
 
 
 def _owed_types(owed: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Sport and market type."""
+    """Return sport and market type of the owed market type templates."""
     for name in owed:
         kind, *ids = name.split(":")
         if kind == "market-type-template":
@@ -176,37 +179,59 @@ def _owed_types(owed: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """As many at once as one question may have (interface, "Limits").
+    """Split ids into requests of at most `MAX_IDS` (interface, "Limits").
 
-    A 0 stands alone: where it is no id, the others are not refused along with it.
+    0 gets a request of its own: if it is no valid id, the others are not refused with it.
     """
     if 0 in ids:
         yield [0]
     others = [x for x in ids if x]
-    yield from (others[start : start + MOST_IDS] for start in range(0, len(others), MOST_IDS))
+    yield from (others[start : start + MAX_IDS] for start in range(0, len(others), MAX_IDS))
+
+
+@dataclass(slots=True)
+class JobInput:
+    """What a run reads from Kafka before its first request."""
+
+    last: Snapshot | None
+    present: Mapping[bytes, bytes]
+    """Key → value of all records of the job's topic."""
+    references: References
+    """New references; in a full run, all references from bets within `api.recent_days`."""
+    full: bool
+    """Whether everything is fetched again."""
+    kept: References | None = None
+    """Full run only: references from all bets within `api.keep_days`, a superset of what is fetched."""
+    selections_in_use: Callable[[Collection[int]], set[int]] | None = None
+    """Returns those of some selections that are among `kept`; None if `kept` has the selections itself."""
+    owed: frozenset[str] = frozenset()
+    """Names of what the last run failed to learn."""
+    missing: frozenset[str] = frozenset()
+    """Names of what lists lacked in the last full run, if they were too short to be believed."""
+    lost: bool = False
+    """Whether the topic lacks records of the last snapshot."""
 
 
 class Estimate(NamedTuple):
-    """How many requests of one sort a run makes."""
+    """The number of requests to one endpoint."""
 
     endpoint: str
     least: int
     most: int | None
-    """None where only the answers of others tell."""
+    """None if it depends on other answers."""
 
 
-def estimate(wants: FetchPlan, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
-    """What a run would ask, before it has asked anything. Lists may go `by_sport`.
+def estimate(plan: FetchPlan, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
+    """Estimate the requests of a run before it starts. Lists may go `by_sport`.
 
-    Retries are not in it. What the provider gives no right to, or an event that it does not know, is not
-    asked about again: that makes it less.
+    Retries are not counted. Endpoints without a right and unknown events make it less.
     """
-    languages = len(wants.scope.languages)
-    rows = [_list(wants, kind, by_sport(kind)) for kind in wants.lists]
-    rows += [_by_id(wants, kind) for kind in wants.lists]
-    events, markets = len(wants.events), len(wants.markets)
-    types = sum(len(list(chunks(ids))) for ids in wants.market_type_templates.values())
-    selections = len(list(chunks(wants.selection_templates)))
+    languages = len(plan.scope.languages)
+    rows = [_list(plan, kind, by_sport(kind)) for kind in plan.lists]
+    rows += [_by_id(plan, kind) for kind in plan.lists]
+    events, markets = len(plan.events), len(plan.markets)
+    types = sum(len(list(chunks(ids))) for ids in plan.market_type_templates.values())
+    selections = len(list(chunks(plan.selection_templates)))
     rows += [
         Estimate("/api/translations/all/event/{eventId}", events, events),
         Estimate("/api/translations/all/{eventId}/markets", markets, markets),
@@ -217,16 +242,16 @@ def estimate(wants: FetchPlan, by_sport: Callable[[Listed], bool] = lambda kind:
     return [row for row in rows if row.most != 0]
 
 
-def _list(wants: FetchPlan, kind: Listed, by_sport: bool) -> Estimate:
-    sports = len(wants.sports_known()) if by_sport else 1
-    least = len(wants.scope.languages) * sports
-    # The list of sports, where it is asked for, may tell of others.
-    most = None if by_sport and "sport" in wants.lists else least
+def _list(plan: FetchPlan, kind: Listed, by_sport: bool) -> Estimate:
+    sports = len(plan.known_sports()) if by_sport else 1
+    least = len(plan.scope.languages) * sports
+    # The list of sports may have others.
+    most = None if by_sport and "sport" in plan.lists else least
     return Estimate(f"/api/translations/{{lang}}/{kind}s", least, most)
 
 
-def _by_id(wants: FetchPlan, kind: Listed) -> Estimate:
-    """Only those for which the answers so far lack a language, and those that no list has any more."""
-    is_open = (wants.used is not None and wants.known.get(kind)) or (kind == "competitor" and wants.events)
-    most = None if is_open else len(wants.mentioned.get(kind, ()))
+def _by_id(plan: FetchPlan, kind: Listed) -> Estimate:
+    """Estimate lookups of ids that lack a language in other answers, or that their list no longer has."""
+    is_open = (plan.used is not None and plan.in_topic.get(kind)) or (kind == "competitor" and plan.events)
+    most = None if is_open else len(plan.mentioned.get(kind, ()))
     return Estimate(f"/api/translations/all/{kind}/{{{kind}Id}}", 0, most)

@@ -9,7 +9,8 @@ from typing import Final
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka import clients
+from bridge.kafka import admin, clients
+from bridge.kafka.errors import KafkaUnavailable
 
 LOOK_SECONDS: Final = 3.0
 """From one look to the next: a broker that starts or elects leaders knows them all again by then."""
@@ -27,8 +28,8 @@ class Presence:
 
     def must_be_there(self) -> None:
         """Raise KafkaUnavailable where a topic is not there now, for the moment or for good."""
-        if missing := self.topics - clients.listed(clients.admin(self._settings.kafka)):
-            raise clients.KafkaUnavailable(f"the topic {min(missing)} is not there")
+        if missing := self.topics - admin.listed(clients.admin(self._settings.kafka)):
+            raise KafkaUnavailable(f"the topic {min(missing)} is not there")
 
     def check(self) -> None:
         """Raise TopologyError when two looks in a row have not found a topic, KafkaUnavailable when no
@@ -37,7 +38,7 @@ class Presence:
         if clock.now().monotonic - self._looked_at < LOOK_SECONDS:
             return
         try:
-            missing = self.topics - clients.listed(clients.admin(self._settings.kafka))
+            missing = self.topics - admin.listed(clients.admin(self._settings.kafka))
         finally:
             self._looked_at = clock.now().monotonic
         gone, self._missing = missing & self._missing, missing

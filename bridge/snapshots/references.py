@@ -1,6 +1,6 @@
-"""What settled bets refer to: the ids that a reader of the topic wants names for.
+"""The ids that settled bets refer to, and that readers of the topic need names for.
 
-An id of 0 is an id: the interface does not say that it stands for none.
+0 counts as an id: the interface does not say that it stands for none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bridge.avro.schemas import Schema
-from bridge.rest.endpoints import MOST_SYMBOL
+from bridge.rest.endpoints import MAX_SYMBOL_CHARACTERS
 from bridge.snapshots.model import Job, Kind, key_of
 
 _MARKET: Final[Schema] = {
@@ -63,12 +63,12 @@ REFERENCES_SCHEMAS: Final[dict[Job, Schema]] = {
     "translations": _bet_with({"name": "selections", "type": ["null", {"type": "array", "items": _ITEM}]}),
     "currencies": _bet_with({"name": "amount", "type": ["null", _AMOUNT]}),
 }
-"""All of a settled bet that refers to what a job asks about: the schema to read the topic with."""
+"""Reader schemas for settled bets, with the fields that a job needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an event is, by the bets on it: competitionId and countryId, whatever these are ids of."""
+    """Sport, competitionId and countryId of an event, according to its bets."""
 
     sport: int
     competition: int
@@ -77,35 +77,35 @@ class Place:
 
 @dataclass(slots=True)
 class References:
-    """The ids that bets have mentioned. `add` takes one bet after the other."""
+    """The ids that bets mention."""
 
     bets: int = 0
     sports: set[int] = field(default_factory=set)
     regions: set[int] = field(default_factory=set)
     leagues: set[int] = field(default_factory=set)
     events: dict[int, Place] = field(default_factory=dict)
-    """Event → where the last bet on it says that it is."""
+    """Event → its place in the last bet on it."""
     markets: dict[int, set[int]] = field(default_factory=dict)
     """Event → its markets."""
     selections: dict[int | None, set[int]] = field(default_factory=dict)
-    """Event → its selections; None → those of no event."""
+    """Event → its selections; None → selections without an event."""
     market_types: set[tuple[int, int]] = field(default_factory=set)
     """Sport and market type."""
     currencies: set[str] = field(default_factory=set)
-    """Symbols. What is longer than any symbol is not kept: a bet may hold megabytes."""
+    """Symbols. Longer texts than any symbol are ignored: a bet may hold megabytes."""
 
     def add(self, bet: Mapping[str, Any]) -> None:
-        """Take a settled bet, as read with one of `REFERENCES_SCHEMAS`."""
+        """Add a settled bet, decoded with one of `REFERENCES_SCHEMAS`."""
         self.bets += 1
         amount = bet.get("amount")
         symbol = amount and amount["currency"]
-        if symbol and len(symbol) <= MOST_SYMBOL:
+        if symbol and len(symbol) <= MAX_SYMBOL_CHARACTERS:
             self.currencies.add(symbol)
         for item in bet.get("selections") or ():
             self._add_item(item)
 
     def keys(self, kind: Kind) -> Iterator[bytes]:
-        """The keys of the records of a kind that a join of these bets looks for; of competitors none."""
+        """Yield the keys of a kind that a join of these bets looks up; none for competitors."""
         match kind:
             case "sport":
                 yield from (key_of(kind, number) for number in self.sports)
@@ -125,7 +125,7 @@ class References:
                 return
 
     def all_selections(self) -> set[int]:
-        """The selections of all events and of none."""
+        """Return all selections, with and without an event."""
         return set().union(*self.selections.values())
 
     def _add_item(self, item: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A snapshot job that goes on: one run after the other, with health and metrics over HTTP meanwhile."""
+"""A snapshot job with `--every`: repeated runs, with health and metrics over HTTP."""
 
 from __future__ import annotations
 
@@ -9,73 +9,74 @@ from bridge import clock
 from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
 from bridge.errors import ApiError, NotOwner
-from bridge.kafka import clients
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.log import get
-from bridge.observability.http_server import served
+from bridge.observability.endpoints import make_app, served
 from bridge.snapshots.asking import ProgressCallback
-from bridge.snapshots.endpoints import make_app
 from bridge.snapshots.job import Task, run
-from bridge.snapshots.metrics import JobStatus
-from bridge.snapshots.report import Report
+from bridge.snapshots.metrics import collect
+from bridge.snapshots.results import Report
+from bridge.snapshots.status import JobStatus
 
-_PASSING: Final = (ApiError, clients.KafkaUnavailable, RegistryUnavailable, NotOwner)
-"""What may go better the next time, with nothing done by a person."""
-MOST_TOLD: Final = 20
-"""Of what was left out, one by one."""
+_TRANSIENT: Final = (ApiError, KafkaUnavailable, RegistryUnavailable, NotOwner)
+"""Errors that may be gone at the next run without anybody's help."""
+MAX_LOGGED: Final = 20
+"""Log at most this many of the things that were left out."""
 
 
 def run_every(
     settings: Settings, task: Task, seconds: float, progress: ProgressCallback, stop: threading.Event
 ) -> None:
-    """Run now, and then every so many seconds, until `stop` is set.
+    """Run now and then every `seconds`, until `stop` is set.
 
-    A run that takes longer is followed by the next at once. One that fails is told in the log and in the
-    metrics, and tried again when the next is due. Raises what a person has to mend, as `job.run`.
+    A run that takes longer is followed by the next at once. A failed run is logged, counted, and repeated
+    when the next is due. Raises what a person has to fix, as `job.run`.
     """
-    seen = JobStatus(task.job, at=clock.now().wall)
+    status = JobStatus(task.job, at=clock.now().wall)
 
-    def moves(what: str, done: int, total: int) -> None:
-        seen.at, seen.doing = clock.now().wall, what
+    def report_progress(what: str, done: int, total: int) -> None:
+        status.at, status.doing = clock.now().wall, what
         progress(what, done, total)
 
-    with served(make_app(seen), settings.web.host, settings.web.port):
+    with served(make_app({"snapshot": task.job}, status.health, lambda _: collect(status)), settings.web):
         while not stop.is_set():
-            begun = clock.now()
-            due = begun.monotonic + seconds
-            seen.at, seen.rests_until = begun.wall, None
+            started = clock.now()
+            due = started.monotonic + seconds
+            status.at, status.rests_until = started.wall, None
             try:
-                report = run(settings, task, moves, stop, patience=None)
-            except _PASSING as error:
-                seen.fail(str(error))
+                report = run(settings, task, report_progress, stop, patience=None)
+            except _TRANSIENT as error:
+                status.fail(str(error))
                 get().error("a snapshot failed, the last one stands", job=task.job, reason=str(error))
             else:
                 if report is None:
                     return
-                seen.publish(report)
-                _tell(report)
+                status.publish(report)
+                _log(report)
             left = max(0.0, due - clock.now().monotonic)
-            seen.rests_until = clock.now().wall + left
+            status.rests_until = clock.now().wall + left
             stop.wait(left)
 
 
-def _tell(report: Report) -> None:
+def _log(report: Report) -> None:
+    snapshot = report.snapshot
     get().info(
         "a snapshot is published",
-        job=report.snapshot.job,
-        snapshot=report.snapshot.id,
+        job=snapshot.job,
+        snapshot=snapshot.id,
         full=report.full,
         written=report.written,
         removed=report.removed,
         requests=report.requests,
         seconds=round(report.seconds, 1),
     )
-    for left in report.snapshot.left_out[:MOST_TOLD]:
-        get().error("the provider did not tell something, it is left out", **left._asdict())
-    if report.snapshot.left_out:
+    for left in snapshot.left_out[:MAX_LOGGED]:
+        get().error("left out: the provider did not deliver it", **left._asdict())
+    if snapshot.left_out:
         get().error(
             "the snapshot is partial, the next run asks again",
-            leftOut=len(report.snapshot.left_out),
-            owed=report.snapshot.owed,
+            leftOut=len(snapshot.left_out),
+            owed=snapshot.owed,
         )
     for note in report.notes:
-        get().info("of the snapshot", note=note)
+        get().info("note on the snapshot", note=note)

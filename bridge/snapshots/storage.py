@@ -1,4 +1,4 @@
-"""What the topics of a snapshot job hold, and what settled bets there are to learn ids from."""
+"""Reads the topics of a snapshot job, and learns references from settled bets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import shortened
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import (
     LOOK_SECONDS,
-    PATIENCE_SECONDS,
+    STALL_SECONDS,
     Foreign,
-    Progress,
+    OffsetProgress,
     at,
     decode,
     key_of,
@@ -29,46 +30,46 @@ from bridge.kafka.reader import (
     with_fresh_clients,
 )
 from bridge.log import get
-from bridge.snapshots.model import Job, Offsets, Snapshot
+from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.references import REFERENCES_SCHEMAS, References
-from bridge.snapshots.state import HOUR_SECONDS, State
+from bridge.snapshots.state import HOUR_SECONDS, JobState
 
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
-"""After so many bets what they mention is saved: whoever is interrupted need not begin again."""
+"""Bets between two saves of what they mention: an interrupted run need not begin again."""
 
 
 class Learnt(NamedTuple):
-    """What was read to learn from."""
+    """What was read to learn references."""
 
     bets: int
     foreign: str
-    """What was passed over, because it is no bet; empty where there was none."""
+    """A note about records that are not bets; empty if there are none."""
 
 
 def topic_of(settings: Settings, job: Job) -> str:
-    """The topic of the records that the job publishes."""
+    """Return the name of the topic that the job publishes to."""
     declared = topics.declare(settings)
     return {"translations": declared.translations, "currencies": declared.currencies}[job].name
 
 
 def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
-    """The last whole snapshot of a job, None before the first.
+    """Return a job's last snapshot, None before the first.
 
-    Waits for what an open transaction hides, unless what is `visible` now is enough. Raises as `read_topic`.
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as `read_topic`.
     """
     found = _last(settings, job, visible=visible)
     return None if found is None else found[1]
 
 
 def last_value(settings: Settings, job: Job) -> bytes | None:
-    """The value of a job's last Snapshot record in wire format. Raises as `last_snapshot`."""
+    """Return the value of a job's last Snapshot record in wire format. Raises as `last_snapshot`."""
     found = _last(settings, job, visible=False)
     return None if found is None else found[0]
 
 
 def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapshot] | None:
-    """Raises SchemaError, with the place, where it is none: the one before it is long out of date."""
+    """Raises SchemaError, with the place, if the record is invalid: the one before it is out of date."""
     found: Message | None = None
 
     def take(message: Message) -> None:
@@ -86,7 +87,7 @@ def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapsh
 
 
 def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
-    """The snapshot in the value of its record. Raises SchemaError, and as `Registry.schema_by_id`."""
+    """Decode the value of a Snapshot record. Raises SchemaError, and as `Registry.schema_by_id`."""
     with Registry(settings.registry) as registry:
         codec = Codec(load("snapshot"), READ_ONLY, registry.schema_by_id)
         return Snapshot.from_avro(codec.decode(value))
@@ -98,14 +99,14 @@ def read_compacted(
     ends: Mapping[int, int] | None = None,
     *,
     visible: bool = False,
-    is_key: Callable[[str], bool] = bool,
+    accepts: Callable[[str], bool] = bool,
 ) -> dict[bytes, bytes]:
-    """Key → value in wire format of all that a compacted topic holds, now or at `ends`.
+    """Return key → value in wire format of a compacted topic, now or at `ends`.
 
-    Records without a key of ours, which is UTF-8 and for which `is_key` holds, or with a value in another
-    format are passed over, and counted in the log: none of them is removed or compared with anything. Waits
-    for what an open transaction hides, unless what is `visible` now is enough. Nothing is decoded: a whole
-    snapshot is to fit into memory. Raises as `read_topic`.
+    Records whose key is not UTF-8 or that `accepts` refuses, or whose value has another format, are skipped
+    and counted in the log: they are never removed. Waits for open transactions to end, unless only what is
+    `visible` now is wanted. Values stay encoded, so that a whole snapshot fits into memory. Raises as
+    `read_topic`.
     """
     found: dict[bytes, bytes] = {}
     foreign = Foreign()
@@ -114,7 +115,7 @@ def read_compacted(
         value = message.value()
         try:
             key = key_of(message)
-            if not is_key(key.decode()):
+            if not accepts(key.decode()):
                 raise NotOurs(f"its key is {shortened(key.decode())!r}")
             found.pop(key, None)
             if value is not None:
@@ -124,53 +125,84 @@ def read_compacted(
             foreign.add(at(message, error))
 
     read_topic(settings, topic, take, ends=ends, visible=visible)
-    foreign.tell()
+    foreign.log()
     return found
 
 
-def read_state(settings: Settings, job: Job, *, visible: bool = False) -> State:
-    """What the job remembers. Raises as `read_topic`."""
+class JobStorage:
+    """Reads Kafka for one run of a job.
+
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as `read_topic`.
+    """
+
+    def __init__(self, settings: Settings, job: Job, *, visible: bool = False) -> None:
+        self._settings, self._job, self._visible = settings, job, visible
+
+    def state(self) -> JobState:
+        """Return the state that the last run left."""
+        return read_state(self._settings, self._job, visible=self._visible)
+
+    def state_topic_id(self) -> str | None:
+        """Return the id of the state's topic, which changes if it is created again."""
+        name = topics.declare(self._settings).snapshot_state.name
+        return admin.topic_id(clients.admin(self._settings.kafka), name)
+
+    def published(self) -> dict[bytes, bytes]:
+        """Return key → value of the job's topic."""
+        accepts = is_key if self._job == "translations" else bool
+        topic = topic_of(self._settings, self._job)
+        return read_compacted(self._settings, topic, visible=self._visible, accepts=accepts)
+
+    def learn(
+        self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress
+    ) -> Learnt:
+        """Learn references, as `learn`."""
+        return learn(self._settings, self._job, state, now, save, progress)
+
+
+def read_state(settings: Settings, job: Job, *, visible: bool = False) -> JobState:
+    """Return the state of a job. Raises as `read_topic`."""
     found: dict[bytes, bytes] = {}
 
     def take(message: Message) -> None:
         key, value = message.key() or b"", message.value()
         if not key.startswith(f"{job}/".encode()):
-            return  # the other job's may be large
+            return  # the other job's state may be large
         if value is None:
             found.pop(key, None)
         else:
             found[key] = value
 
     read_topic(settings, topics.declare(settings).snapshot_state.name, take, visible=visible)
-    state = State(job, found)
+    state = JobState(job, found)
     if state.foreign:
-        get().warning("passed over records of the jobs' state that no job has written", count=state.foreign)
+        get().warning("skipped invalid records of the job state", count=state.foreign)
     return state
 
 
 def learn(
     settings: Settings,
     job: Job,
-    state: State,
+    state: JobState,
     now: float,
     save: Callable[[], None],
-    progress: Progress | None = None,
+    progress: OffsetProgress | None = None,
 ) -> Learnt:
     """Learn what the settled bets mention that are visible now and were not read yet.
 
-    The first time, and when the topic was made anew, these are the bets of the time that names are kept for,
-    back from `now` (Unix seconds). `save` is called whenever a good deal is learnt, and at the end. Records
-    that are no bets are passed over, and counted. Raises TopologyError where there are no others, and for a
-    schema that the registry does not know; and as `read_topic`.
+    The first time, and after the topic was created again, reads the bets of the last `api.keep_days` before
+    `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records that are not
+    bets are skipped and counted. Raises TopologyError if there are no others, SchemaError for a schema that
+    the registry does not know, and as `read_topic`.
     """
     topic = topics.declare(settings).bets.name
-    topic_id = clients.topic_id(clients.admin(settings.kafka), topic)
+    topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
     keep_days = settings.api.keep_days
     if state.reads_on(topic_id, keep_days):
         position = dict(state.position)
     else:
         if state.position and state.topic_id != topic_id:
-            get().warning("the topic of the bets was made anew: it is read again", topic=topic)
+            get().warning("the topic of bets was created again, reading it from the start", topic=topic)
         position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
     hours: dict[int, References] = {}
     bets, foreign = 0, Foreign()
@@ -202,20 +234,20 @@ def learn(
                 remember(position)
 
         state.begin()
-        # What a bridge has not committed yet is read the next time, also where it died over it.
+        # `visible`: records of open transactions are read by the next run.
         read = read_topic(settings, topic, take, start=position, visible=True, progress=progress)
     if foreign.count and not bets and not state.position:
         raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
     remember(read)
-    foreign.tell()
-    return Learnt(bets, f"{foreign.count:,} records are no bets: {foreign.first}" if foreign.count else "")
+    foreign.log()
+    return Learnt(bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else "")
 
 
 def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:
-    """The bet in a record, None for a tombstone.
+    """Return the bet in a record, None for a tombstone.
 
-    Raises NotOurs, with the place, where there is none; SchemaError where the registry does not know its
-    schema, which may be the registry's fault: whoever passed over the bet would never ask about it.
+    Raises NotOurs, with the place, if it is not a bet; SchemaError if the registry does not know its schema.
+    That may be the registry's fault, and a bet that is skipped would never be learnt.
     """
     try:
         key_of(message)
@@ -231,15 +263,15 @@ def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any
 
 
 def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
-    """Where in each partition that begins which was received since then; `{}` where there is no topic."""
+    """Return each partition's first offset received since `moment`; `{}` without the topic."""
     found: Offsets = {}
 
-    def read(admin: AdminClient, consumer: Consumer) -> None:
-        if clients.topic_id(admin, topic, LOOK_SECONDS) is not None:
-            ends = clients.end_offsets(admin, topic, clients.partition_count(admin, topic), visible=True)
-            found.update({x.partition: x.offset for x in starts_since(admin, consumer, topic, moment, ends)})
+    def read(client: AdminClient, consumer: Consumer) -> None:
+        if admin.topic_id(client, topic, LOOK_SECONDS) is not None:
+            ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
+            found.update({x.partition: x.offset for x in starts_since(client, consumer, topic, moment, ends)})
 
-    deadline = clock.now().monotonic + PATIENCE_SECONDS
-    if trouble := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
-        raise clients.KafkaUnavailable(f"{topic}: {trouble}")
+    deadline = clock.now().monotonic + STALL_SECONDS
+    if reason := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
+        raise KafkaUnavailable(f"{topic}: {reason}")
     return found

@@ -1,68 +1,67 @@
-"""The translations: what is asked, what is published of the answers, and how well it covers the bets."""
+"""The translations job: what is fetched, what of it is published, and how well it covers the bets."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
-from bridge.rest.endpoints import LISTED, Listed
+from bridge.rest.endpoints import Listed
 from bridge.snapshots.asking import Asks, ProgressCallback
-from bridge.snapshots.coverage import cover
-from bridge.snapshots.diff import count, forgotten, merge
 from bridge.snapshots.fetch import Fetcher
+from bridge.snapshots.merge import count, drop_unchanged, forgotten
 from bridge.snapshots.model import Translation, key_of, kind_of
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, Scope, ids_of
+from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome, cover
 
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
 class Translations:
-    """One run of the job. `codec` reads the records of its topic."""
+    """One run of the job. `codec` decodes the records of its topic."""
 
-    def __init__(self, settings: ApiSettings, scope: Scope, codec: Codec, known: JobInput) -> None:
+    def __init__(self, settings: ApiSettings, scope: Scope, codec: Codec, job_input: JobInput) -> None:
         self._settings = settings
         self._scope = scope
         self._codec = codec
-        self._known = known
+        self._input = job_input
         self._broken: set[bytes] = set()
-        """Keys of records that cannot be read."""
-        self._removes = known.full and not scope.narrowed
-        """Whether all is asked that tells what is gone."""
+        """Keys of records that cannot be decoded."""
+        self._removes = job_input.full and not scope.narrowed
+        """Whether the run fetches enough to learn what is gone."""
         used = self._used() if self._removes else None
-        owed = known.owed if used is None else frozenset(self._still_wanted(known.owed, used))
-        wants = FetchPlan.of(scope, known.references, known.present, full=known.full, owed=owed)
-        self.wants = replace(
-            wants,
-            known={kind: ids_of(kind, known.present) for kind in LISTED},
-            missing_before=known.missing,
+        owed = job_input.owed if used is None else frozenset(self._still_wanted(job_input.owed, used))
+        self.plan = FetchPlan.of(
+            scope,
+            job_input.references,
+            job_input.present,
+            full=job_input.full,
+            owed=owed,
+            missing_before=job_input.missing,
             used=used,
-            turn=known.turn,
         )
 
     async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
-        """Ask the provider. Raises ApiError, AuthError and ClockError; nothing is published then."""
-        present, references = self._known.present, self._known.references
-        fetcher = Fetcher(asks, self._settings, self.wants, references.events, progress)
-        collected = await fetcher.run()
-        records, account = collected.records, fetcher.account
+        """Fetch and merge everything. Raises ApiError, AuthError and ClockError."""
+        present, references = self._input.present, self._input.references
+        fetcher = Fetcher(asks, self._settings, self.plan, references.events, progress)
+        names = await fetcher.run()
+        records, account = names.records, fetcher.account
         gone = {key_of(kind, x) for kind, found in fetcher.gone.items() for x in found}
-        whole, outdated = set[bytes](), set[bytes]()
+        complete, outdated = set[bytes](), set[bytes]()
         if self._removes:
-            whole = {key for key in collected.whole if kind_of(key) not in fetcher.untold}
+            complete = {key for key in names.complete_keys if kind_of(key) not in fetcher.unreliable_kinds}
             if self._kept.events:
                 outdated = forgotten(present, self._present, self._kept.events, self._selections_in_use)
         gone |= outdated - records.keys()
-        merge(records, lambda key: None if key in outdated else self._present(key), whole)
+        drop_unchanged(records, lambda key: None if key in outdated else self._present(key), complete)
         unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
 
         def lookup(key: bytes) -> Translation | None:
-            return None if key in gone else collected.record(key) or self._present(key)
+            return None if key in gone else names.record(key) or self._present(key)
 
         return Outcome(
             written=dict(records),
@@ -70,8 +69,8 @@ class Translations:
             counts=count(present, records, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
-            # Of what a run asks that keeps only a part of the answers, the rest is still to be told.
-            owed=frozenset(account.owed | (self._known.owed | account.asked if self._scope.cut else set())),
+            # A run that keeps only a part of each answer owes the rest.
+            owed=frozenset(account.owed | (self._input.owed | account.asked if self._scope.cut else set())),
             missing=frozenset(fetcher.missing),
             coverage=cover(references, self._scope.languages, lookup),
             notes=self._notes(fetcher, unnamed, gone),
@@ -79,15 +78,15 @@ class Translations:
 
     @property
     def _kept(self) -> References:
-        return self._known.kept or self._known.references
+        return self._input.kept or self._input.references
 
     def _selections_in_use(self, among: Collection[int]) -> set[int]:
-        if self._known.selections_in_use is not None:
-            return self._known.selections_in_use(among)
+        if self._input.selections_in_use is not None:
+            return self._input.selections_in_use(among)
         return self._kept.all_selections().intersection(among)
 
     def _used(self) -> dict[Listed, Collection[int]]:
-        """What bets use of the kinds that have lists. Bets do not name competitors: their events do."""
+        """Return what bets use of the kinds with lists. Competitors are those of the mentioned events."""
         bets = self._kept
         events = [found for key in bets.keys("event") if (found := self._present(key))]
         return {
@@ -98,7 +97,7 @@ class Translations:
         }
 
     def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
-        """What is owed of what bets still mention."""
+        """Return what is owed and still mentioned by bets."""
         bets = self._kept
         of_kind: dict[str, Collection[int]] = {
             "sport": used["sport"],
@@ -121,8 +120,8 @@ class Translations:
                 yield name
 
     def _present(self, key: bytes) -> Translation | None:
-        """The record of a key; None where there is none, or none that can be read: it is written anew."""
-        if (value := self._known.present.get(key)) is None:
+        """Return the topic's record of a key; None if there is none, or if it cannot be decoded."""
+        if (value := self._input.present.get(key)) is None:
             return None
         try:
             return Translation.from_avro(self._codec.decode(value))
@@ -131,18 +130,18 @@ class Translations:
             return None
 
     def _notes(self, fetcher: Fetcher, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
-        notes = [str(verdict) for verdict in fetcher.verdicts.values() if verdict.seen]
-        for kind, (missing, known) in fetcher.shrunk.items():
-            is_again = any(name.startswith(f"{kind}:") for name in self._known.missing)
+        notes = [str(comparison) for comparison in fetcher.comparisons.values() if comparison.seen]
+        for kind, (missing, total) in fetcher.shrunk.items():
+            is_again = any(name.startswith(f"{kind}:") for name in self._input.missing)
             believed = BELIEVED if self._removes and is_again else DISBELIEVED
             notes.append(
-                f"the list of {kind}s lacks {missing:,} of the {known:,} that there were, more than "
+                f"the list of {kind}s lacks {missing:,} of its former {total:,}, more than "
                 f"api.max_shrink_share: {believed}"
             )
         if self._broken:
             notes.append(
                 f"{len(self._broken):,} records of the topic cannot be read, "
-                f"{_some(key.decode() for key in self._broken)}: a full run writes them anew"
+                f"{_some(key.decode() for key in self._broken)}: a full run writes them again"
             )
         if gone:
             notes.append(f"{len(gone):,} records are removed, {_some(key.decode() for key in gone)}")
@@ -150,19 +149,19 @@ class Translations:
             notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
         if unnamed:
             notes.append(f"{len(unnamed):,} events have no name, {_some(key.decode() for key in unnamed)}")
-        told = fetcher.collected.languages
-        if others := {x: n for x, n in told.items() if x not in self._settings.languages}:
-            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MOST_NAMED])
+        texts = fetcher.names.languages
+        if others := {x: n for x, n in texts.items() if x not in self._settings.languages}:
+            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MAX_NAMED])
             notes.append(
                 f"texts in languages that are not in api.languages: {most}; if one is another name of a "
-                "language there, say so with api.language_keys"
+                "language there, map it with api.language_keys"
             )
-        silent = [x for x in self._scope.languages if x not in told]
-        if silent and told and self._known.full:  # others ask about too little to tell
+        silent = [x for x in self._scope.languages if x not in texts]
+        if silent and texts and self._input.full:  # other runs ask about too little
             notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
         return notes
 
 
 def _some(things: Iterable[object]) -> str:
-    first = sorted(map(str, things))[:_MOST_NAMED]
+    first = sorted(map(str, things))[:_MAX_NAMED]
     return f"such as {', '.join(first)}"

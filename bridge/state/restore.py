@@ -1,4 +1,4 @@
-"""What is already in Kafka: the committed checkpoint of a feed, and what the guard has to know."""
+"""Restore state from Kafka: the committed checkpoint of a feed, and the entries of the deduplicator."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError
-from bridge.kafka import clients
+from bridge.kafka import admin
+from bridge.kafka.errors import Stalled
 from bridge.kafka.reader import (
-    PATIENCE_SECONDS,
+    STALL_SECONDS,
     Foreign,
-    Progress,
+    OffsetProgress,
     TopicScan,
     at,
     decode,
     key_of,
-    more_patient,
+    longer_stall,
     with_fresh_clients,
 )
 from bridge.kafka.topics import Topics
@@ -31,16 +32,16 @@ from bridge.state.dead_letter import Kind
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
-"""Records from the end of the checkpoint topic at which the search for a feed's own begins."""
+"""The search for a feed's checkpoint starts this many records before the end of the topic."""
 SAMPLE = Kind.SAMPLE.value.encode()
 
 
 class Store:
     """Reads the bridge's own topics, `read_committed` and to their very end.
 
-    The end is taken after the writer has fenced its predecessors, so nothing of theirs can come later.
-    Each method waits while Kafka is away, and returns early only when `give_up` says so. `told` hears what
-    keeps it, each time that something does, and nothing ("") when it has gone on.
+    A writer that has fenced its predecessors calls it, so none of their records can come later.
+    Each method retries while Kafka is unavailable, and returns early only when `give_up` says so. `on_status`
+    receives the reason of each delay, and "" once reading continues.
     """
 
     def __init__(
@@ -57,60 +58,61 @@ class Store:
         self._topics = topics
 
     def checkpoint(
-        self, give_up: Callable[[], bool], told: Callable[[str], None], *, visible: bool = False
+        self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool = False
     ) -> bytes | None:
-        """The value of the feed's last committed checkpoint, in wire format; None before the first.
+        """Return the feed's last committed checkpoint, in wire format; None before the first.
 
-        With `visible` only of what can be seen now: an open transaction is not waited for. Raises
-        SchemaError, with the place, where that is no checkpoint: the one before it is a position of long ago.
+        With `visible`, do not wait for open transactions. Raises SchemaError, with the place, where the
+        record is not a checkpoint: the one before it is out of date.
         """
         topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
         found: Message | None = None
-        patience = PATIENCE_SECONDS
+        stall_seconds = STALL_SECONDS
 
         def take(message: Message) -> None:
             nonlocal found
             if message.key() == key:
                 found = None if message.value() is None else message
 
-        def search(admin: AdminClient, consumer: Consumer) -> None:
-            nonlocal found, patience
-            found = None  # what a try that failed has seen may be outdated
-            [end] = clients.end_offsets(admin, topic.name, 1, visible=visible)
+        def search(client: AdminClient, consumer: Consumer) -> None:
+            nonlocal found, stall_seconds
+            found = None  # a failed attempt may have found an outdated one
+            [end] = admin.end_offsets(client, topic.name, 1, visible=visible)
             lookback = LOOKBACK
             while True:
                 start = max(0, end - lookback)
-                passage = TopicScan(
+                scan = TopicScan(
                     topic.name,
                     take,
                     start={0: start},
                     ends={0: end},
-                    patience=patience,
-                    progress=_nothing_is_in_the_way(told),
+                    stall_seconds=stall_seconds,
+                    progress=_reports_progress(on_status),
                     clock=self._clock,
                 )
                 try:
-                    passage.go_on(admin, consumer, give_up)
-                except clients.Stalled:
-                    # The next client begins anew, and may have as much to skip.
-                    if passage.patience > patience:
-                        patience = more_patient(patience, PATIENCE_SECONDS)
+                    scan.resume(client, consumer, give_up)
+                except Stalled:
+                    # The next client starts over, and may have as much to skip.
+                    if scan.stall_seconds > stall_seconds:
+                        stall_seconds = longer_stall(stall_seconds, STALL_SECONDS)
                     raise
-                if found is not None or start == 0 or not passage.done:
+                if found is not None or start == 0 or not scan.done:
                     break
                 lookback *= 10
             if found is not None:
                 decode(self._checkpoints, found, found.value() or b"")
 
-        with_fresh_clients(self._settings, search, give_up, told)
+        with_fresh_clients(self._settings, search, give_up, on_status)
         return None if found is None else found.value()
 
     def deduplicator(
-        self, since: float, give_up: Callable[[], bool], told: Callable[[str], None]
+        self, since: float, give_up: Callable[[], bool], on_status: Callable[[str], None]
     ) -> Deduplicator:
-        """A guard that knows all bets and dead letters received since then, Unix seconds.
+        """Return a deduplicator that knows all bets and dead letters received since then, Unix seconds.
 
-        What no bridge has written it need not know. Raises SchemaError, with the place, where one may have.
+        Skips records that no bridge can have written. Raises SchemaError, with the place, for any other that
+        cannot be read.
         """
         deduplicator, foreign = Deduplicator(), Foreign()
 
@@ -131,23 +133,23 @@ class Store:
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
                 deduplicator.record_dead_letter(key, _received(message))
 
-        # Another try goes on where the last was interrupted: the order of what the guard learns matters.
-        passages = [
-            TopicScan(topic.name, take, start=since, progress=_nothing_is_in_the_way(told), clock=self._clock)
+        # Retries resume: the deduplicator must see the records in their order.
+        scans = [
+            TopicScan(topic.name, take, start=since, progress=_reports_progress(on_status), clock=self._clock)
             for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))
         ]
 
-        def read(admin: AdminClient, consumer: Consumer) -> None:
-            for passage in passages:
-                passage.go_on(admin, consumer, give_up)
+        def read(client: AdminClient, consumer: Consumer) -> None:
+            for scan in scans:
+                scan.resume(client, consumer, give_up)
 
-        with_fresh_clients(self._settings, read, give_up, told)
-        foreign.tell()
+        with_fresh_clients(self._settings, read, give_up, on_status)
+        foreign.log()
         return deduplicator
 
 
-def _nothing_is_in_the_way(told: Callable[[str], None]) -> Progress:
-    return lambda done, of: told("")
+def _reports_progress(on_status: Callable[[str], None]) -> OffsetProgress:
+    return lambda done, of: on_status("")
 
 
 def _received(message: Message) -> float:

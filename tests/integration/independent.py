@@ -41,7 +41,7 @@ ENDPOINTS: Final = (
     PRECISION,
 )
 """As the interface writes them; of two that match a path the first counts."""
-MOST_IDS: Final = 100
+MAX_IDS: Final = 100
 HALF: Final = "\ud83d"
 """Half a surrogate pair: in JSON an escape that stands for no character."""
 
@@ -270,7 +270,7 @@ class Provider:
         return 200, self._event(ids[0], event) if endpoint == EVENT else _markets(event, language)
 
     def _templates(self, endpoint: str, ids: tuple[int, ...], query: dict[str, list[str]]) -> tuple[int, Any]:
-        if not 0 < len(ids) <= MOST_IDS:
+        if not 0 < len(ids) <= MAX_IDS:
             return 400, None
         if endpoint == SELECTIONS:
             known = self.truth.selections

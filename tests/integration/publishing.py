@@ -20,7 +20,7 @@ from bridge.avro.schemas import load
 from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
-from bridge.kafka.election import Leadership
+from bridge.kafka.election import LeaderElection
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
@@ -103,7 +103,7 @@ def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> Non
     threading.Thread(target=_end_with_parent, daemon=True).start()
     settings = Settings.model_validate(given)
     sealer, topic = Sealer(settings), topics.declare(settings).snapshots.name
-    leadership = Leadership(settings, group, topic, lambda: None)
+    leadership = LeaderElection(settings, group, topic, lambda: None)
     while not leadership.owner:
         time.sleep(0.01)
     with Publisher(settings, JOB, leadership, threading.Event(), print) as publisher:

@@ -26,7 +26,8 @@ from bridge.avro.schemas import load
 from bridge.cli.snapshot_tables import plan_as_json
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
 from bridge.errors import BridgeError
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.messages.model import read_feed_message
 from bridge.sandbox.demo.verify import WriterSchema
 from bridge.sandbox.provider.rest.settings import RestPolicy
@@ -36,7 +37,7 @@ from bridge.sandbox.provider.world.entities import Sizes
 from bridge.snapshots import job
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Report
 from tests.harness import Bridge, Place, until
 
 LANGUAGES = ("en", "sv", "de")
@@ -132,11 +133,11 @@ class Jobs:
 
     def _visible(self, topic: str) -> bool:
         """Whether the markers of all transactions are written: a commit does not wait for them."""
-        admin, topic = clients.admin(self.settings().kafka), f"{self.place.prefix}.{topic}"
+        client, topic = clients.admin(self.settings().kafka), f"{self.place.prefix}.{topic}"
         try:
-            count = clients.partition_count(admin, topic)
-            ends, visible = (clients.end_offsets(admin, topic, count, visible=v) for v in (False, True))
-        except clients.KafkaUnavailable:
+            count = admin.partition_count(client, topic)
+            ends, visible = (admin.end_offsets(client, topic, count, visible=v) for v in (False, True))
+        except KafkaUnavailable:
             return False
         return ends == visible
 

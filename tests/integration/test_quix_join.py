@@ -12,7 +12,7 @@ from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.sandbox.provider.world.entities import Sizes
-from bridge.sandbox.provider.world.vocabulary import LANGUAGES
+from bridge.sandbox.provider.world.words import LANGUAGES
 from tests.harness import Place, assert_exact, until
 from tests.integration.quix import Join, Truth, compared, environment_python
 

@@ -101,7 +101,7 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         quick_rival() as port,
         start(data, kafka_port=port, registry_port=0, progress=lines.append) as cluster,
     ):
-        assert any("someone took a port" in line for line in lines)
+        assert any("took a port" in line for line in lines)
         servers, url = cluster.bootstrap_servers, cluster.registry_url
         create_topic(servers, "bets")
         produce(servers, "bets", b"first")
@@ -131,8 +131,7 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
     assert status(data).state == "stopped"
 
 
-def test_a_killed_owner_leaves_no_server(data: Path) -> None:
-    """SIGKILL gives the owner no chance to stop anything."""
+def test_a_killed_owner_leaves_no_server_running(data: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as owner:
@@ -161,7 +160,7 @@ def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data
             thread.join()
     first, second = states
     assert first == second
-    assert any("someone took a port" in line for line in lines)
+    assert any("took a port" in line for line in lines)
     assert any("waiting for another start" in line for line in lines)
     assert any("already running" in line for line in lines)
 

@@ -23,7 +23,6 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from bridge.sandbox.provider.rest.tokens import SCOPES, Tokens
 from bridge.sandbox.provider.server import PATH, Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
 
 
 def simulator(**changes: Any) -> Simulator:
@@ -90,7 +89,7 @@ async def test_the_truth_is_what_a_client_received() -> None:
     assert max(line["at"] for line in truth) <= end
 
 
-async def test_the_feed_goes_on_while_the_truth_is_told() -> None:
+async def test_the_feed_continues_while_the_truth_is_read() -> None:
     """Telling twenty thousand messages takes seconds, and what is live does not wait for the end of it."""
     async with (
         asyncio.timeout(60),
@@ -150,29 +149,7 @@ async def test_a_script_can_end_the_stream_and_compare() -> None:
     ]
 
 
-async def test_a_script_can_change_the_translations() -> None:
-    """A fault, a new name, a removal and a token over HTTP are seen by whoever asks the REST side."""
-
-    async def sports() -> tuple[int, str]:
-        bearer = {"Authorization": f"Bearer {(await page(provider, '/api/token'))['token']}"}
-        place = "/api/translations/en/sports?ids=1,2"
-        return await asyncio.to_thread(lambda: request(provider.url, "GET", place, **bearer))
-
-    async with simulator(sizes=Sizes(events=1)) as provider:
-        await post(provider, "/api/faults", endpoint="sports", status=503)
-        await post(provider, "/api/rename", kind="sport", id=1, text="Soccer")
-        await post(provider, "/api/remove", kind="sport", id=2)
-        assert (await sports())[0] == 503
-        assert await sports() == (200, '[{"id":1,"language":"en","translation":"Soccer"}]')
-        _, told = await asyncio.to_thread(request, provider.control_url, "GET", "/api/requests")
-        assert [json.loads(line)["status"] for line in told.splitlines()] == [503, 200]
-        unknown = json.dumps({"kind": "sport", "id": 99})
-        answer = await asyncio.to_thread(request, provider.control_url, "POST", "/api/remove", unknown)
-        assert answer == (404, '{"error":"there is no sport 99"}\n')
-
-
-async def test_a_length_that_is_no_number_is_told() -> None:
-    """The answer says what is wrong; the server goes on."""
+async def test_a_content_length_that_is_no_number_is_reported() -> None:
     async with simulator() as provider:
         answer = await asyncio.to_thread(
             request, provider.control_url, "POST", "/faults/stall", **{"Content-Length": "x"}
@@ -182,13 +159,11 @@ async def test_a_length_that_is_no_number_is_told() -> None:
 
 
 async def test_there_is_no_control_endpoint_unless_asked_for() -> None:
-    """By default nothing but the feed listens."""
     async with Simulator(SimulatorSettings(port=0)) as provider:
         assert provider.control_url is None
 
 
-async def test_the_control_endpoint_ends_with_the_simulator() -> None:
-    """Nothing listens there any more."""
+async def test_the_control_endpoint_closes_with_the_simulator() -> None:
     async with simulator() as provider:
         url = provider.control_url
         await page(provider, "/state")
@@ -204,8 +179,7 @@ async def test_a_taken_control_port_is_an_error() -> None:
             await simulator(control_port=port).__aenter__()
 
 
-async def test_when_the_feed_cannot_start_the_control_endpoint_does_not_stay(tmp_path: Path) -> None:
-    """What was listening already is closed again."""
+async def test_the_control_endpoint_closes_if_the_feed_cannot_start(tmp_path: Path) -> None:
     (tmp_path / "no.pem").write_text("no certificate")
     with socket.create_server(("127.0.0.1", 0)) as chosen:
         port = chosen.getsockname()[1]
@@ -218,11 +192,13 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
     """Both addresses come first, the token's file is there by then, and SIGTERM ends it with 0."""
     taken = socket.create_server(("127.0.0.1", 0))
     port = str(taken.getsockname()[1])
-    command = [sys.executable, "-m", "bridge", "simulate", "--port", port, "--control-port", "0"]
-    secret, token = tmp_path / "secret", tmp_path / "token"
-    secret.write_text("a key of many characters\n")
-    command += ["--api-secret-file", str(secret), "--api-token-file", str(token)]
-    command += ["--api-languages", "en,ja", "--sports", "3", "--events", "5"]
+    config, token = tmp_path / "provider.toml", tmp_path / "token"
+    config.write_text(
+        "port = 1\nrate = 50\n[sizes]\nsports = 3\nevents = 5\n"
+        '[api]\nsecret = "a key of many characters"\nlanguages = ["en", "ja"]\n'
+    )
+    command = [sys.executable, "-m", "bridge", "simulate", "--config", str(config), "--api-rate", "50"]
+    command += ["--port", port, "--control-port", "0", "--api-token-file", str(token)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BRIDGE_")}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     try:
@@ -232,9 +208,9 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
         assert note == f"port {port} is taken, using {feed.strip().rsplit(':', 1)[1]}\n"
         assert control.startswith("control at http://127.0.0.1:")
         state = json.loads(request(control.split()[2], "GET", "/state")[1])
-        assert (state["rate"], state["seed"]) == (200, 1)
+        assert (state["rate"], state["seed"]) == (50, 1)
         assert [
-            (file.name, file.stat().st_mode & 0o777) for file in tmp_path.iterdir() if file != secret
+            (file.name, file.stat().st_mode & 0o777) for file in tmp_path.iterdir() if file != config
         ] == [("token", 0o600)]
         assert Tokens("a key of many characters").scopes(time.time(), f"Bearer {token.read_text()}") == SCOPES
         languages = [
@@ -254,12 +230,12 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
     ("option", "value", "told"),
     [
         ("--api-token-file", "nowhere/token", "--api-token-file: cannot write nowhere/token: No such file"),
-        ("--api-languages", "en,xx", "api.languages.1: Input should be 'en', 'de'"),
-        ("--leagues", "501", "sizes: 501 leagues need 1002 competitors or more"),
+        ("--config", "nowhere.toml", "there is no settings file nowhere.toml"),
     ],
 )
-def test_a_wrong_option_is_told(tmp_path: Path, option: str, value: str, told: str) -> None:
-    """With its name and what would be right, before anything is served."""
+def test_a_wrong_option_is_reported_before_the_start(
+    tmp_path: Path, option: str, value: str, told: str
+) -> None:
     command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", option, value]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stderr[: len(f"error: {told}")]) == (2, f"error: {told}")

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException, Message, Producer
 
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.reader import read_topic
 from bridge.snapshots import publisher as module
@@ -188,12 +188,12 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
     short = {**settings.kafka.model_dump(), "transaction_timeout_ms": 2_000}
     settings = settings.model_copy(update={"kafka": KafkaSettings.model_validate(short)})
     sealer, turns = Sealer(settings), itertools.count(1)
-    admin = clients.admin(settings.kafka)
+    client = clients.admin(settings.kafka)
     committed: list[Message] = []
 
     def is_open() -> bool:
-        ends = clients.end_offsets(admin, topic, settings.topics.partitions)
-        return ends != clients.end_offsets(admin, topic, settings.topics.partitions, visible=True)
+        ends = admin.end_offsets(client, topic, settings.topics.partitions)
+        return ends != admin.end_offsets(client, topic, settings.topics.partitions, visible=True)
 
     def seal(ends: dict[int, int]) -> Record:
         assert is_open()
@@ -230,10 +230,10 @@ def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
 
 def delete(place: Place, topic: str) -> None:
     """Returns when no broker has it any more."""
-    admin = place.admin()
-    for future in admin.delete_topics([topic]).values():
+    client = place.admin()
+    for future in client.delete_topics([topic]).values():
         future.result(20)
-    while topic in admin.list_topics(timeout=10).topics:
+    while topic in client.list_topics(timeout=10).topics:
         time.sleep(0.05)
 
 

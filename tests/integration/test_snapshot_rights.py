@@ -21,7 +21,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bridge.kafka import clients
+from bridge.kafka import admin
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.sandbox import cluster
 from bridge.sandbox.cluster import broker as server
 from bridge.sandbox.provider.rest.faults import RestFault
@@ -34,7 +35,7 @@ from tests.integration.snapshots import Jobs, Topics, simulated
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 EVERYBODY = "User:ANONYMOUS"
-TRIED_AGAIN = "it is tried again"
+TRIED_AGAIN = "Kafka failed, retrying"
 TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 DESCRIBE, CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
@@ -76,7 +77,7 @@ def guarded(strict: cluster.Cluster, tmp_path: Path) -> Iterator[Place]:
 @contextmanager
 def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
     """Nobody has this right meanwhile; all others on the same thing stay."""
-    admin = place.admin()
+    client = place.admin()
     rules = [
         AclBinding(kind, f"{place.prefix}.{name}", ResourcePatternType.LITERAL, EVERYBODY, "*", *rule)
         for rule in (
@@ -84,7 +85,7 @@ def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation)
             (operation, AclPermissionType.DENY),
         )
     ]
-    for future in admin.create_acls(rules).values():
+    for future in client.create_acls(rules).values():
         future.result(20)
     try:
         yield
@@ -101,7 +102,7 @@ def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation)
             )
             for rule in rules
         ]
-        for removed in admin.delete_acls(filters).values():
+        for removed in client.delete_acls(filters).values():
             removed.result(20)
 
 
@@ -158,22 +159,22 @@ async def test_a_feed_that_may_not_be_written(guarded: Place) -> None:
 async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place, topic: str) -> None:
     """Whoever writes to it would make it anew here, without its settings: so nobody does."""
     async with simulated(bets=8) as provider:
-        jobs, name, admin = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
+        jobs, name, client = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
         await jobs.fill()
         provider.rest.inject(RestFault(endpoint="active-currencies", delay=2))
         bridge = jobs.start("currencies")
         await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=bridge.text)
-        for deleted in admin.delete_topics([name]).values():
+        for deleted in client.delete_topics([name]).values():
             deleted.result(20)
         assert await bridge.wait() == 6, bridge.text()
         assert f"error: the topic {name} is gone" in bridge.text()
-        assert name not in clients.listed(admin)
+        assert name not in admin.listed(client)
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
     """One that was deleted would be there again, without its settings."""
-    admin, name = guarded.admin(), f"{guarded.prefix}.bets"
-    assert clients.topic_id(admin, name, 10) is None
-    with pytest.raises(clients.KafkaUnavailable, match=f"{name} is not there"):
-        clients.partition_count(admin, name)
-    assert name not in clients.listed(admin)
+    client, name = guarded.admin(), f"{guarded.prefix}.bets"
+    assert admin.topic_id(client, name, 10) is None
+    with pytest.raises(KafkaUnavailable, match=f"{name} is not there"):
+        admin.partition_count(client, name)
+    assert name not in admin.listed(client)

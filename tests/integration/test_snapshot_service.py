@@ -1,4 +1,4 @@
-"""A snapshot job that goes on: it runs again by itself, says how it is, and ends when it is told to."""
+"""A snapshot job with `--every`: repeated runs, health and metrics, and its end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.integration.snapshots import Jobs, Topics, simulated
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
-def told(bridge: Bridge, event: str) -> list[dict[str, Any]]:
-    """The lines of its log about that."""
+def logged(bridge: Bridge, event: str) -> list[dict[str, Any]]:
+    """Return the log lines of an event."""
     return [line for line in bridge.lines() if line["event"] == event]
 
 
 async def get(bridge: Bridge, path: str) -> tuple[int, bytes]:
-    """Status and body of a page."""
-    address = urlsplit(told(bridge, "health and metrics")[0]["address"])
+    """Return status and body of a page."""
+    address = urlsplit(logged(bridge, "health and metrics")[0]["address"])
 
     def ask() -> tuple[int, bytes]:
         connection = HTTPConnection(address.hostname or "", address.port, timeout=10)
@@ -43,7 +43,7 @@ async def get(bridge: Bridge, path: str) -> tuple[int, bytes]:
 
 
 async def runs(bridge: Bridge, result: str) -> int:
-    """How many ended so, by the metrics."""
+    """Return the number of runs with that result, by the metrics."""
     _, text = await get(bridge, "/metrics")
     found = re.search(
         rf'^bridge_snapshot_runs_total{{result="{result}",.*}} (.*)$', text.decode(), re.MULTILINE
@@ -56,13 +56,13 @@ PUBLISHED, FAILED = "a snapshot is published", "a snapshot failed, the last one 
 
 
 async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) -> None:
-    """Log, metrics and readiness tell of the failure. SIGTERM in the middle of a run publishes nothing."""
+    """Log, metrics and readiness report the failure. SIGTERM during a run publishes nothing."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         await jobs.fill()
         bridge = jobs.start("translations", "--every", "1s")
-        await until(lambda: len(told(bridge, PUBLISHED)) > 1, "a second run")
-        assert [(line["full"], line["written"] > 0) for line in told(bridge, PUBLISHED)][:2] == [
+        await until(lambda: len(logged(bridge, PUBLISHED)) > 1, "a second run")
+        assert [(line["full"], line["written"] > 0) for line in logged(bridge, PUBLISHED)][:2] == [
             (True, True),
             (False, False),
         ]
@@ -70,7 +70,7 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
         assert (await runs(bridge, "failed"), await runs(bridge, "published") > 1) == (0, True)
 
         provider.rest.inject(RestFault(endpoint="leagues", times=None, status=500))
-        await until(lambda: bool(told(bridge, FAILED)), "a run that fails")
+        await until(lambda: bool(logged(bridge, FAILED)), "a run that fails")
         status, body = await get(bridge, "/readyz")
         report = orjson.loads(body)
         assert (status, report["ok"]) == (503, False)
@@ -79,8 +79,8 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
         assert await runs(bridge, "failed") > 0
 
         provider.rest.faults.clear()
-        count = len(told(bridge, PUBLISHED))
-        await until(lambda: len(told(bridge, PUBLISHED)) > count, "a run after the failures")
+        count = len(logged(bridge, PUBLISHED))
+        await until(lambda: len(logged(bridge, PUBLISHED)) > count, "a run after the failures")
         assert (await get(bridge, "/readyz"))[0] == 200
 
         provider.rest.catalogue.rename("sport", 1, "Another name")
@@ -91,15 +91,14 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
         began = time.monotonic()
         bridge.signal(signal.SIGTERM)
         assert await bridge.wait() == 0
-        assert time.monotonic() - began < 15  # and not for the answer
+        assert time.monotonic() - began < 15  # it does not wait for the answer
         assert topics.snapshots("translations")[-1]["id"] == last
         assert "Another name" not in topics.present("translations")["sport:1"]["translations"].values()
         jobs.must_not_tell(bridge.text())
     assert "Traceback" not in bridge.text()
 
 
-async def test_a_refused_token_ends_it(place: Place) -> None:
-    """A person has to act, so it does not go on: exit 3."""
+async def test_a_refused_token_ends_the_job_with_exit_3(place: Place) -> None:
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         provider.rest.inject(RestFault(times=None, status=401))

@@ -10,30 +10,31 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
-from bridge.kafka import clients, topics
+from bridge.kafka import admin, clients, topics
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.reader import read_topic
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 
 
-def make(admin: AdminClient, topic: str) -> None:
-    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+def make(client: AdminClient, topic: str) -> None:
+    client.create_topics([NewTopic(topic, 1)])[topic].result(30)
 
 
 async def test_a_topic_that_is_made_anew_has_another_id(place: Place) -> None:
     """And none while it is not there; no broker is no answer."""
-    admin, topic = place.admin(), f"{place.prefix}.anew"
-    assert clients.topic_id(admin, topic) is None
-    make(admin, topic)
-    await until(lambda: clients.topic_id(admin, topic) is not None, "it is there")
-    first = clients.topic_id(admin, topic)
-    assert clients.topic_id(admin, topic) == first
-    admin.delete_topics([topic])[topic].result(30)
-    await until(lambda: clients.topic_id(admin, topic) is None, "it is gone")
-    make(admin, topic)
-    await until(lambda: clients.topic_id(admin, topic) not in (first, None), "it is another")
-    with pytest.raises(clients.KafkaUnavailable, match=f"^looking for {topic}: no broker answered"):
-        clients.topic_id(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), topic)
+    client, topic = place.admin(), f"{place.prefix}.anew"
+    assert admin.topic_id(client, topic) is None
+    make(client, topic)
+    await until(lambda: admin.topic_id(client, topic) is not None, "it is there")
+    first = admin.topic_id(client, topic)
+    assert admin.topic_id(client, topic) == first
+    client.delete_topics([topic])[topic].result(30)
+    await until(lambda: admin.topic_id(client, topic) is None, "it is gone")
+    make(client, topic)
+    await until(lambda: admin.topic_id(client, topic) not in (first, None), "it is another")
+    with pytest.raises(KafkaUnavailable, match=f"^looking for {topic}: no broker answered"):
+        admin.topic_id(AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), topic)
 
 
 def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
@@ -41,10 +42,10 @@ def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
     bets = topics.declare(settings).bets
     new = NewTopic(bets.name, bets.partitions, 1, config=bets.config | config)
-    admin = place.admin()
-    admin.create_topics([new])[bets.name].result(30)
-    others = [change for change in topics.plan(admin, topics.declare(settings)) if change.topic != bets]
-    topics.apply(admin, others, replication_factor=None)
+    client = place.admin()
+    client.create_topics([new])[bets.name].result(30)
+    others = [change for change in topics.plan(client, topics.declare(settings)) if change.topic != bets]
+    topics.apply(client, others, replication_factor=None)
     return settings
 
 
@@ -104,8 +105,8 @@ def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
         assert refusal(settings, 1, 3600) is None
         [record] = place.read("bets")
         assert record.timestamp()[1] / 1000 == pytest.approx(time.time() - 3600 + stamp, abs=600)
-        admin, name = place.admin(), topics.declare(settings).bets.name
-        admin.delete_topics([name])[name].result(30)
+        client, name = place.admin(), topics.declare(settings).bets.name
+        client.delete_topics([name])[name].result(30)
 
 
 def test_numbers_at_their_ends_make_topics(place: Place) -> None:

@@ -140,7 +140,7 @@ def _texts(provider: Simulator) -> dict[str, dict[str, str]]:
     return found
 
 
-CONFIRMED = "countryId is the region's id: so it is in all "
+CONFIRMED = "countryId is the region's id in all "
 REFUTED = "countryId is NOT the region's id in 1 of "
 
 
@@ -151,7 +151,7 @@ async def test_what_country_and_competition_are(place: Place) -> None:
         bets = await jobs.fill()
         report = await jobs.published("translations")
         assert [CONFIRMED in note for note in report["notes"]].count(True) == 1
-        assert any(note.startswith("competitionId is the league's id: ") for note in report["notes"])
+        assert any(note.startswith("competitionId is the league's id in all ") for note in report["notes"])
         event = min(Mentioned.by(bets).events)
         nothing = {"id": 1, "translations": {}}
         other = {"eventTranslation": {"id": event, "translations": {"en": "A – B"}}, "competitors": []}

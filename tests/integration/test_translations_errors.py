@@ -20,16 +20,16 @@ from pydantic import SecretStr
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError
 from bridge.rest.client import Client
-from bridge.rest.endpoints import MOST_IDS
+from bridge.rest.endpoints import MAX_IDS
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Scope
+from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome
 from bridge.snapshots.translations import Translations
 from tests.tls import Authority
 from tests.unit.snapshots.provider import AT, now
@@ -71,9 +71,9 @@ WRONG = (
     Wrong("503", {"status": 503, "headers": {"Retry-After": "7"}}, 10, "HTTP 503", times=None),
     Wrong("204", {"status": 204, "body": ""}, 10, "HTTP 204"),
     Wrong("302", {"status": 302, "headers": ELSEWHERE}, 10, "other.example."),
-    Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "no JSON"),
+    Wrong("html", {"body": "<html>hello</html>", "headers": HTML}, 10, "invalid JSON"),
     Wrong("half", {"truncate": True}, 10, "; at last: ", times=None),
-    Wrong("shape", {"body": '{"items": []}'}, 10, "another shape: "),
+    Wrong("shape", {"body": '{"items": []}'}, 10, "an unexpected shape: "),
 )
 
 
@@ -140,7 +140,7 @@ class Provider:
 def references() -> References:
     """Of every market, and of selections for three questions; of three currencies that the list lacks."""
     found = mention(*WORLD.events, currencies=("KWD", "PTS", "XTS"))
-    for number in range(1, 2 * MOST_IDS + 1):
+    for number in range(1, 2 * MAX_IDS + 1):
         found.add(bet([item(WORLD.events[0], selectionId=number)]))
     return found
 

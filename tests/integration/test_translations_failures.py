@@ -27,7 +27,7 @@ FAILURES: list[tuple[Endpoint, dict[str, Any], int, str]] = [
     ("leagues", {"status": 404}, 10, "GET /api/translations/en/leagues answered HTTP 404"),
     ("competitors", {"status": 429}, 10, "GET /api/translations/en/competitors failed, tried once"),
     ("sports", {"status": 302, "headers": ELSEWHERE}, 10, "points to other.example."),
-    ("regions", {"body": "<html>hello</html>", "headers": HTML}, 10, "answered what is no JSON"),
+    ("regions", {"body": "<html>hello</html>", "headers": HTML}, 10, "answered with invalid JSON"),
     ("leagues", {"truncate": True}, 10, "failed, tried once; at last: "),
     ("competitors", {"status": 204, "body": ""}, 10, "answered HTTP 204"),
 ]
@@ -36,7 +36,7 @@ LEFT_OUT: list[tuple[Endpoint, dict[str, Any], str]] = [
     ("all-markets", {"status": 502, "body": "<html>", "headers": HTML}, "HTTP 502: <html>"),
     ("markets", {"status": 503}, "/markets failed, tried once; at last: HTTP 503"),
     ("all-sport", {"status": 302, "headers": ELSEWHERE}, "points to other.example."),
-    ("all-region", {"body": "<html>hello</html>", "headers": HTML}, "answered what is no JSON"),
+    ("all-region", {"body": "<html>hello</html>", "headers": HTML}, "answered with invalid JSON"),
     ("all-league", {"truncate": True}, "failed, tried once; at last: "),
     ("all-competitor", {"body": '{"id": 1, "translations": {"en": 5}}'}, "translations.en: "),
     ("selection-templates", {"status": 204, "body": ""}, "answered HTTP 204"),

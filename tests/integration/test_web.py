@@ -1,4 +1,4 @@
-"""What a running bridge shows of itself over HTTP, and what it commits of its state."""
+"""Health and metrics of a running bridge, and the state that it commits."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from tests.harness import Bridge, Place, assert_exact, until
 
 
 def address(bridge: Bridge) -> str | None:
-    """Where it serves health and metrics, once it has said so."""
+    """Return the address of health and metrics, once logged."""
     return next((line["address"] for line in bridge.lines() if line["event"] == "health and metrics"), None)
 
 
 async def get(bridge: Bridge, path: str) -> httpx2.Response:
-    """What it answers."""
+    """Get a path from the bridge."""
     await until(lambda: address(bridge) is not None, "its address")
     async with httpx2.AsyncClient(trust_env=False) as client:
         return await client.get(f"{address(bridge)}{path}")
 
 
 def metric(text: str, name: str) -> float:
-    """The value of one series."""
+    """Return the value of a series."""
     [line] = [line for line in text.splitlines() if line.startswith(f"{name} ")]
     return float(line.rpartition(" ")[2])
 
 
-async def test_owner_and_standby_say_what_they_do(place: Place) -> None:
-    """Both healthy and ready; the owner with its position and counters, the standby with neither."""
+async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
+    """Only the owner exposes position and counters."""
     async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=5, ping_seconds=0.5)) as feed:
         owner = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in owner.states(), "live")
         standby = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Standby" in standby.states(), "standing by")
-        await asyncio.sleep(1.5)  # what is shown is renewed every second
+        await asyncio.sleep(1.5)  # the status snapshot is renewed every second
         for bridge, state in ((owner, "Live"), (standby, "Standby")):
             for path in ("/healthz", "/readyz"):
                 answer = await get(bridge, path)
@@ -57,8 +57,8 @@ async def test_owner_and_standby_say_what_they_do(place: Place) -> None:
         assert await standby.end() == 0
 
 
-async def test_waiting_for_a_limit_is_seen_from_outside(place: Place) -> None:
-    """In health, in metrics, in the checkpoint: which limit, and until when."""
+async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:
+    """And until when."""
     async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
         await until(lambda: "Live" in bridge.states(), "live")
@@ -70,15 +70,13 @@ async def test_waiting_for_a_limit_is_seen_from_outside(place: Place) -> None:
         await asyncio.sleep(1.5)
         health = await get(bridge, "/healthz")
         assert (health.status_code, health.json()["reason"]) == (200, "1 proper connections in 300 s")
-        told, committed = (datetime.fromisoformat(seen["until"]) for seen in (health.json(), shown))
-        assert (
-            abs((told - committed).total_seconds()) < 1
-        )  # the two clocks of the machine drift apart a little
+        served, committed = (datetime.fromisoformat(seen["until"]) for seen in (health.json(), shown))
+        assert abs((served - committed).total_seconds()) < 1  # wall and monotonic clock drift apart
         assert await bridge.end() == 0
 
 
 async def test_idle_connections_and_few_descriptors_hold_up_nothing(place: Place) -> None:
-    """With 256 descriptors and 400 clients that say nothing Kafka is found again, and a probe answered."""
+    """With 256 descriptors and 400 idle clients, Kafka is found again and probes are answered."""
     async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
@@ -87,7 +85,7 @@ async def test_idle_connections_and_few_descriptors_hold_up_nothing(place: Place
         with ExitStack() as held:
             for _ in range(400):
                 client = held.enter_context(closing(socket.socket()))
-                client.setblocking(False)  # whoever does not get in is to go on trying
+                client.setblocking(False)  # do not wait for those that are not accepted
                 client.connect_ex((web.hostname, web.port))
             assert (await get(bridge, "/healthz")).status_code == 200
             await asyncio.to_thread(place.cluster.stop_broker, 1)

@@ -34,7 +34,7 @@ DRIVERS = {
     "bridge.sandbox.cluster.supervisor": "watches a process",
     "bridge.sandbox.cluster.maven": "tries again",
     "bridge.doctor.kafka_checks": "waits for a coordinator",
-    "bridge.doctor.feed_checks": "judges how old things are",
+    "bridge.doctor.runner": "says how old the checkpoint is",
     "bridge.feed.provider_clock": "compares it with the provider's",
     "bridge.inspection.readers": "gives up waiting for a broker",
     "bridge.inspection.tail": "the same, and looks now and then whether it is the same topic",
@@ -53,7 +53,6 @@ DRIVERS = {
     "bridge.snapshots.publisher": "rests before it tries again",
     "bridge.rest.transport": "lets others have their turn",
     "bridge.snapshots.scheduler": "waits for the next run",
-    "bridge.snapshots.endpoints": "the same",
     "bridge.observability.endpoints": "answers as of the moment it is asked",
     "bridge.observability.http_server": "bounds the time of a request",
 }

@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bridge.config import KafkaSettings, Settings
-from bridge.errors import BridgeError
 from tests.repo.source import MODULES, ROOT
 
 
@@ -90,52 +87,3 @@ def test_requirements_are_locked_by_hash_and_name_no_address(file: Path) -> None
     assert [
         r for r in requirements if not re.match(r"[\w.-]+(\[[\w,]+\])?==[^ ]+ .*--hash=sha256:", r, re.S)
     ] == []
-
-
-def documented() -> dict[str, set[str]]:
-    """Section → settings in the example file, commented out or not."""
-    found: dict[str, set[str]] = {}
-    section = ""
-    for line in (ROOT / "bridge.example.toml").read_text("utf-8").splitlines():
-        if match := re.match(r"#?\[(\w+)\]$", line):
-            section = match[1]
-            found[section] = set()
-        elif match := re.match(r"#?(\w+) = ", line):
-            found[section].add(match[1])
-    return found
-
-
-def test_every_setting_is_in_the_example_file() -> None:
-    """And nothing else is, but for Kafka's own properties."""
-    example = documented()
-    assert example.keys() == Settings.model_fields.keys()
-    for section, field in Settings.model_fields.items():
-        model = field.annotation
-        assert isinstance(model, type)
-        names = set(model.model_fields)
-        assert names <= example[section]
-        assert names == example[section] or model is KafkaSettings
-
-
-def test_the_example_file_shows_the_defaults() -> None:
-    """What is commented out there is what holds when it is left so."""
-    text = (ROOT / "bridge.example.toml").read_text("utf-8")
-    values = tomllib.loads(re.sub(r"^#(\w+ = )", r"\1", text, flags=re.MULTILINE))
-    defaults = Settings().model_dump(mode="json")
-    for section, settings in values.items():
-        for name, value in settings.items():
-            default = defaults[section].get(name)
-            if default is not None:
-                assert value == default, f"{section}.{name}"
-
-
-def test_the_readme_lists_the_exit_codes() -> None:
-    """Exactly those of the errors, of success and of Ctrl-C."""
-    readme = (ROOT / "README.md").read_text("utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
-    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)}
-    assert listed == {0, 130} | {error.exit_code for error in below(BridgeError)}
-
-
-def below(root: type[BridgeError]) -> list[type[BridgeError]]:
-    """A class and all below it."""
-    return [root, *(error for child in root.__subclasses__() for error in below(child))]

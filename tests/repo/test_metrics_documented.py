@@ -1,49 +1,87 @@
-"""The table of metrics and the metrics agree."""
+"""The metrics, their documentation and the conventions agree."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
 
-from bridge.observability.metrics import METRICS
-from bridge.snapshots.metrics import METRICS as SNAPSHOT_METRICS
+from prometheus_client import Metric
+
+from bridge.observability.metrics import collect
+from bridge.snapshots.metrics import collect as collect_of_snapshots
+from bridge.snapshots.model import LeftOut
+from bridge.snapshots.status import JobStatus
 from bridge.state.checkpoint import State
 from tests.repo.source import ROOT
+from tests.unit.observability.test_metrics import OWNER
+from tests.unit.observability.test_status import NOW
+from tests.unit.snapshots.reports import report
 
 DOCUMENT = (ROOT / "docs" / "observability.md").read_text("utf-8")
-ROW = re.compile(r"^\| `(bridge_\w+)` \| (\w+) \|([^|]*)\| (owner|every process) \| (.*) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| `(bridge_\w+)` \| (\w+) \|([^|]*)\|(?: (owner|every process) \|)? ([^|]*) \|$", re.MULTILINE
+)
+SUFFIXES = {"counter": "_total", "info": "_info"}
 
 
-def test_every_metric_is_in_the_table() -> None:
-    """With its type, its labels, who exposes it and its meaning, in the order of their declaration."""
+class Row(NamedTuple):
+    name: str
+    kind: str
+    labels: set[str]
+    by: str
+    help: str
+
+
+def rows(families: Iterable[Metric], by: str = "") -> list[Row]:
+    """Return what the documentation has to say of metrics that all have a sample."""
+    return [
+        Row(
+            f"{family.name}{SUFFIXES.get(family.type, '')}",
+            family.type,
+            set(family.samples[0].labels) - {"le"},
+            by,
+            family.documentation,
+        )
+        for family in families
+    ]
+
+
+PROCESS = rows(collect(replace(OWNER, owner=False), NOW), "every process")
+FEED = rows(collect(OWNER, NOW), "owner")[len(PROCESS) :]
+SNAPSHOTS = rows(collect_of_snapshots(JobStatus.of(report(left_out=(LeftOut("/api/x", "1", "HTTP 500"),)))))
+METRICS = [*PROCESS, *FEED, *SNAPSHOTS]
+
+
+def test_every_metric_is_documented() -> None:
+    """With type, labels, who exposes it and meaning, in the order of the code."""
     documented = [
-        (name, kind, tuple(re.findall(r"`(\w+)`", labels)), by == "owner", meaning)
+        Row(name, kind, set(re.findall(r"`(\w+)`", labels)), by, meaning)
         for name, kind, labels, by, meaning in ROW.findall(DOCUMENT)
     ]
-    declared = [(m.name, m.kind, m.labels, m.of_feed, m.help) for m in METRICS]
-    assert documented == declared
-
-
-OF_SNAPSHOTS = re.compile(r"^\| `(bridge_\w+)` \| (\w+) \|([^|]*)\| ([^|]*) \|$", re.MULTILINE)
-
-
-def test_every_metric_of_the_snapshots_is_in_their_table() -> None:
-    """Likewise."""
-    documented = [
-        (name, kind, tuple(re.findall(r"`(\w+)`", labels)), meaning)
-        for name, kind, labels, meaning in OF_SNAPSHOTS.findall(DOCUMENT)
-    ]
-    assert documented == [(m.name, m.kind, m.labels, m.help) for m in SNAPSHOT_METRICS]
+    assert documented == METRICS
 
 
 def test_no_other_metric_is_mentioned() -> None:
-    """An alert on a metric that is not there never fires."""
-    assert set(re.findall(r"\bbridge_\w+", DOCUMENT)) == {m.name for m in METRICS} | {
-        m.name for m in SNAPSHOT_METRICS
-    }
+    """An alert on a metric that does not exist never fires."""
+    mentioned = {name.removesuffix("_bucket") for name in re.findall(r"\bbridge_\w+", DOCUMENT)}
+    assert mentioned == {metric.name for metric in METRICS}
+
+
+def test_names_follow_the_conventions() -> None:
+    """Prefix, base units, `_total` for counters alone, help that is a sentence; no name is used twice."""
+    for metric in METRICS:
+        assert re.fullmatch(r"bridge(_[a-z]+)+", metric.name)
+        assert (metric.kind == "counter") == metric.name.endswith("_total")
+        assert "age" not in metric.name.split("_")
+        assert metric.help.endswith(".")
+        assert metric.labels.isdisjoint({"feed", "snapshot"})
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
 
 
 def test_every_alert_matches_values_that_exist() -> None:
-    """A matcher with a misspelt value selects nothing, for ever."""
+    """A matcher with a misspelt value never selects anything."""
     matched = "|".join(re.findall(r'bridge_\w+\{\w+=~?"([^"]+)"\}', DOCUMENT)).split("|")
     listed = DOCUMENT.partition("| label | values |")[2].partition("\n\n")[0]
     known = {state.value for state in State} | set(re.findall(r"`(\w+)`", listed))

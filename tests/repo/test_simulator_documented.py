@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from dataclasses import fields
-from typing import Any
 
-import pytest
 import typer
-from typer.testing import CliRunner
+from typer.core import TyperOption
+from typer.main import get_command
 
 from bridge.cli.sandbox import simulate
 from bridge.sandbox import provider
-from bridge.sandbox.provider import command
 from bridge.sandbox.provider.control import Control
 from bridge.sandbox.provider.faults import FAULTS
 from bridge.sandbox.provider.feed import Provider
@@ -29,6 +25,10 @@ from tests.repo.source import MODULES, ROOT
 FEED = (ROOT / "docs" / "simulator.md").read_text("utf-8")
 REST = (ROOT / "docs" / "simulator-rest.md").read_text("utf-8")
 
+app = typer.Typer(add_completion=False)
+app.command()(simulate)
+OPTIONS = {option.name: option for option in get_command(app).params if isinstance(option, TyperOption)}
+
 
 def in_tables(document: str) -> set[str]:
     """Whatever is set as code in a row of a table."""
@@ -40,12 +40,12 @@ def test_every_setting_is_in_a_table() -> None:
     """By its name in Python, on the page of its side."""
     assert SimulatorSettings.model_fields.keys() <= in_tables(FEED)
     assert RestPolicy.model_fields.keys() <= in_tables(REST)
-    assert {field.name for field in fields(Sizes)} <= in_tables(REST)
+    assert Sizes.model_fields.keys() <= in_tables(REST)
 
 
 def test_every_option_is_in_a_table() -> None:
     """And none is there that the command does not have."""
-    options = {f"--{name.replace('_', '-')}" for name in inspect.signature(simulate).parameters}
+    options = {option.opts[0] for option in OPTIONS.values()}
     assert {name for name in in_tables(FEED) if name.startswith("--")} == options
     assert set(re.findall(r"`(--[a-z-]+)", FEED + REST)) <= options
 
@@ -83,15 +83,17 @@ def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() ->
             assert choices == set(control.places[method][path]), path
 
 
-def test_the_command_has_the_defaults_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any option the simulator is the one that Python makes without any setting."""
-    chosen: dict[str, Any] = {}
-    monkeypatch.setattr(command, "simulate", lambda _, **settings: chosen.update(settings))
-    app = typer.Typer()
-    app.command()(simulate)
-    assert CliRunner().invoke(app, []).exit_code == 0
-    assert chosen.pop("api_token_file") is None
-    assert SimulatorSettings(**chosen) == SimulatorSettings()
+def test_help_names_the_defaults_of_the_settings() -> None:
+    """An option that is not given leaves its setting as it is."""
+    defaults = SimulatorSettings()
+    shown = {
+        name: option.show_default for name, option in OPTIONS.items() if isinstance(option.show_default, str)
+    }
+    assert float(shown.pop("api_rate")) == defaults.api.rate
+    assert shown.pop("history") == f"{defaults.history_seconds:g}s"
+    assert {name: float(text) for name, text in shown.items()} == {
+        name: getattr(defaults, name) for name in ("port", "rate", "seed", "odd", "limits_scale")
+    }
 
 
 def test_every_module_is_in_the_picture() -> None:

@@ -91,7 +91,7 @@ class Kafka:
         """All that were declared."""
         return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
 
-    def deduplicator(self, since: float, _give_up: GiveUp, _told: Callable[[str], None]) -> Deduplicator:
+    def deduplicator(self, since: float, _give_up: GiveUp, _on_status: Callable[[str], None]) -> Deduplicator:
         """Restored as by `bridge.state.restore`, from the first record of a partition that is as young."""
         deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since):

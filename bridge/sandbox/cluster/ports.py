@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable, Container
+from collections.abc import Container
+
+from bridge.sandbox.cluster.progress import Progress
 
 HOST = "127.0.0.1"
 FREE_RANGE = range(20_000, 32_768)
@@ -36,7 +38,7 @@ def free_port(exclude: Container[int] = ()) -> int:
             return port
 
 
-def choose(name: str, wanted: int, exclude: Container[int], progress: Callable[[str], None]) -> int:
+def choose(name: str, wanted: int, exclude: Container[int], progress: Progress) -> int:
     """`wanted` where it is free, otherwise another, with a line that says so. 0 is any free port."""
     if wanted == 0:
         return free_port(exclude)

@@ -24,11 +24,11 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 
 @dataclass(frozen=True)
 class Identity:
-    """A process for good: a pid alone may by now be someone else's."""
+    """Identifies a process across time: a pid alone may have been reused."""
 
     pid: int
     started: float
-    """Unix seconds, as the operating system tells them."""
+    """Unix seconds, from the operating system."""
 
     @classmethod
     def of(cls, pid: int) -> Identity:
@@ -36,7 +36,7 @@ class Identity:
         return cls(pid, psutil.Process(pid).create_time())
 
     def find(self) -> psutil.Process | None:
-        """The process, or None when it has ended, whoever has its pid now."""
+        """Return the process, or None if it has ended, even if its pid was reused."""
         try:
             process = psutil.Process(self.pid)
             # Start times come from the boot time, which moves a little when the clock is corrected.

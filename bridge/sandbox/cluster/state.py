@@ -1,4 +1,4 @@
-"""What is known of a running cluster outside the process that started it: one JSON file in its directory."""
+"""The state of a running cluster for other processes: one JSON file in its directory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bridge.sandbox.cluster import downloads
+from bridge.sandbox.cluster.files import lock, write_atomically
 from bridge.sandbox.cluster.process import Identity
+from bridge.sandbox.cluster.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ class Status:
 
 
 def save(data: Path, state: State) -> None:
-    """Keep the state for other processes."""
+    """Save the state for other processes."""
     text = json.dumps(asdict(state), indent=1, default=str)
-    downloads.write_whole(_file(data), text + "\n")
+    write_atomically(_file(data), text + "\n")
 
 
 def load(data: Path) -> State | None:
-    """The state saved last; None when there is none, or it is not ours to understand."""
+    """Load the saved state; None if there is none or it is malformed."""
     try:
         saved: dict[str, Any] = json.loads(_file(data).read_text("utf-8"))
         members = tuple(
@@ -77,7 +78,7 @@ def forget(data: Path) -> None:
 
 
 def status(data: Path) -> Status:
-    """Whether a cluster runs in the directory, where it listens and what memory it takes."""
+    """Whether a cluster runs in the directory, where it listens and how much memory it uses."""
     state = load(data)
     members = tuple(_look(member) for member in state.members) if state else ()
     alive = [member.alive for member in members]
@@ -88,9 +89,9 @@ def status(data: Path) -> Status:
 
 
 @contextmanager
-def locked(data: Path, waiting: downloads.Progress) -> Iterator[None]:
+def locked(data: Path, waiting: Progress) -> Iterator[None]:
     """Only one process at a time starts or stops what is in the directory."""
-    with downloads.lock(data / "lock", lambda: waiting(f"waiting for another start or stop in {data}")):
+    with lock(data / "lock", lambda: waiting(f"waiting for another start or stop in {data}")):
         yield
 
 

@@ -5,7 +5,7 @@ Run as a script by its path, never imported: the interpreter then loads next to 
     supervisor.py PROGRAM ARGUMENT…
 
 stdin   a pipe that the owner holds open. End of file: the owner is gone, so the program goes too, quickly.
-        Any byte: the owner lets go, and the program stays until it is told to stop.
+        Any byte: the owner lets go, and the program runs until it is stopped.
 stdout  one line, the pid of the program; then closed.
 stderr  becomes the program's stdout and stderr.
 SIGTERM stops the program gracefully.
@@ -21,7 +21,7 @@ import time
 GRACE_SECONDS = 20.0
 """From a stop that was asked for to SIGKILL."""
 ORPHAN_GRACE_SECONDS = 1.0
-"""The same when the owner is gone: nobody is left to care for what is not yet on disk."""
+"""The same when the owner is gone: nothing will read what is not yet on disk."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -35,7 +35,7 @@ def spawn(command: list[str]) -> int:
     try:
         if libc is not None:
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != supervisor:  # it died before the kernel was told
+        if os.getppid() != supervisor:  # it died before prctl took effect
             os._exit(1)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
@@ -70,7 +70,7 @@ def main(command: list[str]) -> None:
             grace = GRACE_SECONDS
         if 0 in ready and os.read(0, 64):
             owned = False
-        # A fork of the owner may still hold the pipe open: then only the parent's pid tells.
+        # A fork of the owner may still hold the pipe open: then only the parent's pid shows its end.
         elif owned and (0 in ready or os.getppid() != owner):
             owned, grace = False, ORPHAN_GRACE_SECONDS
         if grace < float("inf"):

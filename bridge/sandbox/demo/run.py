@@ -1,7 +1,7 @@
 """The demo: embedded Kafka and registry, the simulated provider, the bridge as a process of its own.
 
-A `read_committed` consumer reads what arrives and holds it against what was sent. At the end the
-provider stops publishing, what is under way arrives, and the count is drawn.
+A `read_committed` consumer compares what arrives with what was sent. At the end the provider stops
+publishing, the messages in flight arrive, and the figures are printed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,43 +23,44 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.errors import BridgeError
-from bridge.sandbox import cluster as dev
+from bridge.sandbox.cluster import Cluster, start
 from bridge.sandbox.cluster.process import Server
 from bridge.sandbox.demo.display import Board, Display
-from bridge.sandbox.demo.tally import Tally
-from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.stream import Published
 from bridge.sandbox.provider.world.entities import Sizes
 
 PREFIX = "demo"
 PARTITIONS = 6
 EVENTS = 300
-"""Fewer than a provider has, so that all of them are named within seconds."""
+"""Few enough for all names to be published within seconds."""
 REQUESTS = 200
-"""A second, for names."""
+"""Requests a second for names."""
 KILLED_SCALE = 100.0
-"""With kills, time in the provider's limits runs so many times faster, on both sides alike."""
+"""With kills, time in the limits runs this many times faster, for the provider and the bridge."""
 SETTLE_SECONDS = 60.0
-"""How long after the end what is under way may take to arrive."""
+"""Limit for the messages in flight to arrive after the end."""
 START_SECONDS = 60.0
 TICK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for. `seconds=None` goes on until Ctrl-C."""
+    """The options of `bridge demo`."""
 
-    seconds: float | None = None
-    kills: int = 0
-    rate: float = 200.0
-    seed: int = 1
-    odd: float = 0.0
-    """Share of messages that hardly anybody expects: `SimulatorSettings.odd`."""
-    kafka_port: int | None = None
-    registry_port: int | None = None
-    provider_port: int = 8900
+    seconds: float
+    """Infinity runs until Ctrl-C."""
+    kills: int
+    rate: float
+    seed: int
+    odd: float
+    """Share of unusual messages: `SimulatorSettings.odd`."""
+    kafka_port: int | None
+    registry_port: int | None
+    provider_port: int
 
 
 def run(options: Options) -> dict[str, int | None]:
@@ -66,26 +68,21 @@ def run(options: Options) -> dict[str, int | None]:
 
     Raises DevError when Kafka does not start, BridgeError when the bridge does not.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up, as Ctrl-C does, from here on
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # from here on it cleans up, as Ctrl-C does
     board = Board()
     display = Display(board)
-    with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as directory:
-        cluster = dev.start(
-            Path(directory),
-            kafka_port=options.kafka_port,
-            registry_port=options.registry_port,
-            progress=display.say,
-        )
-        with cluster:
+    with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as name:
+        directory, ports = Path(name), (options.kafka_port, options.registry_port)
+        with start(directory, kafka_port=ports[0], registry_port=ports[1], progress=display.say) as cluster:
             try:
-                return asyncio.run(_demonstrate(options, cluster, Path(directory), board, display))
+                return asyncio.run(_demonstrate(options, cluster, directory, board, display))
             finally:
-                # Once more: the event loop has put its own away.
+                # Again, because the event loop has removed its own handler.
                 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 async def _demonstrate(
-    options: Options, cluster: dev.Cluster, directory: Path, board: Board, display: Display
+    options: Options, cluster: Cluster, directory: Path, board: Board, display: Display
 ) -> dict[str, int | None]:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -102,25 +99,31 @@ async def _demonstrate(
     )
     async with Simulator(simulated) as provider:
         display.say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
-        bridge = _bridge(cluster, provider.url, directory, scale)
-        names = _names(cluster, provider, directory)
-        tally = Tally(_fresh(provider))
-        reader = Reader(cluster, tally, board)
-        bridge.start()
-        names.start()
-        try:
-            await reader.begin(bridge, names)
-            with display:
-                await _play(options, stop, bridge, names, reader, display)
-                provider.stop_publishing()
-                tally.catch_up()
-                # On a slow machine the first names may need longer than a short demo lasts.
-                await _until(lambda: not tally.missing and bool(board.names), reader, display, SETTLE_SECONDS)
-        finally:
-            await asyncio.to_thread(names.stop)
-            await asyncio.to_thread(bridge.stop)
-        await _until(lambda: board.state == "Stopped", reader, display, 2.0)
-        reader.close()
+        truth = provider.truth()
+
+        def fresh() -> Iterator[Published]:
+            while truth.due <= provider.now():
+                yield truth.take()
+
+        tally = Tally(fresh)
+        bridge, names = _servers(cluster, provider, directory, scale)
+        with closing(Reader(cluster, tally, board)) as reader:
+            try:
+                bridge.start()
+                names.start()
+                await reader.begin(bridge, names)
+                with display:
+                    await _play(options, stop, bridge, names, reader, display)
+                    provider.stop_publishing()
+                    tally.catch_up()
+                    # On a slow machine the first names may take longer than a short demo.
+                    await _watch(
+                        reader, display, lambda: not tally.missing and bool(board.names), SETTLE_SECONDS
+                    )
+            finally:
+                await asyncio.to_thread(names.stop)
+                await asyncio.to_thread(bridge.stop)
+            await _watch(reader, display, lambda: board.state == "Stopped", 2.0)
     for problem in tally.wrong[:20]:
         display.say(f"wrong: {problem}")
     if breaches := len(provider.breaches):
@@ -140,89 +143,68 @@ async def _demonstrate(
 async def _play(
     options: Options, stop: asyncio.Event, bridge: Server, names: Server, reader: Reader, display: Display
 ) -> None:
-    """Let it run for the time asked for, and kill the bridge now and then if that was asked for."""
-    began = time.monotonic()
-    duration = options.seconds if options.seconds is not None else float("inf")
-    kills = [duration * (n + 1) / (options.kills + 1) for n in range(options.kills)]
-    while not stop.is_set() and time.monotonic() - began < duration:
-        if kills and time.monotonic() - began >= kills[0]:
-            kills.pop(0)
+    """Run for `options.seconds` and kill the bridge `options.kills` times at even intervals."""
+
+    def ended() -> bool:
+        for server in (bridge, names):
+            if not server.is_alive():
+                raise BridgeError(f"{server.name} ended unexpectedly:\n{server.log_tail()}")
+        return stop.is_set()
+
+    for stretch in range(options.kills + 1):
+        if stretch and not stop.is_set():
             await asyncio.to_thread(bridge.stop, kill=True)
             bridge.start()
             reader.board.kills += 1
-        for server in (bridge, names):
-            if not server.is_alive():
-                raise BridgeError(f"{server.name} has ended by itself:\n{server.log_tail()}")
-        await _tick(reader, display)
+        await _watch(reader, display, ended, options.seconds / (options.kills + 1))
 
 
-async def _until(done: Callable[[], bool], reader: Reader, display: Display, seconds: float) -> None:
+async def _watch(reader: Reader, display: Display, done: Callable[[], bool], seconds: float) -> None:
+    """Read the topics and update the display until `done`, for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while not done() and time.monotonic() < deadline:
-        await _tick(reader, display)
+        await asyncio.to_thread(reader.poll)
+        display.tick()
+        await asyncio.sleep(TICK_SECONDS)
 
 
-async def _tick(reader: Reader, display: Display) -> None:
-    await asyncio.to_thread(reader.poll)
-    display.tick()
-    await asyncio.sleep(TICK_SECONDS)
-
-
-def _fresh(provider: Simulator) -> Callable[[], Iterator[Any]]:
-    truth = provider.truth()
-
-    def fresh() -> Iterator[Any]:
-        while truth.due <= provider.now():
-            yield truth.take()
-
-    return fresh
-
-
-def _bridge(cluster: dev.Cluster, provider_url: str, directory: Path, scale: float) -> Server:
+def _servers(cluster: Cluster, provider: Simulator, directory: Path, scale: float) -> tuple[Server, Server]:
+    """The bridge, and the job that publishes translations again and again, as new bets mention new names."""
+    token = directory / "token"
+    token.write_text(provider.rest.tokens.mint(provider.clock()), "utf-8")
     environment = {
-        "BRIDGE_FEED__BASE_URL": provider_url,
-        # The provider publishes from its first moment on, which is before the bridge can dial.
+        "BRIDGE_FEED__BASE_URL": provider.url,
+        # The provider publishes from its first moment on, before the bridge can connect.
         "BRIDGE_FEED__START": "5m",
         "BRIDGE_KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
         "BRIDGE_REGISTRY__URL": cluster.registry_url,
         "BRIDGE_TOPICS__PREFIX": PREFIX,
         "BRIDGE_TOPICS__PARTITIONS": str(PARTITIONS),
         "BRIDGE_LIMITS__SCALE": str(scale),
-        "BRIDGE_WEB__PORT": "0",
-    }
-    if scale > 1:
-        # One machine, one clock: what the killed one has asked need not count for longer.
-        environment["BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS"] = "1.5"
-        # A killed owner keeps its place in the group for one session.
-        environment["BRIDGE_KAFKA__SESSION_TIMEOUT_MS"] = "2000"
-        environment["BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS"] = "500"
-    command = [sys.executable, "-m", "bridge", "run"]
-    return Server("bridge run", command, directory, directory / "bridge.log", environment)
-
-
-def _names(cluster: dev.Cluster, provider: Simulator, directory: Path) -> Server:
-    """The job that publishes the translations, again and again: bets go on mentioning what is new."""
-    token = directory / "token"
-    token.write_text(provider.rest.tokens.mint(provider.clock()), "utf-8")
-    environment = {
         "BRIDGE_API__BASE_URL": provider.url,
         "BRIDGE_API__TOKEN_FILE": str(token),
         "BRIDGE_API__REQUESTS_PER_SECOND": str(REQUESTS),
         "BRIDGE_API__LANGUAGES": orjson.dumps(provider.rest.policy.languages).decode(),
-        "BRIDGE_KAFKA__BOOTSTRAP_SERVERS": cluster.bootstrap_servers,
-        "BRIDGE_REGISTRY__URL": cluster.registry_url,
-        "BRIDGE_TOPICS__PREFIX": PREFIX,
-        "BRIDGE_TOPICS__PARTITIONS": str(PARTITIONS),
         "BRIDGE_WEB__PORT": "0",
     }
-    command = [sys.executable, "-m", "bridge", "translations", "--every", "2s"]
-    return Server("bridge translations", command, directory, directory / "translations.log", environment)
+    if scale > 1:
+        # On one machine with one clock, the recovery of a killed bridge needs no larger margin.
+        environment["BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS"] = "1.5"
+        # A killed owner keeps its place in the group for one session.
+        environment["BRIDGE_KAFKA__SESSION_TIMEOUT_MS"] = "2000"
+        environment["BRIDGE_KAFKA__HEARTBEAT_INTERVAL_MS"] = "500"
+
+    def server(command: str, *options: str) -> Server:
+        line = [sys.executable, "-m", "bridge", command, *options]
+        return Server(f"bridge {command}", line, directory, directory / f"{command}.log", environment)
+
+    return server("run"), server("translations", "--every", "2s")
 
 
 class Reader:
-    """Reads the topics as any consumer would, `read_committed`, and feeds tally and board."""
+    """Reads the topics with `read_committed`, as any consumer would, and updates tally and board."""
 
-    def __init__(self, cluster: dev.Cluster, tally: Tally, board: Board) -> None:
+    def __init__(self, cluster: Cluster, tally: Tally, board: Board) -> None:
         self.board = board
         self.received = 0
         self._tally = tally
@@ -240,7 +222,7 @@ class Reader:
         )
 
     async def begin(self, *servers: Server) -> None:
-        """Wait for the servers to create the topics, then read them all from their beginning."""
+        """Wait for the servers to create the topics, then read all of them from the beginning."""
         deadline = time.monotonic() + START_SECONDS
         wanted = {f"{PREFIX}.{name}" for name in ("bets", "checkpoints", "deadletters", "translations")}
         while True:
@@ -256,13 +238,13 @@ class Reader:
         )
 
     def poll(self) -> None:
-        """Take what has become visible."""
+        """Read the records that have become visible."""
         for message in self._consumer.consume(num_messages=1000, timeout=0.05):
             error = message.error()
             if error is None:
                 self._take(message)
             elif error.code() != KafkaError._PARTITION_EOF and error.fatal():
-                raise BridgeError(f"the demo's reader failed: {error.str()}")
+                raise BridgeError(f"the demo's consumer failed: {error.str()}")
         self._tally.catch_up()
         self.board.sent, self.board.published = self._tally.sent, self._tally.published
         self.board.duplicates, self.board.wrong = self._tally.duplicates, len(self._tally.wrong)
@@ -280,7 +262,7 @@ class Reader:
             return
         if topic.endswith(".deadletters"):
             self.board.deadlettered += 1
-            self._tally.buried(value)
+            self._tally.dead_letter(value)
             return
         schema, datum = self._decode(value)
         if topic.endswith(".checkpoints"):
@@ -289,7 +271,8 @@ class Reader:
             self.received = counters["received"] - counters["pings"] - counters["empty"]
         else:
             at = self._tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schema)
-            self.board.arrived(datum, None if at is None else time.time() - at)
+            self.board.lag = None if at is None else time.time() - at
+            self.board.bets.append(datum)
 
     def _decode(self, value: bytes) -> tuple[WriterSchema, dict[str, Any]]:
         schema_id = int.from_bytes(value[1:5], "big")

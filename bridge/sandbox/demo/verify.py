@@ -1,7 +1,6 @@
-"""Whether what arrived is what was sent: field by field, by other means than the bridge's own.
+"""Compares what arrived with what was sent, field by field, without any of the bridge's own code.
 
-Imports nothing of the bridge's model or encoder: the bytes that the provider sent are read with the
-standard library, the record by the schema that the registry has for it.
+The bytes that the provider sent are read with the standard library, records by their schema in the registry.
 """
 
 from __future__ import annotations
@@ -9,33 +8,26 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import fastavro
 
 RESULTS: Final = ["None", "Win", "Lose", "Refund", "HalfWin", "HalfLose", "CashOut", "PlaceWin"]
-ITEM_TYPES: Final = [
-    "Standard",
-    "StartingPrice",
-    "ToteExotics",
-    "FixedExotics",
-    "BetBuilder",
-    "Pickem",
-    "EachWay",
-    "ToteSingleRunner",
-]
+_ITEM_TYPES: Final = (
+    "Standard StartingPrice ToteExotics FixedExotics BetBuilder Pickem EachWay ToteSingleRunner"
+)
 ENUMS: Final = {
     "settlement.SettlementResult": dict(enumerate(RESULTS)),
-    "settlement.BetItemType": dict(enumerate(ITEM_TYPES, 1)),
+    "settlement.BetItemType": dict(enumerate(_ITEM_TYPES.split(), 1)),
 }
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))?")
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 class WriterSchema:
-    """A schema as the registry gives it; date-times are read as integers of microseconds."""
+    """A schema from the registry; date-times are read as integers of microseconds."""
 
     def __init__(self, text: str) -> None:
         self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)))
@@ -43,12 +35,12 @@ class WriterSchema:
         self._collect(self.parsed)
 
     def read(self, body: bytes) -> dict[str, Any]:
-        """The record in the bytes behind the wire format's header."""
+        """Return the record encoded in the bytes after the wire format's header."""
         datum: Any = fastavro.schemaless_reader(BytesIO(body), self.parsed, None)
         return dict(datum)
 
     def resolve(self, schema: Any) -> Any:
-        """The schema in full: the one branch that is not null, and what a name stands for."""
+        """Return the branch that is not null, with a name replaced by its definition."""
         if isinstance(schema, list):
             schema = next(branch for branch in schema if branch != "null")
         return self.named.get(schema, {"type": schema}) if isinstance(schema, str) else schema
@@ -65,12 +57,12 @@ class WriterSchema:
 
 
 def differences(sent: bytes, record: dict[str, Any], schema: WriterSchema) -> Iterator[str]:
-    """Every place where a record is not what the provider's message said."""
+    """Yield every place where a record differs from the provider's message."""
     yield from _compare("data", json.loads(sent)["data"], record, schema.parsed, schema)
 
 
 def _plain(node: Any) -> Any:
-    """The schema with a mark of our own in place of each logical type, which fastavro would convert."""
+    """Replace each logical type, which fastavro would convert, by the mark `micros`."""
     if isinstance(node, dict):
         kept = {key: _plain(value) for key, value in node.items() if key != "logicalType"}
         return {**kept, "micros": True} if "logicalType" in node else kept
@@ -78,7 +70,7 @@ def _plain(node: Any) -> Any:
 
 
 def identity(sent: bytes) -> tuple[str | None, int] | None:
-    """betId, if any, and settlementVersion of a message: what makes it one of a kind. None without a bet."""
+    """Return the betId, if any, and settlementVersion of a message; None if it has no bet."""
     data = json.loads(sent).get("data")
     return None if data is None else (data.get("betId"), data["settlementVersion"])
 
@@ -107,7 +99,7 @@ def _compare(path: str, sent: Any, got: Any, schema: Any, names: WriterSchema) -
 
 
 def _wanted(sent: Any, schema: Any) -> Any:
-    """What a value that is neither a record nor an array has to become."""
+    """Return what a value that is neither a record nor an array must become."""
     if schema["type"] == "enum":
         return ENUMS[schema["name"]].get(sent)
     if schema.get("micros"):
@@ -123,3 +115,85 @@ def _micros(text: str) -> int:
     offset = (int(off_hours or 0) * 3600 + int(off_minutes or 0) * 60) * (-1 if sign == "-" else 1)
     seconds = days * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second) - offset
     return seconds * 1_000_000 + int(((fraction or "") + "000000")[:6])
+
+
+class Sent(Protocol):
+    """A message that the provider published."""
+
+    @property
+    def at(self) -> float:
+        """Time of publication, Unix seconds."""
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that went out."""
+
+
+class Tally:
+    """Compares each record with the message that it came from, and counts both. Keeps only what is missing.
+
+    `fresh` yields what the provider has published since the last call.
+    """
+
+    def __init__(self, fresh: Callable[[], Iterable[Sent]]) -> None:
+        self._fresh = fresh
+        self._awaited: dict[tuple[str | None, int], Sent] = {}
+        self._without_id: set[int] = set()
+        """Hashes of the messages with a bet but no id, whose dead letters are awaited."""
+        self._seen: set[int] = set()
+        self._latest: dict[str, int] = {}
+        self.sent = 0
+        self.published = 0
+        self.duplicates = 0
+        self.wrong: list[str] = []
+        """Differences, records that were never sent, and bets whose version fell."""
+
+    @property
+    def missing(self) -> int:
+        """Number of messages that were sent and have not arrived, as of the last `catch_up`."""
+        return len(self._awaited) + len(self._without_id)
+
+    def catch_up(self) -> None:
+        """Take what the provider has published since the last call."""
+        for message in self._fresh():
+            key = identity(message.body)
+            if key is None:  # no bet: nothing is published for it
+                continue
+            self.sent += 1
+            if key[0] is None:
+                self._without_id.add(hash(message.body))
+            else:
+                self._awaited[key] = message
+
+    def dead_letter(self, body: bytes) -> None:
+        """Take a dead letter."""
+        key = hash(body)
+        if key in self._seen:
+            self.duplicates += 1
+            return
+        if key not in self._without_id:
+            self.catch_up()
+        if key in self._without_id:
+            self._without_id.remove(key)
+            self._seen.add(key)
+        else:
+            self.wrong.append(f"a dead letter of a bet with an id, or never sent: {body[:80]!r}")
+
+    def arrived(self, key: tuple[str, int], record: dict[str, Any], schema: WriterSchema) -> float | None:
+        """Take a record of the topic; returns when its message was published, in Unix seconds."""
+        self.published += 1
+        if hash(key) in self._seen:
+            self.duplicates += 1
+            return None
+        if key not in self._awaited:
+            self.catch_up()
+        message = self._awaited.pop(key, None)
+        if message is None:
+            self.wrong.append(f"{key[0]} version {key[1]} was never sent")
+            return None
+        self._seen.add(hash(key))
+        self.wrong += [f"{key[0]}: {difference}" for difference in differences(message.body, record, schema)]
+        if key[1] < self._latest.get(key[0], key[1]):
+            self.wrong.append(f"{key[0]} went back to version {key[1]}")
+        self._latest[key[0]] = key[1]
+        return message.at

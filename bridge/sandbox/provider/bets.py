@@ -1,7 +1,7 @@
 """Settled bets, made from a seed and a number: every field, every enum value, null wherever it may be.
 
-What was placed depends on the bet's number alone; what came of it also on the settlement version, so
-that a bet that is settled again differs from before in its outcome and in nothing else.
+The stake depends on the bet's number alone, the outcome also on the settlement version, so that a
+resettlement changes the outcome and nothing else.
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import os
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,36 +14,80 @@ from tempfile import mkstemp
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from bridge.errors import SettingsError
+from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator, run
-from bridge.sandbox.provider.settings import SimulatorSettings, explain
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
 
 
-def simulate(say: Callable[[str], None], *, api_token_file: Path | None = None, **settings: Any) -> None:
-    """Serve until SIGINT or SIGTERM, with settings as in `SimulatorSettings`.
+def simulate(
+    say: Callable[[str], None],
+    config: Path | None,
+    options: Mapping[str, Any],
+    *,
+    api_token_file: Path | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, with the settings of `read_settings`.
 
-    `say` gets the addresses and a JSON line for each connection attempt. Before that a token for the
-    translations and currencies, good for a day, is written to `api_token_file`. Raises SettingsError.
+    `say` receives the addresses, then a JSON line for each connection attempt. A token for the translations
+    and currencies, valid for a day, is written to `api_token_file` before that. Raises SettingsError.
     """
     try:
         asyncio.run(
             run(
-                SimulatorSettings(**settings),
+                read_settings(config, options),
                 on_start=partial(_announce, say=say, token_file=api_token_file),
                 on_attempt=lambda attempt: say(orjson.dumps(asdict(attempt), default=str).decode()),
             )
         )
-    except ValidationError as error:
-        raise SettingsError("\n".join(explain(error, "options"))) from None
     except OSError as error:
         raise SettingsError(f"the simulator cannot start: {error.strerror or error}") from None
 
 
+def read_settings(config: Path | None, options: Mapping[str, Any]) -> SimulatorSettings:
+    """Read a TOML file with the names of `SimulatorSettings`, then apply `options`, such as `api.rate`.
+
+    Raises SettingsError, with one line for each wrong setting.
+    """
+    given = _read(config) if config else {}
+    for name, value in options.items():
+        section, _, key = name.rpartition(".")
+        table = given.setdefault(section, {}) if section else given
+        if isinstance(table, dict):  # otherwise the validation reports the section
+            table[key] = value
+    try:
+        return SimulatorSettings(**given)
+    except ValidationError as error:
+        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
+
+
+def _read(config: Path) -> dict[str, Any]:
+    if not config.is_file():
+        raise SettingsError(f"there is no settings file {config}")
+    try:
+        return tomllib.loads(config.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
+
+
+def _explain(error: ErrorDetails) -> str:
+    where = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        sections: dict[str, type[BaseModel]] = {"": SimulatorSettings, "sizes.": Sizes, "api.": RestPolicy}
+        known = [section + name for section, model in sections.items() for name in model.model_fields]
+        close = difflib.get_close_matches(where, known, n=1)
+        return f"{where} is not a setting; {f'did you mean {close[0]}?' if close else 'remove it'}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
 def _announce(simulator: Simulator, *, say: Callable[[str], None], token_file: Path | None) -> None:
     if token_file:
-        # First of all, so that it is there for whoever waits for the address.
+        # First, so that a script that waits for the address finds it.
         _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
     say(f"provider at {simulator.url}")
     if simulator.settings.port not in (0, simulator.port):
@@ -51,7 +97,7 @@ def _announce(simulator: Simulator, *, say: Callable[[str], None], token_file: P
 
 
 def _write(file: Path, token: str) -> None:
-    """Whole or not at all, and for its owner only: a temporary file has the mode 0600."""
+    """Write the file atomically and readable by its owner only: a temporary file has the mode 0600."""
     try:
         descriptor, name = mkstemp(dir=file.parent, prefix=f".{file.name}.")
         draft = Path(name)

@@ -1,8 +1,7 @@
-"""The control endpoint: what is to go wrong at the provider, and the truth about it, as JSON over HTTP.
+"""The control endpoint: injects faults into the provider and returns the truth, as JSON over HTTP.
 
-A WSGI application, so that it is served from threads that hold up nobody: the truth, which is made again
-from the seed at each request, least of all. What it reads only ever grows; what it changes it does where
-the provider lives, by `on_loop`.
+A WSGI application, served from threads that do not delay the provider: the truth is generated from the
+seed at each request. It reads only what grows, and makes changes on the provider's event loop, by `on_loop`.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.tokens import SCOPES
-from bridge.sandbox.provider.settings import explain
 from bridge.sandbox.provider.stream import Published
 from bridge.sandbox.provider.world.catalogue import Kind, Unknown
-from bridge.sandbox.provider.world.vocabulary import Language
+from bridge.sandbox.provider.world.words import Language
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
@@ -48,13 +46,13 @@ class Problem(Exception):
 
 
 class _Choices(BaseModel):
-    """What may be chosen by whoever asks, here nothing: query parameters of a GET, the body of a POST."""
+    """The parameters of a request, here none: those of the query of a GET, or the body of a POST."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class _Window(_Choices):
-    """Which part of the truth; the times are Unix seconds."""
+    """A part of the truth; times are Unix seconds."""
 
     since: Annotated[float, Field(allow_inf_nan=False)] = -math.inf
     until: Annotated[float, Field(allow_inf_nan=False)] = math.inf
@@ -62,14 +60,14 @@ class _Window(_Choices):
 
 
 class _Token(_Choices):
-    """How long a token is valid, and whether it gives one right only."""
+    """The validity of a token, and its right if only one."""
 
     seconds: Annotated[float, Field(ge=1, le=1e9)] = 86_400
     scope: Literal["translations", "currencies"] | None = None
 
 
 class _Removal(_Choices):
-    """Something that the REST side knows."""
+    """An entity of the REST side."""
 
     kind: Kind
     id: int
@@ -84,15 +82,15 @@ class _Renaming(_Removal):
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Place = tuple[type[BaseModel], Callable[[Any], object]]
-"""What may be chosen, and what answers; an iterator is answered with a line for each of its values."""
+"""The parameters and the handler; an iterator is returned as a line for each of its values."""
 
 
 class Control:
     """The WSGI application for one provider with its REST side.
 
-    `now` gives the provider's time. `inflict` lets a fault happen and `stop` ends the stream; both return
-    when they did. `on_loop` calls something where the provider lives and gives back what that returns or
-    raises, or raises TimeoutError. `facts` is what `/state` tells beside the rest.
+    `now` returns the provider's time. `inflict` injects a fault and `stop` ends the stream; both return the
+    moment. `on_loop` calls a function on the provider's event loop and returns its result, or raises
+    TimeoutError. `facts` are further fields of `/state`.
     """
 
     def __init__(
@@ -142,7 +140,7 @@ class Control:
 
     @property
     def places(self) -> dict[str, dict[str, list[str]]]:
-        """Method → path → what may be chosen there."""
+        """Method → path → its parameters."""
         return {
             method: {path: list(choices.model_fields) for path, (choices, _) in places.items()}
             for method, places in self._places.items()
@@ -151,18 +149,18 @@ class Control:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request (PEP 3333)."""
         try:
-            told = self._answer(environ)
+            result = self._answer(environ)
         except Problem as problem:
             headers = [("Content-Type", JSON)]
             if problem.allowed:
                 headers.append(("Allow", ", ".join(problem.allowed)))
             start_response(f"{problem.status.value} {problem.status.phrase}", headers)
             return [_line({"error": str(problem)})]
-        if isinstance(told, Iterator):
+        if isinstance(result, Iterator):
             start_response("200 OK", [("Content-Type", NDJSON)])
-            return _chunks(map(_line, told))
+            return _chunks(map(_line, result))
         start_response("200 OK", [("Content-Type", JSON)])
-        return [_line(told)]
+        return [_line(result)]
 
     def _answer(self, environ: WSGIEnvironment) -> object:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
@@ -183,7 +181,7 @@ class Control:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "the provider is too busy; ask again") from None
 
     def _changing(self, change: Callable[[Any], float | None]) -> Callable[[BaseModel], dict[str, Any]]:
-        """Answers with what was understood and when it was done, as `change` says or now."""
+        """Return a handler that answers with the parameters and the moment, that of `change` or now."""
 
         def changed(chosen: BaseModel) -> dict[str, Any]:
             at = self._on_loop(partial(change, chosen))
@@ -194,7 +192,7 @@ class Control:
     def _truth(self, window: _Window) -> Iterator[dict[str, Any]]:
         log = self._provider.log
         since, until = max(window.since, log.stream.origin), min(window.until, self._now())
-        return (_told(message, bodies=window.bodies) for message in log.read(since, until))
+        return (_row(message, bodies=window.bodies) for message in log.read(since, until))
 
     def _token(self, wanted: _Token) -> dict[str, Any]:
         scopes = SCOPES if wanted.scope is None else frozenset({wanted.scope})
@@ -225,8 +223,8 @@ class Control:
         return self._provider.log.stream.clock.reading(now)
 
 
-def _told(message: Published, *, bodies: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _row(message: Published, *, bodies: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
         "at": message.at,
         "seq": message.seq,
         "betId": message.bet_id,
@@ -235,10 +233,10 @@ def _told(message: Published, *, bodies: bool) -> dict[str, Any]:
     }
     if bodies:
         try:
-            told["body"] = message.body.decode()
+            row["body"] = message.body.decode()
         except UnicodeDecodeError:
-            told["base64"] = base64.b64encode(message.body).decode()
-    return told
+            row["base64"] = base64.b64encode(message.body).decode()
+    return row
 
 
 def _query(environ: WSGIEnvironment) -> dict[str, str]:
@@ -260,7 +258,11 @@ def _valid(choices: type[_Model], given: object) -> _Model:
     try:
         return choices.model_validate(given)
     except ValidationError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, "; ".join(explain(error, "the body"))) from None
+        reasons = [
+            f"{'.'.join(map(str, e['loc'])) or 'the body'}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors()
+        ]
+        raise Problem(HTTPStatus.BAD_REQUEST, "; ".join(reasons)) from None
 
 
 def _line(value: object) -> bytes:

@@ -1,7 +1,7 @@
-"""What can go wrong at the provider, each with what a tester may choose about it.
+"""Faults of the provider and their parameters.
 
-A fault is inflicted on a `Provider` at a moment. Those with `seconds` last so long, or until `Clear` where
-it is None; the same fault again takes the place of the one before, so 0 seconds ends it.
+A fault is inflicted on a `Provider` at a moment. One with `seconds` lasts that long, or until `Clear` if it
+is None. The same fault again replaces the earlier one, so 0 seconds ends it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Status = Annotated[int, Field(ge=200, le=599)]
-"""An HTTP status that does not let anybody in."""
+"""An HTTP status that refuses a handshake."""
 
 
 def _may_be_sent(code: int) -> int:
@@ -26,7 +26,7 @@ CloseCode = Annotated[int, AfterValidator(_may_be_sent)]
 
 
 _LATE_SECONDS = 0.05
-"""What a driver that wakes up late may make up for: timers are not exact, and a pace is to be kept."""
+"""How much a driver that wakes up late may catch up, as timers are not exact."""
 
 
 class _Fault(BaseModel):
@@ -34,7 +34,7 @@ class _Fault(BaseModel):
 
 
 class Lasting(_Fault):
-    """A fault that goes on for so many seconds, or until `Clear`."""
+    """A fault that lasts `seconds`, or until `Clear`."""
 
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
@@ -51,25 +51,25 @@ class Drop(_Fault):
 
 
 class Stall(Lasting):
-    """The provider sends nothing to anybody, pings neither. Afterwards all that was published goes out."""
+    """The provider sends nothing, not even pings. Afterwards it sends everything published since."""
 
 
 class HalfOpen(Lasting):
-    """The connection active now gets nothing more, pings neither; one opened later is served."""
+    """The active connection receives nothing more, not even pings; later connections are served."""
 
 
 class Pause(Lasting):
-    """No data is sent while pings go on, even in the middle of a replay. Afterwards all of it goes out."""
+    """Pings continue without data, even in the middle of a replay. Afterwards all data is sent."""
 
 
 class Slow(Lasting):
-    """At most so many messages a second are sent; pings come on time."""
+    """At most `per_second` messages a second are sent; pings come on time."""
 
     per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1
 
 
 class Garbage(_Fault):
-    """Publish `count` malformed messages, or the text `body` so many times, as part of the truth."""
+    """Publish `count` malformed messages, or `count` times the text `body`, as part of the truth."""
 
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
     body: str | None = None
@@ -82,7 +82,7 @@ class Garbage(_Fault):
 
 
 class Refuse(Lasting):
-    """Handshakes are refused: the next `count` where that is given, or all of them meanwhile.
+    """Handshakes are refused: the next `count` if given, otherwise all of them while it lasts.
 
     With a close code the handshake is accepted and the connection closed at once. Each counts as an
     attempt.
@@ -94,7 +94,7 @@ class Refuse(Lasting):
 
 
 class ClockJump(_Fault):
-    """The provider's clock steps by so many seconds: `Date`, the age of revisions, and `settlementTime`."""
+    """The provider's clock steps by `by` seconds: `Date`, the age of revisions, and `settlementTime`."""
 
     by: Annotated[float, Field(ge=-1e8, le=1e8)]
 

@@ -1,8 +1,8 @@
-"""The provider without its sockets: who is let in, what is sent to whom at what moment, what goes wrong.
+"""The provider without its sockets: accepts connections, decides what is sent when, applies faults.
 
-Time comes in as an argument, in Unix seconds that never go back (what the provider's clock shows is another
-matter: see `clock`). A driver asks `connect` about each handshake, then calls `frames` of the connection
-again and again, sleeping until `due` in between, and looks again at once when a fault was inflicted.
+Time is an argument, in Unix seconds that never go back (the provider's clock may step: see `clock`). A
+driver calls `connect` for each handshake, then `frames` of the connection repeatedly, sleeping until `due`
+in between, and again at once after a fault was inflicted.
 """
 
 from __future__ import annotations
@@ -10,15 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from bridge.sandbox.provider.connection import Connection, Farewell
-from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Fault, Forget, Garbage, HalfOpen, Ongoing
+from bridge.sandbox.provider.faults import (
+    Clear,
+    ClockJump,
+    CloseCode,
+    Drop,
+    Fault,
+    Forget,
+    Garbage,
+    HalfOpen,
+    Ongoing,
+    Status,
+)
 from bridge.sandbox.provider.history import Log
 from bridge.sandbox.provider.rate_limits import Breach, Kind, LimitDecision, Limits
 from bridge.sandbox.provider.stream import Published, Stream
 
 ACCEPTED = 101
+LONGEST_SECONDS = 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -47,25 +61,30 @@ class Refusal:
     close_code: int | None = None
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(BaseModel):
     """What the interface leaves open, and how this provider does it."""
 
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
     second: Literal["refuse", "replace"] = "refuse"
-    """What a second connection does: it is refused, or it closes the first."""
+    """Whether a second connection is refused or closes the first."""
     zero: Literal["nothing", "everything"] = "nothing"
-    """What is replayed without a revision or with 0: nothing, or all that is remembered."""
+    """What is replayed without a revision or with 0: nothing, or everything that is remembered."""
     too_old: Literal["edge", "refuse"] = "edge"
-    """A revision older than the memory: replay from the edge of memory, or refuse."""
+    """Whether a revision older than the memory is replayed from the edge of memory or refused."""
     refusal: Literal["status", "close"] = "status"
-    """A refusal is an HTTP status, or a close code right after the handshake."""
-    refusal_status: int = 429
-    refusal_close_code: int = 1008
-    second_status: int = 409
-    second_close_code: int = 1008
-    ping_seconds: float = 5.0
-    replay_rate: float = inf
-    """Messages a second while a connection has not caught up."""
+    """Whether a refusal is an HTTP status or a close code right after the handshake."""
+    refusal_status: Status = 429
+    """HTTP status of a refusal for a limit."""
+    refusal_close_code: CloseCode = 1008
+    """Close code of a refusal for a limit."""
+    second_status: Status = 409
+    """HTTP status of a refusal because another connection is active."""
+    second_close_code: CloseCode = 1008
+    """Close code of a refusal because another connection is active."""
+    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
+    replay_rate: Annotated[float, Field(gt=0)] = inf
+    """Messages a second while a connection catches up; as fast as the client reads by default."""
 
 
 class Provider:
@@ -133,7 +152,7 @@ class Provider:
             self.active = None
 
     def inflict(self, fault: Fault, now: float) -> None:
-        """Let something go wrong from now on. What is published is not changed by it, but for `Garbage`."""
+        """Apply a fault from now on. Only `Garbage` changes what is published."""
         match fault:
             case Drop():
                 self._dismiss(Farewell(fault.code, "dropped", fault.abort))
@@ -155,7 +174,7 @@ class Provider:
                 self.ongoing.begin(fault, now)
 
     def lasting(self, now: float) -> dict[str, float]:
-        """The faults that go on, by name, each with the moment at which it ends."""
+        """Return the lasting faults by name, each with the moment at which it ends."""
         half_open = self.active.half_open_until if self.active else -inf
         ends = {"half-open": half_open} | self.ongoing.ends
         return {name: end for name, end in ends.items() if end > now}

@@ -1,4 +1,4 @@
-"""What a handshake on the feed's path asks for, and whether it can be let in at all."""
+"""The revision and the credentials of a handshake on the feed's path."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Asked(NamedTuple):
     revision: int | None
     """None without one, or with one that is no number."""
     denied: Refusal | None = None
-    """Why it is not let in, whatever the limits say."""
+    """Why it is refused, regardless of the limits."""
 
 
 def requested(settings: SimulatorSettings, query: str, header: Callable[[str], str]) -> Asked:
-    """What is asked for; whoever is not known is told nothing else.
+    """Return what a handshake asks for; without valid credentials the denial is 401.
 
     `header` gives the value of a header, empty where there is none (interface, "Settlement feed").
     """

@@ -41,13 +41,13 @@ _TICK = 0.002
 """Seconds that live messages wait for each other, so that a high rate does not mean a timer for each."""
 _BATCH_BYTES = 1 << 20
 _CONTROL_SECONDS = 10
-"""The event loop has that long to do what the control endpoint was asked for."""
+"""Time limit for the event loop to make a change for the control endpoint."""
 _CONTROL_BYTES = 100 << 20
-"""Of a request to it: a message to publish may be larger than the largest that a bridge takes."""
+"""Limit for a request to it: an injected message may exceed what a bridge accepts."""
 
 
 class Simulator:
-    """A provider that listens from `async with` until its end. Other methods are for in between."""
+    """A provider that listens inside `async with`, where its other methods may be used."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Simulator:
     ) -> None:
         self.settings = settings or SimulatorSettings()
         self.replies: deque[str | bytes] = deque(maxlen=10_000)
-        """What clients sent, the newest of it."""
+        """The latest messages from clients."""
         self._on_attempt = on_attempt
         self._kicked = asyncio.Event()
         self._accepted: dict[ServerConnection, Connection | Farewell] = {}
@@ -69,7 +69,7 @@ class Simulator:
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
         stream = settings.stream(origin)
-        self._provider = Provider(stream, Limits(settings.limits_scale), settings.policy(), self._on_attempt)
+        self._provider = Provider(stream, Limits(settings.limits_scale), settings, self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
         """What is asked by HTTP: its tokens, its faults, its truth."""
         self._loop = asyncio.get_running_loop()
@@ -155,7 +155,7 @@ class Simulator:
         return message
 
     def inflict(self, fault: Fault) -> float:
-        """Let something go wrong. Returns the moment, Unix seconds."""
+        """Inject a fault. Returns the moment, Unix seconds."""
         now = self.now()
         self._provider.inflict(fault, now)
         for socket, connection in self._accepted.items():
@@ -173,11 +173,11 @@ class Simulator:
             await socket.close(1001, "dropped")
 
     def stall(self) -> None:
-        """Send nothing any more, not even pings, but keep the connection: a half-open socket."""
+        """Send nothing, not even pings, but keep the connection: a half-open socket."""
         self.inflict(Stall())
 
     def resume(self) -> None:
-        """End every fault that lasts; what was published meanwhile goes out."""
+        """End every lasting fault; what was published in the meantime is sent."""
         self.inflict(Clear())
 
     def _serve_control(self) -> WsgiServer | None:

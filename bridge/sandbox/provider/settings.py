@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import fields
-from math import inf
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FilePath, SecretStr, ValidationError, model_validator
+from pydantic import Field, FilePath, SecretStr, model_validator
 
-from bridge.sandbox.provider.faults import CloseCode, Status
-from bridge.sandbox.provider.feed import Policy
+from bridge.sandbox.provider.feed import LONGEST_SECONDS, Policy
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import Sizes, World
 
 Share = Annotated[float, Field(ge=0, le=1)]
-LONGEST_SECONDS = 366 * 86_400
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 
 
-class SimulatorSettings(BaseModel):
+class SimulatorSettings(Policy):
     """Everything about a simulated provider. Raises pydantic's ValidationError when something is wrong."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8900
@@ -37,13 +31,13 @@ class SimulatorSettings(BaseModel):
     rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
     """Messages a second, on average."""
     burst: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """So many are published at one moment."""
+    """Number of messages published at one moment."""
     large_every: Annotated[int, Field(ge=0)] = 0
-    """Of so many bets one is large; none with 0."""
+    """One bet in this many is large; 0: none."""
     large_bytes: Annotated[int, Field(ge=1, le=64 * 1024 * 1024)] = 1_000_000
-    """The least size of a large bet's message, which has as many selections as that takes."""
+    """Minimum size of a large bet's message, reached by adding selections."""
     fragment_bytes: Annotated[int, Field(ge=0)] = 0
-    """A message that is longer goes out in several frames, each of so many bytes; in one with 0."""
+    """A longer message is sent in several frames of this size; 0: in one."""
     history_seconds: Seconds = 0
     """How long the stream already ran when the simulator starts."""
     resettle: Share = 0.05
@@ -53,27 +47,8 @@ class SimulatorSettings(BaseModel):
     odd: Share = 0
     """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
 
-    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
     limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
-    """Every duration in the limits is this many times shorter."""
-    replay_rate: Annotated[float, Field(gt=0)] = inf
-    """Messages a second while a connection catches up; as fast as the client reads by default."""
-    second: Literal["refuse", "replace"] = "refuse"
-    """A second connection is refused, or closes the first."""
-    zero: Literal["nothing", "everything"] = "nothing"
-    """What is replayed without a revision, or with 0."""
-    too_old: Literal["edge", "refuse"] = "edge"
-    """A revision older than the memory: replay from the edge of memory, or refuse."""
-    refusal: Literal["status", "close"] = "status"
-    """A refusal is an HTTP status, or a close code right after the handshake."""
-    refusal_status: Status = 429
-    """HTTP status of a refusal for a limit."""
-    refusal_close_code: CloseCode = 1008
-    """Close code of a refusal for a limit."""
-    second_status: Status = 409
-    """HTTP status of a refusal because another connection is active."""
-    second_close_code: CloseCode = 1008
-    """Close code of a refusal because another connection is active."""
+    """Divides every duration in the limits."""
     clock_skew_seconds: Annotated[
         float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS, allow_inf_nan=False)
     ] = 0
@@ -87,29 +62,25 @@ class SimulatorSettings(BaseModel):
     auth_value: SecretStr | None = None
 
     sizes: Sizes = Sizes()
-    """How much of everything the world has; the feed and the REST side share it."""
+    """Number of entities of each kind; the feed and the REST side share them."""
     api: RestPolicy = RestPolicy()
-    """What is asked by HTTP: translations and currencies."""
+    """Translations and currencies."""
 
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
         if self.auth != "none" and not (self.auth_value and self.auth_value.get_secret_value()):
-            raise ValueError(f"auth = {self.auth} needs auth_value (--auth-value-file)")
+            raise ValueError(f"auth = {self.auth} needs auth_value")
         if self.auth in ("header", "query") and not self.auth_name:
-            raise ValueError(f"auth = {self.auth} needs auth_name (--auth-name)")
+            raise ValueError(f"auth = {self.auth} needs auth_name")
         return self
 
     def tls(self) -> ssl.SSLContext | None:
-        """What to serve TLS with, if so. Raises OSError when the file holds no certificate with its key."""
+        """Return the TLS context, if any. Raises OSError if the file has no certificate with its key."""
         if self.certificate is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate)
         return context
-
-    def policy(self) -> Policy:
-        """The part that decides about connections; it has the same names there."""
-        return Policy(**self.model_dump(include={field.name for field in fields(Policy)}))
 
     def stream(self, origin: float) -> Stream:
         """The stream that begins at `origin` (Unix seconds), with its world."""
@@ -124,11 +95,3 @@ class SimulatorSettings(BaseModel):
             large_bytes=self.large_bytes,
             odd=self.odd,
         )
-
-
-def explain(error: ValidationError, whole: str) -> list[str]:
-    """What is wrong, a line for each field with its name; `whole` stands for all of them together."""
-    return [
-        f"{'.'.join(map(str, e['loc'])) or whole}: {e['msg'].removeprefix('Value error, ')}"
-        for e in error.errors()
-    ]

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from bridge.cli.snapshot_tables import LINE_SECONDS, Bars, plan_as_json, plan_as_table, report_as_table
 from bridge.clock import Instant
-from bridge.snapshots.coverage import Covered
 from bridge.snapshots.plan import Estimate
+from bridge.snapshots.results import Covered
 from tests.unit.snapshots.reports import AT, report
 
 ROWS = [Estimate("/api/translations/{lang}/sports", 2, 2), Estimate("/api/x", 0, 10)]
@@ -31,7 +31,7 @@ def shown(what: RenderableType, width: int = 80) -> str:
 def test_a_report_fits(width: int) -> None:
     """Kinds and numbers are whole in every width, and so are the shares."""
     text = shown(report_as_table(report(notes=("an oddity",))), width)
-    assert "what was new, 1,234 bets read, 56" in " ".join(text.split())
+    assert "new ids fetched, 1,234 bets read, 56" in " ".join(text.split())
     assert "│ sport │      12 │       3 │       1 │       4 │ 100 %" in text
     assert "│ event │   2,000 │       – │       – │   2,000 │ en 100 %;" in text
     assert "sv 99.9 %" in " ".join(text.replace("│", " ").split())
@@ -58,7 +58,7 @@ def test_without_bets_there_is_nothing_to_cover() -> None:
     text = shown(report_as_table(report(coverage=[], complete=False)))
     assert "in bets" not in text
     assert "named" not in text
-    assert ": what was new, partial, 1,234 bets read" in " ".join(text.split())
+    assert ": new ids fetched, partial, 1,234 bets read" in " ".join(text.split())
 
 
 def test_a_plan() -> None:

@@ -21,7 +21,7 @@ from bridge import config
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load as load_schema
 from bridge.config import Settings, age_seconds, load, parse_start
-from bridge.doctor.feed_checks import judged_checkpoint, judged_limits
+from bridge.doctor.feed_checks import assess_checkpoint
 from bridge.errors import SettingsError
 from bridge.feed.position import Position, PositionSettings
 from bridge.feed.protocol import Session
@@ -142,8 +142,7 @@ def limits_can_be_kept(settings: Settings) -> None:
             outlook_as_lines(outlook)
             waiting = replace(LAST, revision=revision, until=outlook.dial_at)
             codec.encode(waiting.to_avro())
-            judged_checkpoint(settings, waiting, at)
-            judged_limits(settings, waiting, at)
+            assess_checkpoint(settings, waiting, at)
 
 
 def position_can_be_promised(settings: Settings) -> None:

@@ -23,8 +23,8 @@ from bridge.inspection.readers import (
     leadership_as_lines,
     read_checkpoint,
 )
-from bridge.kafka import clients
 from bridge.kafka.batch import Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
 from bridge.state.checkpoint import Checkpoint, Counters, State
 from tests.unit.state.log import NEVER, Log
@@ -67,7 +67,7 @@ def test_a_checkpoint_that_cannot_be_reached_is_an_error(log: Log) -> None:
     """Whoever asked for it does not wait for ever, and is told what stands in the way."""
     log.waits = [(NEVER,)]
     log.written, log.stable = [5], [5]
-    with pytest.raises(clients.KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
+    with pytest.raises(KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
         read_checkpoint(NOWHERE)
 
 

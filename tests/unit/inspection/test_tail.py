@@ -8,7 +8,7 @@ from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.inspection import tail
 from bridge.inspection.readers import Bet
 from bridge.inspection.tail import follow_bets
-from bridge.kafka import clients
+from bridge.kafka.errors import KafkaUnavailable
 from tests.unit.state.log import NEVER, Log
 
 NOWHERE = Settings(
@@ -33,7 +33,7 @@ def test_bets_are_read_until_the_end(log: Log) -> None:
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
     """Whoever asked for it does not wait for ever, and is told what stands in the way."""
     log.waits = [(0, 0, NEVER)]
-    with pytest.raises(clients.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
+    with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         list(follow_bets(NOWHERE, from_beginning=True, until_end=True))
 
 
@@ -46,6 +46,6 @@ def test_an_end_that_cannot_be_reached_is_an_error_though_others_go_on(log: Log)
 
     log.connected = connected
     given = list[Bet | None]()
-    with pytest.raises(clients.KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
+    with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         given.extend(follow_bets(NOWHERE, from_beginning=True, until_end=True))
     assert [bet.offset for bet in given if bet and bet.record.partition == 1] == [0, 1, 2, 3, 4]

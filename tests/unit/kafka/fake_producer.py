@@ -19,7 +19,7 @@ class Topic:
         self.faults: dict[str, list[Callable[[FakeProducer], None]]] = {}
         self.release = threading.Event()
 
-    def checkpoint(self, give_up: Callable[[], bool], told: Callable[[str], None]) -> bytes | None:
+    def checkpoint(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bytes | None:
         """The last committed checkpoint."""
         return next((value for value in reversed(self.committed) if value.startswith(b"checkpoint")), None)
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from bridge.config import BatchSettings
-from bridge.kafka.batch import MOST_PATIENT_SECONDS, OVERHEAD_BYTES, PATIENT_BACKLOG, Batch, Record, patience
+from bridge.kafka.batch import (
+    LINGER_DOUBLING_BACKLOG,
+    MAX_LINGER_SECONDS,
+    OVERHEAD_BYTES,
+    Batch,
+    Record,
+    batch_linger,
+)
 
 LIMITS = BatchSettings(max_records=3, max_bytes=1000, max_age_ms=20)
 
@@ -56,12 +63,12 @@ def test_records_keep_their_order() -> None:
     assert [len(r.value or b"") for r in batch.records] == [3, 1, 2]
 
 
-def test_patience_grows_with_what_waits() -> None:
+def test_the_linger_grows_with_the_backlog() -> None:
     """From the setting, while nothing does, to a bound, in proportion."""
-    assert patience(LIMITS, 0) == 0.02
-    assert patience(LIMITS, PATIENT_BACKLOG) == 0.04
-    assert patience(LIMITS, 10_000_000) == MOST_PATIENT_SECONDS
-    grows = [patience(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
+    assert batch_linger(LIMITS, 0) == 0.02
+    assert batch_linger(LIMITS, LINGER_DOUBLING_BACKLOG) == 0.04
+    assert batch_linger(LIMITS, 10_000_000) == MAX_LINGER_SECONDS
+    grows = [batch_linger(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
     assert grows == sorted(grows)
 
 
@@ -69,11 +76,11 @@ def test_a_batch_that_waited_for_others_is_due_when_there_are_none_left() -> Non
     """Its age counts from its first message, whatever was waiting meanwhile."""
     batch = Batch()
     batch.touch(now=100.0)
-    assert batch.due_at(LIMITS, 1_000) == 100.0 + patience(LIMITS, 1_000)
+    assert batch.due_at(LIMITS, 1_000) == 100.0 + batch_linger(LIMITS, 1_000)
     assert batch.due_at(LIMITS, 0) == 100.02
 
 
 def test_a_setting_above_the_bound_is_as_it_is_set() -> None:
     """What waits makes it no longer."""
     slow = BatchSettings(max_age_ms=3_000)
-    assert [patience(slow, backlog) for backlog in (0, 10_000)] == [3.0, 3.0]
+    assert [batch_linger(slow, backlog) for backlog in (0, 10_000)] == [3.0, 3.0]

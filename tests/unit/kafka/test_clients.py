@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from bridge.config import KafkaSettings
 from bridge.errors import SettingsError, TopologyError
-from bridge.kafka import clients
-from bridge.kafka.clients import KafkaUnavailable, explained
+from bridge.kafka import admin, clients
+from bridge.kafka.errors import KafkaUnavailable, explained
 from tests.tls import Authority
 
 NOWHERE = KafkaSettings(bootstrap_servers="127.0.0.1:1")
@@ -78,24 +78,24 @@ class Broker:
 
 def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
     """Whatever order the client has them in."""
-    assert clients.end_offsets(Broker(0, 7, 5), "t", 3) == [0, 7, 5]  # type: ignore[arg-type]
+    assert admin.end_offsets(Broker(0, 7, 5), "t", 3) == [0, 7, 5]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])
 def test_an_end_that_nobody_told_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
     """A broker that falls silent is no error to the client: it makes up an offset."""
     with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker answered$"):
-        clients.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
+        admin.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
 
 
 def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does it look like a broker's refusal: the call can be tried again."""
-    monkeypatch.setattr(clients, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(admin, "ANSWER_SECONDS", 0.01)
     with (
         pytest.raises(KafkaUnavailable, match=r"^reading: the client does not answer$"),
-        clients.explained("reading"),
+        explained("reading"),
     ):
-        clients.answer(Future())
+        admin.result_of(Future())
 
 
 # Properties.

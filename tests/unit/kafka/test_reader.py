@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gc
 import weakref
+from math import inf
 from operator import itemgetter
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from structlog.testing import capture_logs
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
-from bridge.kafka.reader import TopicScan, read_topic, with_fresh_clients
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.reader import Cursor, TopicScan, read_topic, with_fresh_clients
 from tests.unit.state.log import NEVER, Log, Message
 
 SETTINGS = Settings()
@@ -68,12 +71,12 @@ def test_a_client_that_cannot_be_made_is_waited_for(log: Log) -> None:
 
     def connected(number: int) -> None:
         if number < 3:
-            raise clients.KafkaUnavailable("a file is away")
+            raise KafkaUnavailable("a file is away")
 
     log.connected = connected
-    told: list[str] = []
-    assert with_fresh_clients(SETTINGS, lambda *_: None, lambda: False, told.append) == ""
-    assert (told, len(log.prompt)) == (["a file is away"] * 2, 3)
+    reported: list[str] = []
+    assert with_fresh_clients(SETTINGS, lambda *_: None, lambda: False, reported.append) == ""
+    assert (reported, len(log.prompt)) == (["a file is away"] * 2, 3)
 
 
 def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
@@ -88,7 +91,78 @@ def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
     assert len(taken) == 10
 
 
-def test_the_end_of_a_topic_is_told_at_once(log: Log) -> None:
+class News:
+    """A record, or an error, at an offset of the only partition."""
+
+    def __init__(self, offset: int, code: int | None = None, **flags: bool) -> None:
+        self.at = offset
+        self.failed = None if code is None else KafkaError(code, "on purpose", **flags)
+
+    def error(self) -> KafkaError | None:
+        return self.failed
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self.at
+
+
+END = KafkaError._PARTITION_EOF
+
+
+@pytest.mark.parametrize(
+    ("end", "news", "taken", "next_offset"),
+    [
+        (6, [News(3), News(5), News(6)], [3, 5], 6),
+        (6, [News(2), News(3)], [3], 4),
+        (6, [News(6)], [], 6),
+        (6, [News(5, END)], [], 5),
+        (6, [News(9, END)], [], 6),
+        (6, [News(4, KafkaError._TRANSPORT)], [], 3),
+        (inf, [News(3), News(10**9)], [3, 10**9], 10**9 + 1),
+        (inf, [News(5, END)], [], 5),
+        (inf, [News(0), News(1)], [0, 1], 2),
+    ],
+)
+def test_a_cursor_moves_to_its_end_or_follows(
+    end: float, news: list[Any], taken: list[int], next_offset: int
+) -> None:
+    """Each record once and none beyond the end; one that follows also goes back with a log that was cut."""
+    cursor = Cursor("t", [3], [end])
+    assert [message.offset() for message in cursor.records(news)] == taken
+    assert (cursor.reached, bool(cursor.left)) == (next_offset, next_offset < end)
+
+
+def test_a_record_that_its_reader_cannot_handle_is_read_again() -> None:
+    """The cursor moves behind it only afterwards."""
+    cursor = Cursor("t", [3], [6])
+    news: list[Any] = [News(3), News(4)]
+    for message in cursor.records(news):
+        if message.offset() == 4:
+            break
+    assert cursor.reached == 4
+
+
+def test_an_end_may_be_lowered_while_reading() -> None:
+    """By a reader that has seen all it wants."""
+    cursor = Cursor("t", [3], [9])
+    news: list[Any] = [News(3), News(4), News(5)]
+    for _ in cursor.records(news):
+        cursor.ends[0] = 4
+    assert (cursor.reached, cursor.left) == (4, [])
+
+
+@pytest.mark.parametrize(
+    "news", [News(3, KafkaError.TOPIC_AUTHORIZATION_FAILED), News(3, KafkaError._FATAL, fatal=True)]
+)
+def test_an_error_that_needs_a_person_ends_the_reading(news: Any) -> None:
+    """A missing right, and whatever the client calls fatal."""
+    with pytest.raises(TopologyError, match=r"^reading t: on purpose$"):
+        list(Cursor("t", [3], [9]).records([news]))
+
+
+def test_the_end_of_a_topic_is_reported_at_once(log: Log) -> None:
     """A reader that waits for more would lose half a second on each."""
     read_topic(SETTINGS, "t", lambda _: None)
     assert log.prompt == [True]
@@ -108,21 +182,21 @@ def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:
         ([], [5, 5], 10**9, ".*on purpose"),
     ],
 )
-def test_an_end_that_is_not_reached_is_told(
+def test_an_end_that_is_not_reached_is_reported(
     log: Log, waits: list[tuple[float]], stable: list[int], breaks: int, reason: str
 ) -> None:
     """With the cause."""
     log.waits, log.stable, log.breaks = [*waits], stable, breaks
-    with pytest.raises(clients.KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
-        read_topic(SETTINGS, "t", lambda _: None, patience=0.05)
+    with pytest.raises(KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
+        read_topic(SETTINGS, "t", lambda _: None, stall_seconds=0.05)
 
 
-def test_progress_is_told_in_offsets(log: Log) -> None:
+def test_progress_is_reported_in_offsets(log: Log) -> None:
     """Of what was to be read, and at the end all of it."""
-    told: list[tuple[int, int]] = []
-    read_topic(SETTINGS, "t", lambda _: None, start={0: 1}, progress=lambda done, of: told.append((done, of)))
-    assert told == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
-    told.clear()
+    reported: list[tuple[int, int]] = []
+    read_topic(SETTINGS, "t", lambda _: None, start={0: 1}, progress=lambda *at: reported.append(at))
+    assert reported == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
+    reported.clear()
     log.stable = [3, 3]
     read_topic(
         SETTINGS,
@@ -130,9 +204,9 @@ def test_progress_is_told_in_offsets(log: Log) -> None:
         lambda _: None,
         start=4.0,
         visible=True,
-        progress=lambda done, of: told.append((done, of)),
+        progress=lambda *at: reported.append(at),
     )
-    assert told == [(0, 0)]
+    assert reported == [(0, 0)]
 
 
 # Clients that bring nothing, in virtual time.
@@ -145,10 +219,10 @@ def read_on(log: Log, taken: list[tuple[int, int]] | None = None) -> list[str]:
     def take(message: Message) -> None:
         taken.append(message.at)
 
-    passage = TopicScan("t", take, clock=log.clock)  # type: ignore[arg-type]
+    scan = TopicScan("t", take, clock=log.clock)  # type: ignore[arg-type]
     with capture_logs() as lines:
         with_fresh_clients(
-            SETTINGS, lambda admin, consumer: passage.go_on(admin, consumer, lambda: False), lambda: False
+            SETTINGS, lambda admin, consumer: scan.resume(admin, consumer, lambda: False), lambda: False
         )
     assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
     return [line["reason"] for line in lines if line["log_level"] == "warning"]
@@ -215,7 +289,7 @@ def test_a_client_that_is_deaf_is_replaced_in_the_end_however_many_were(log: Log
 
 
 def test_an_open_transaction_is_waited_for(log: Log) -> None:
-    """With new clients now and then, and what hides the rest is told."""
+    """With new clients now and then, and what hides the rest is reported."""
     log.written, log.stable, log.unseen = [8, 5], [7, 5], range(5, 8)
 
     def connected(number: int) -> None:
@@ -227,7 +301,7 @@ def test_an_open_transaction_is_waited_for(log: Log) -> None:
     assert log.now == pytest.approx(90, abs=2)
 
 
-def test_a_topic_that_has_lost_its_end_is_told(log: Log) -> None:
+def test_a_topic_that_has_lost_its_end_is_reported(log: Log) -> None:
     """Cut, or made anew: what comes again from the beginning was taken already, and the rest never comes."""
     log.written, log.stable = [5], [5]
     log.waits = [(0, 0, 0, NEVER)]
@@ -245,7 +319,7 @@ def test_a_topic_that_has_lost_its_end_is_told(log: Log) -> None:
 
 
 def test_a_broker_that_does_not_answer_is_waited_for(log: Log) -> None:
-    """Which is told where nothing comes."""
+    """Which is reported where nothing comes."""
     log.waits, log.away = [(0, NEVER), (NEVER,)], range(1, 90)
     assert read_on(log) == ["no broker answered"] * 2
     assert log.now == pytest.approx(60, abs=2)

@@ -1,4 +1,4 @@
-"""What is answered over HTTP, the application called as a server would."""
+"""What a program answers over HTTP. The application is called as a server calls it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from bridge.clock import Instant
-from bridge.config import FeedSettings, Settings
 from bridge.observability.endpoints import make_app
-from bridge.observability.view import StatusSnapshot
+from bridge.observability.health import judge
+from bridge.observability.metrics import collect
+from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 
 NOW = 1_790_000_000.25
@@ -22,6 +23,7 @@ LIVE = StatusSnapshot(
     at=NOW - 0.25,
     started_at=NOW - 900,
     feed="settlement-v4",
+    idle_timeout_seconds=60,
     owner_id="me",
     state=State.LIVE,
     reason="why",
@@ -41,28 +43,31 @@ class Response(NamedTuple):
     body: bytes
 
 
-def ask(path: str, view: StatusSnapshot = LIVE, method: str = "GET", **environ: str) -> Response:
-    """One request, with the rules of WSGI held against both sides."""
-    settings = Settings(feed=FeedSettings(idle_timeout_seconds=60))
-    app = validator(make_app(lambda: view, settings, lambda: Instant(NOW, 0.0)))
+def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET", **environ: str) -> Response:
+    """Make one request; both sides are held to the rules of WSGI."""
+    app = make_app(
+        {"feed": status.feed},
+        lambda now: judge(status, now),
+        lambda now: collect(status, now),
+        lambda: Instant(NOW, 0.0),
+    )
     request: dict[str, Any] = {"SCRIPT_NAME": "", "PATH_INFO": path, "QUERY_STRING": "", **environ}
     request["REQUEST_METHOD"] = method
     setup_testing_defaults(request)
-    told: list[Any] = []
+    started: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Callable[[bytes], None]:
-        told.extend((status, dict(headers)))
+        started.extend((status, dict(headers)))
         return lambda _: None
 
-    answer = app(request, start_response)
+    answer = validator(app)(request, start_response)
     body = b"".join(answer)
-    answer.close()  # type: ignore[attr-defined]  # the validator's, which insists on it
-    return Response(told[0], told[1], body)
+    answer.close()  # type: ignore[attr-defined]  # the validator insists on it
+    return Response(started[0], started[1], body)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
-    """And tells its position, how old it is by the provider's clock, and when it last committed."""
     response = ask(path)
     assert (response.status, response.headers["Content-Type"]) == ("200 OK", "application/json")
     assert orjson.loads(response.body) == {
@@ -82,40 +87,37 @@ def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
     }
 
 
-def test_a_bridge_that_has_only_just_started_has_nothing_to_tell() -> None:
-    """Null for what is not known yet."""
-    response = ask("/healthz", StatusSnapshot(at=NOW, started_at=NOW, feed="f", owner_id="me", since=NOW))
-    told = orjson.loads(response.body)
-    assert told["ok"] is True
-    assert [told[key] for key in ("state", "revision", "revisionAgeSeconds", "lastCommitAgeSeconds")] == [
-        None
-    ] * 4
+def test_unknown_values_are_null() -> None:
+    started = StatusSnapshot(
+        at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW
+    )
+    report = orjson.loads(ask("/healthz", started).body)
+    assert report["ok"] is True
+    unknown = ("state", "revision", "revisionAgeSeconds", "lastCommitAgeSeconds")
+    assert [report[key] for key in unknown] == [None] * 4
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_bridge_that_is_stuck_is_neither(path: str) -> None:
-    """503, and why."""
+def test_a_stuck_bridge_is_neither(path: str) -> None:
     response = ask(path, STALLED)
     assert response.status == "503 Service Unavailable"
-    told = orjson.loads(response.body)
-    assert (told["ok"], told["reason"]) == (False, "nothing was committed for 3600 s")
+    report = orjson.loads(response.body)
+    assert (report["ok"], report["reason"]) == (False, "no commit for 3600 s")
 
 
 def test_a_bridge_that_waits_for_kafka_is_healthy_but_not_ready() -> None:
-    """It says until when it waits."""
     assert ask("/healthz", WAITING).status == "200 OK"
     response = ask("/readyz", WAITING)
     assert response.status == "503 Service Unavailable"
-    told = orjson.loads(response.body)
-    assert (told["state"], told["reason"], told["until"]) == (
+    report = orjson.loads(response.body)
+    assert (report["state"], report["reason"], report["until"]) == (
         "WaitingForKafka",
         "why",
         "2026-09-21T14:13:30Z",
     )
 
 
-def test_metrics_are_text_for_prometheus() -> None:
-    """OpenMetrics for a scraper that asks for it."""
+def test_metrics_are_text_or_openmetrics() -> None:
     response = ask("/metrics")
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert b'bridge_state{feed="settlement-v4",state="Live"} 1.0\n' in response.body
@@ -125,17 +127,14 @@ def test_metrics_are_text_for_prometheus() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", ""])
-def test_the_root_lists_what_there_is(path: str) -> None:
-    """One path a line, each of which answers."""
+def test_the_root_lists_the_paths(path: str) -> None:
     response = ask(path)
     assert response.status == "200 OK"
-    listed = response.body.decode().split()
-    assert listed == ["/healthz", "/readyz", "/metrics"]
+    assert response.body.decode().split() == ["/healthz", "/readyz", "/metrics"]
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/metrics"])
 def test_head_is_get_without_a_body(path: str) -> None:
-    """With the same status and type, and the length that a body would have."""
     head, get = ask(path, STALLED, method="HEAD"), ask(path, STALLED)
     assert (head.status, head.body) == (get.status, b"")
     assert head.headers["Content-Type"] == get.headers["Content-Type"]
@@ -143,22 +142,19 @@ def test_head_is_get_without_a_body(path: str) -> None:
     assert int(head.headers["Content-Length"]) > 0
 
 
-def test_no_answer_is_kept() -> None:
-    """A proxy in between must not tell of yesterday."""
+def test_answers_are_not_cached() -> None:
     assert ask("/healthz").headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("path", ["/health", "/healthz/", "/metrics/..", "//"])
-def test_another_path_is_not_found(path: str) -> None:
-    """Where to look is in the answer."""
+def test_an_unknown_path_is_answered_with_the_known_ones(path: str) -> None:
     response = ask(path)
     assert response.status == "404 Not Found"
     assert b"/healthz" in response.body
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
-def test_nothing_can_be_changed(method: str) -> None:
-    """Other methods are refused."""
+def test_other_methods_are_refused(method: str) -> None:
     response = ask("/healthz", method=method)
     assert response.status == "405 Method Not Allowed"
     assert response.headers["Allow"] == "GET, HEAD"

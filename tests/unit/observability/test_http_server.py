@@ -1,4 +1,4 @@
-"""A WSGI application on a loopback port."""
+"""The HTTP server on a loopback port."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def get(url: str) -> bytes:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_an_application_answers_at_its_address(host: str) -> None:
-    """A free port is found, and `url` leads to it, over IPv6 as well."""
+    """On a free port, over IPv4 and IPv6."""
     with serving(echo, host) as server:
         assert get(f"{server.url}/some/where") == b"GET /some/where"
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    """There is no access log, and a client that goes away in mid-request is no event."""
+    """Neither an access log, nor a traceback for a client that disconnects during its request."""
     with serving(echo) as server:
         get(server.url)
         address = urlsplit(server.url)
@@ -52,14 +52,12 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_taken_port_is_told() -> None:
-    """The error names the address."""
+def test_the_error_for_a_taken_port_names_the_address() -> None:
     with serving(echo) as server, pytest.raises(OSError, match=server.url.removeprefix("http://")):
         WsgiServer(echo, "127.0.0.1", urlsplit(server.url).port or 0)
 
 
-def test_one_slow_answer_does_not_hold_up_another() -> None:
-    """Each request has a thread of its own."""
+def test_a_slow_answer_does_not_delay_another() -> None:
     entered, release = threading.Event(), threading.Event()
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -80,8 +78,7 @@ def test_one_slow_answer_does_not_hold_up_another() -> None:
         assert not slow.is_alive()
 
 
-def test_closed_it_listens_no_more() -> None:
-    """The port is free again, and closing twice does no harm."""
+def test_close_frees_the_port_and_may_be_repeated() -> None:
     server = WsgiServer(echo, "127.0.0.1", 0)
     port = urlsplit(server.url).port or 0
     server.close()

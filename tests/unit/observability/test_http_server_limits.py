@@ -1,4 +1,4 @@
-"""A client that wants the server's memory, descriptors or time for itself, and what the others get."""
+"""Clients that try to exhaust memory, descriptors or time do not affect other clients."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ for line in sys.stdin:
 
 
 class Server:
-    """A process of its own with 256 descriptors, that tells what it takes."""
+    """A server in its own process with 256 descriptors, which reports its usage."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.url = self._line()
 
     def ask(self, what: str) -> float:
-        """One of `peak`, `burn`, `exhaust` and `release`."""
+        """Send `peak`, `burn`, `exhaust` or `release`, and return the answer."""
         assert self._process.stdin is not None
         print(what, file=self._process.stdin, flush=True)
         return float(self._line())
@@ -84,7 +84,7 @@ def connected(url: str) -> socket.socket:
 
 
 def rest(client: socket.socket) -> bytes:
-    """What comes until the end, however that comes."""
+    """Read until the connection ends, cleanly or not."""
     found = b""
     with suppress(ConnectionError):
         while piece := client.recv(65536):
@@ -93,16 +93,16 @@ def rest(client: socket.socket) -> bytes:
 
 
 def flood(url: str) -> None:
-    """As many headers as there may be, each as long as one may be."""
+    """Send as many headers as http.client accepts, each of the maximum length."""
     with closing(connected(url)) as client, suppress(OSError):
         client.sendall(b"GET / HTTP/1.0\r\n")
         for number in range(98):
             client.sendall(b"X-%d: %s\r\n" % (number, b"x" * 65_000))
-        rest(client)  # it is not ended: what was sent would be held
+        rest(client)  # the request stays incomplete, so that the server would hold it
 
 
-def test_headers_do_not_take_the_memory(server: Server) -> None:
-    """Sixty clients with 6 MB of them each: a head has 16 KiB."""
+def test_headers_do_not_exhaust_memory(server: Server) -> None:
+    """Sixty clients send 6 MB each; a head is limited to 16 KiB."""
     before = server.ask("peak")
     clients = [threading.Thread(target=flood, args=(server.url,), daemon=True) for _ in range(60)]
     for client in clients:
@@ -113,15 +113,14 @@ def test_headers_do_not_take_the_memory(server: Server) -> None:
     assert get(f"{server.url}/after") == b"GET /after"
 
 
-def test_a_head_that_is_too_long_is_told() -> None:
-    """As HTTP has it."""
+def test_a_head_that_is_too_long_is_answered_with_431() -> None:
     with closing(WsgiServer(echo, "127.0.0.1", 0)) as server, closing(connected(server.url)) as client:
         client.sendall(b"GET / HTTP/1.0\r\nX: " + b"x" * (16 * 1024 - 19))
         assert rest(client).startswith(b"HTTP/1.0 431 ")
 
 
 def test_idle_connections_lock_nobody_out(server: Server) -> None:
-    """A thousand are held open; a probe is answered, and the process neither spins nor runs out of files."""
+    """With a thousand open, probes are answered, and the process neither spins nor lacks descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
@@ -131,13 +130,13 @@ def test_idle_connections_lock_nobody_out(server: Server) -> None:
             for _ in range(5):
                 assert get(f"{server.url}/healthz") == b"GET /healthz"
             assert server.ask("burn") < 0.5
-            assert server.ask("exhaust") > 150  # descriptors that were left for others
+            assert server.ask("exhaust") > 150  # descriptors left for others
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_without_descriptors_it_rests_and_recovers(server: Server) -> None:
-    """Others may take them all: a connection that cannot be accepted waits, and costs nothing."""
+def test_without_descriptors_it_pauses_and_recovers(server: Server) -> None:
+    """A connection that cannot be accepted waits without costing processor time."""
     server.ask("exhaust")
     with closing(connected(server.url)) as client:
         client.sendall(b"GET /late HTTP/1.0\r\n\r\n")
@@ -146,8 +145,7 @@ def test_without_descriptors_it_rests_and_recovers(server: Server) -> None:
         assert rest(client).endswith(b"GET /late")
 
 
-def test_the_one_that_waits_longest_makes_room() -> None:
-    """The new one may be a probe."""
+def test_a_new_connection_evicts_the_one_that_has_waited_longest() -> None:
     with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server, ExitStack() as held:
         first, second, third = (held.enter_context(closing(connected(server.url))) for _ in range(3))
         assert rest(first) == b""
@@ -156,8 +154,8 @@ def test_the_one_that_waits_longest_makes_room() -> None:
             assert rest(client).endswith(name)
 
 
-def test_what_is_being_answered_is_not_let_go() -> None:
-    """Where all are, the surplus is closed as soon as it comes."""
+def test_a_request_that_is_being_answered_is_not_evicted() -> None:
+    """If all are being answered, a further connection is closed at once."""
     entered, release = threading.Semaphore(0), threading.Event()
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -179,7 +177,7 @@ def test_what_is_being_answered_is_not_let_go() -> None:
 
 @pytest.mark.parametrize("head", [b"", b"POST / HTTP/1.0\r\nContent-Length: 1000\r\n\r\n"])
 def test_a_request_that_drips_is_cut_at_the_deadline(head: bytes) -> None:
-    """In its head as in its body: each byte is in time, the whole is not."""
+    """In head or body, although each byte arrives in time."""
     server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=1000, request_seconds=0.5)
     with closing(server), closing(connected(server.url)) as client:
         client.sendall(head)
@@ -188,7 +186,7 @@ def test_a_request_that_drips_is_cut_at_the_deadline(head: bytes) -> None:
 
 
 def cut(client: socket.socket) -> bool:
-    """Whether the server has closed the connection, after one byte more."""
+    """Send one more byte and return whether the server has closed the connection."""
     try:
         client.sendall(b"X")
         return client.recv(1) == b""
@@ -210,8 +208,8 @@ def answered(request: bytes, body_bytes: int) -> bytes:
         return rest(client)
 
 
-def test_a_body_comes_whole_or_not_at_all() -> None:
-    """Up to what the application takes; none, where it says nothing."""
+def test_a_body_over_the_limit_is_answered_with_413() -> None:
+    """By default no body is allowed."""
     body = b"x" * 100_000
     request = b"POST / HTTP/1.0\r\nContent-Length: 100000\r\n\r\n"
     assert answered(request + body, len(body)).endswith(b"\r\n\r\n" + body)
@@ -219,16 +217,14 @@ def test_a_body_comes_whole_or_not_at_all() -> None:
         assert answered(request, most).startswith(b"HTTP/1.0 413 ")
 
 
-def test_few_descriptors_make_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An eighth of them at most; the rest is for Kafka and the feed."""
+def test_connections_take_an_eighth_of_the_descriptors_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (17, 17))
     with closing(WsgiServer(echo, "127.0.0.1", 0)) as server, ExitStack() as held:
         first, *_ = (held.enter_context(closing(connected(server.url))) for _ in range(3))
         assert rest(first) == b""
 
 
-def test_who_went_away_makes_no_room() -> None:
-    """A connection that has ended without a request is not taken for the one that waits longest."""
+def test_a_connection_that_ended_without_a_request_is_not_chosen_for_eviction() -> None:
     with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server:
         for _ in range(4):
             with closing(connected(server.url)) as client:
@@ -244,8 +240,7 @@ def test_who_went_away_makes_no_room() -> None:
 @pytest.mark.parametrize(
     "half", [b"GET /half HTTP/1.0\r\n", b"POST /half HTTP/1.0\r\nContent-Length: 2\r\n\r\nx"]
 )
-def test_half_a_request_is_none(half: bytes) -> None:
-    """The application is not called for it."""
+def test_the_application_is_not_called_for_half_a_request(half: bytes) -> None:
     server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=2)
     with closing(server), closing(connected(server.url)) as client:
         client.sendall(half)

@@ -1,10 +1,8 @@
-"""What a scraper sees of a view, parsed by Prometheus' own parsers."""
+"""What a scraper gets from `bridge run`, parsed by Prometheus' own parsers."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
@@ -12,13 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from bridge import __version__
 from bridge.feed.rate_limits import LimitUsage
-from bridge.observability.metrics import METRICS, MOST_PATHS, Declared, exposition
-from bridge.observability.view import StatusSnapshot
-from bridge.snapshots.metrics import METRICS as SNAPSHOT_METRICS
+from bridge.observability.exposition import exposition
+from bridge.observability.metrics import MAX_PATHS, collect
+from bridge.observability.status import DurationHistogram, StatusSnapshot
 from bridge.state.checkpoint import Counters, State
+from tests.unit.observability.test_status import NOW, STARTED
 
-NOW = 1_790_000_000.0
-STARTED = StatusSnapshot(at=NOW, started_at=NOW - 5, feed="f", owner_id="host:1:abc", since=NOW - 5)
 OWNER = replace(
     STARTED,
     state=State.CATCHING_UP,
@@ -44,21 +41,20 @@ OWNER = replace(
     fallbacks=4,
     queue_messages=8,
     batch_records=9,
-    transactions=10,
-    commit_seconds=1.25,
+    commit_durations=DurationHistogram([0, 0, 6, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1], 40.25),
 )
 Scraped = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def scrape(view: StatusSnapshot, now: float = NOW) -> Scraped:
-    """Every sample by its name and labels, without the label `feed`."""
-    body, _ = exposition(view, now)
+def scrape(status: StatusSnapshot, now: float = NOW) -> Scraped:
+    """Return every sample by name and labels, without the label `feed`."""
+    body, _ = exposition(collect(status, now), {"feed": status.feed})
     found: Scraped = {}
     for family in parse_text(body.decode()):
         for sample in family.samples:
             labels = dict(sample.labels)
             if sample.name.startswith("bridge_"):
-                assert labels.pop("feed") == view.feed
+                assert labels.pop("feed") == status.feed
             key = sample.name, frozenset(labels.items())
             assert key not in found
             found[key] = sample.value
@@ -104,13 +100,20 @@ EXPECTED: Scraped = {
     key("converter_fallbacks_total"): 4,
     key("queue_messages"): 8,
     key("batch_records"): 9,
-    key("transactions_total"): 10,
-    key("commit_seconds_total"): 1.25,
+    **{key("commit_duration_seconds_bucket", le=le): 0 for le in ("0.005", "0.01")},
+    **{key("commit_duration_seconds_bucket", le=le): 6 for le in ("0.02", "0.05")},
+    **{
+        key("commit_duration_seconds_bucket", le=le): 9
+        for le in ("0.1", "0.2", "0.5", "1.0", "2.0", "5.0", "10.0", "30.0")
+    },
+    key("commit_duration_seconds_bucket", le="+Inf"): 10,
+    key("commit_duration_seconds_count"): 10,
+    key("commit_duration_seconds_sum"): 40.25,
 }
 
 
 def test_the_owner_exposes_everything() -> None:
-    """Ten seconds later the distance has grown by ten; all else is as the view has it."""
+    """Ten seconds later the lag has grown by ten; all else is as in the snapshot."""
     found = scrape(OWNER, NOW + 10)
     assert {name: value for name, value in found.items() if name[0].startswith("bridge_")} == EXPECTED
 
@@ -122,36 +125,44 @@ def test_every_message_has_an_outcome() -> None:
     assert total == OWNER.counters.received
 
 
-def test_what_is_not_known_has_no_sample() -> None:
-    """Zero would be a lie."""
+def test_an_unknown_value_has_no_sample() -> None:
     names = {name for name, _ in scrape(STARTED)}
     unknown = {"bridge_state_until_timestamp_seconds", "bridge_clock_skew_seconds"}
     assert unknown.isdisjoint(names)
     assert sum(value for (name, _), value in scrape(STARTED).items() if name == "bridge_state") == 0
 
 
-@pytest.mark.parametrize("view", [replace(OWNER, owner=False), replace(OWNER, revision=None)])
-def test_only_who_knows_the_feed_speaks_of_it(view: StatusSnapshot) -> None:
-    """A standby would tell an old position, and a counter it takes over would seem to leap."""
-    names = {name for name, _ in scrape(view)}
-    of_feed = {metric.name for metric in METRICS if metric.of_feed}
-    assert len(of_feed) >= 10
-    assert names.isdisjoint(of_feed)
-    assert names >= {"bridge_leader", "bridge_connections_total", "bridge_gaps_total"}
+@pytest.mark.parametrize("status", [replace(OWNER, owner=False), replace(OWNER, revision=None)])
+def test_only_the_owner_exposes_metrics_of_the_feed(status: StatusSnapshot) -> None:
+    """A standby would show an old position, and a counter would jump when it takes over."""
+    missing = {name for name, _ in EXPECTED} - {name for name, _ in scrape(status)}
+    assert missing == {
+        "bridge_revision_timestamp_seconds",
+        "bridge_last_commit_timestamp_seconds",
+        "bridge_messages_total",
+        "bridge_corrections_total",
+        "bridge_feed_lag_seconds",
+        "bridge_catchup_eta_seconds",
+        "bridge_limit_used",
+        "bridge_limit_allowed",
+        "bridge_next_connect_timestamp_seconds",
+        "bridge_dedup_entries",
+    }
 
 
 def test_the_provider_cannot_make_ever_more_series() -> None:
-    """Only the first of the fields that it invents are named; how many there are is told."""
+    """Only the first unknown fields are named; all are counted."""
     found = scrape(replace(OWNER, extras={f"data.{n}": n for n in range(1_000)}))
     named = [labels for name, labels in found if name == "bridge_unknown_field_messages_total"]
-    assert len(named) == MOST_PATHS
-    assert found[key("unknown_field_messages_total", path=f"data.{MOST_PATHS - 1}")] == MOST_PATHS - 1
+    assert len(named) == MAX_PATHS
+    assert found[key("unknown_field_messages_total", path=f"data.{MAX_PATHS - 1}")] == MAX_PATHS - 1
     assert found[key("unknown_fields")] == 1_000
 
 
 def test_openmetrics_is_valid() -> None:
-    """Its own parser, which is strict, reads the same samples."""
-    body, content_type = exposition(OWNER, NOW, "application/openmetrics-text; version=1.0.0")
+    """Its strict parser reads the same samples."""
+    accept = "application/openmetrics-text; version=1.0.0"
+    body, content_type = exposition(collect(OWNER, NOW), {"feed": "f"}, accept)
     assert content_type.startswith("application/openmetrics-text")
     families = openmetrics.text_string_to_metric_families(body.decode())  # type: ignore[no-untyped-call]
     samples = [sample for family in families for sample in family.samples]
@@ -159,27 +170,10 @@ def test_openmetrics_is_valid() -> None:
     assert len(ours) == len(EXPECTED)
 
 
-def test_the_process_is_there_too() -> None:
-    """Its memory, its processor time and when it started."""
+def test_the_process_is_exposed_too() -> None:
     names = {name for name, _ in scrape(STARTED)}
     assert names >= {
         "process_resident_memory_bytes",
         "process_cpu_seconds_total",
         "process_start_time_seconds",
     }
-
-
-@pytest.mark.parametrize("metric", [*METRICS, *SNAPSHOT_METRICS], ids=lambda metric: metric.name)
-def test_names_follow_the_conventions(metric: Declared[Any]) -> None:
-    """Prefix, base units, `_total` for counters alone, help that is a sentence."""
-    assert re.fullmatch(r"bridge(_[a-z]+)+", metric.name)
-    assert (metric.kind == "counter") == metric.name.endswith("_total")
-    assert "age" not in metric.name.split("_")
-    assert metric.help.endswith(".")
-    assert "feed" not in metric.labels
-
-
-def test_no_metric_is_declared_twice() -> None:
-    """By name."""
-    names = [metric.name for metric in METRICS] + [metric.name for metric in SNAPSHOT_METRICS]
-    assert len(names) == len(set(names))

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from bridge.errors import ApiError
-from bridge.rest.answers import MOST_FLAWS, MOST_WHY, Answered, Flaw, Lenient, Reader
+from bridge.rest.answers import MAX_FLAWS, MAX_WHY_CHARACTERS, Answered, AnswerReader, Flaw, Lenient
 from bridge.rest.endpoints import Questions, Request
 from bridge.rest.json_stream import Unfinished
 from tests.unit.snapshots.provider import api
@@ -168,7 +168,7 @@ def test_what_has_no_id_borrows_none() -> None:
 def test_what_is_no_list_is_no_answer(answer: object) -> None:
     """Where one is due."""
     with pytest.raises(
-        ApiError, match="sports answered another shape: the whole: Input should be a valid list"
+        ApiError, match="sports answered with an unexpected shape: the whole: Input should be a valid list"
     ):
         read(SPORTS, answer)
 
@@ -223,26 +223,26 @@ def test_a_long_text_of_a_flaw_ends_early() -> None:
     answer: Any = "x"
     for _ in range(10):
         answer = {"k" * 100: answer}
-    reader = Reader("GET /", TypeAdapter[Any](shape), 10_000)
+    reader = AnswerReader("GET /", TypeAdapter[Any](shape), 10_000)
     reader.feed(json.dumps(answer).encode())
     [flaw] = reader.answer().flaws
-    assert len(flaw.why) == MOST_WHY + 1  # the ellipsis
+    assert len(flaw.why) == MAX_WHY_CHARACTERS + 1  # the ellipsis
     assert flaw.why.endswith("…")
 
 
 def test_many_flaws_are_counted() -> None:
     """The first of them are told."""
-    bad = [{**ITEM, "id": number, "translation": None} for number in range(2 * MOST_FLAWS + 500)]
+    bad = [{**ITEM, "id": number, "translation": None} for number in range(2 * MAX_FLAWS + 500)]
     found = SPORTS.read(json.dumps([*bad, ITEM]).encode())
     assert found.content == [ITEM]
-    assert [flaw.id for flaw in found.flaws] == [*range(MOST_FLAWS), None]
+    assert [flaw.id for flaw in found.flaws] == [*range(MAX_FLAWS), None]
     assert (found.flaws[-1].why, found.more) == ("and 1,500 more", 1500)
 
 
 @pytest.mark.parametrize("body", [b"[" * 10**6, b'[{"a":' + b"[" * 10**6, b'{"a":' * 10**5])
 def test_json_within_json_ends(body: bytes) -> None:
     """Before the interpreter does."""
-    with pytest.raises(ApiError, match=r"sports answered what is no JSON: nested too deep$"):
+    with pytest.raises(ApiError, match=r"sports answered with invalid JSON: nested too deep$"):
         SPORTS.read(body)
 
 
@@ -257,7 +257,7 @@ def test_of_two_keys_of_one_name_the_last_counts() -> None:
 def test_json_that_ends_too_early_is_half_an_answer(body: bytes) -> None:
     """Of which the rest may come at the next try."""
     with pytest.raises(
-        Unfinished, match=r"^GET /api/translations/en/sports answered half of a JSON text: it ends after "
+        Unfinished, match=r"^GET /api/translations/en/sports answered with incomplete JSON: it ends after "
     ):
         SPORTS.read(body)
 
@@ -268,7 +268,7 @@ def test_json_that_ends_too_early_is_half_an_answer(body: bytes) -> None:
 def test_what_is_no_json_names_the_question(body: bytes) -> None:
     """It came whole, so that asking again would bring the same."""
     with pytest.raises(
-        ApiError, match=r"^GET /api/translations/en/sports answered what is no JSON: "
+        ApiError, match=r"^GET /api/translations/en/sports answered with invalid JSON: "
     ) as caught:
         SPORTS.read(body)
     assert not isinstance(caught.value, Unfinished)

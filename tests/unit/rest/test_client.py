@@ -50,7 +50,7 @@ def test_an_answer_is_read() -> None:
     assert request.headers["Authorization"] == f"Bearer {SECRET}"
 
 
-def test_what_may_be_missing_is_none() -> None:
+def test_an_unknown_event_has_no_content() -> None:
     """An event that the provider does not know any more."""
 
     async def story() -> None:
@@ -154,7 +154,7 @@ def test_many_that_are_told_so_at_once_are_each_asked_once_more_at_most() -> Non
         ("https://user:pass@elsewhere.example:444/login?state=1", "elsewhere.example"),
         ("//elsewhere.example/x", "elsewhere.example"),
         ("/login", "provider.example"),
-        ("https://[", "what is no address"),
+        ("https://[", "an invalid address"),
         ("mailto:x", "nowhere"),
     ],
 )
@@ -171,9 +171,9 @@ def test_a_redirect_is_not_followed(location: str, host: str) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("<html>", "what is no JSON"),
-        ("[" * 100_000, "what is no JSON: nested too deep"),
-        ('{"id": 1}', "another shape: the whole: Input should be a valid list"),
+        ("<html>", "with invalid JSON"),
+        ("[" * 100_000, "with invalid JSON: nested too deep"),
+        ('{"id": 1}', "with an unexpected shape: the whole: Input should be a valid list"),
     ],
 )
 def test_a_body_of_another_shape_ends_it_at_once(body: str, reason: str) -> None:
@@ -195,11 +195,11 @@ def test_a_body_of_another_shape_ends_it_at_once(body: str, reason: str) -> None
         (Reply(error=httpx2.RemoteProtocolError), "in the script"),
         (Reply(headers={"Content-Encoding": "gzip"}, body=b"no gzip"), "Error -3"),
         (Reply(after=31), "no answer in 30 s"),
-        (Reply(body=""), f"{SPORTS} answered half of a JSON text: it ends after 0 "),
-        (Reply(body='[{"id": 1'), f"{SPORTS} answered half of a JSON text: it ends after 9 "),
+        (Reply(body=""), f"{SPORTS} answered with incomplete JSON: it ends after 0 "),
+        (Reply(body='[{"id": 1'), f"{SPORTS} answered with incomplete JSON: it ends after 9 "),
         (
             Reply(headers={"Content-Encoding": "gzip"}, body=gzip.compress(b"[]")[:11]),
-            f"{SPORTS} answered half",
+            f"{SPORTS} answered with incomplete",
         ),
     ],
 )
@@ -258,8 +258,8 @@ def test_an_answer_is_bounded() -> None:
         return str(caught.value)
 
     assert run(story()) == (
-        "GET /api/translations/en/sports answered more than 2,097,152 bytes, unpacked: api.max_answer_bytes "
-        "(BRIDGE_API__MAX_ANSWER_BYTES)"
+        "GET /api/translations/en/sports answered more than 2,097,152 bytes, decompressed: "
+        "api.max_answer_bytes (BRIDGE_API__MAX_ANSWER_BYTES)"
     )
     assert len(provider.requests) == 1
 

@@ -94,13 +94,13 @@ def test_being_slowed_down_is_told_once() -> None:
     """Not a line for each refusal; but again when it comes back after a calm minute."""
     told = {
         "log_level": "warning",
-        "event": "the provider says too many requests",
+        "event": "the provider limits the rate",
         "rate": 5.0,
         "pause": "3s",
     }
     tried = {
         "log_level": "warning",
-        "event": "the provider is tried again",
+        "event": "retrying the provider",
         "endpoint": "/api/translations/{lang}/sports",
         "reason": "HTTP 429: []",
         "pause": "3s",
@@ -126,7 +126,7 @@ def test_trouble_is_told_when_it_begins() -> None:
     """One line for a hundred tries."""
     lines = asked(Provider(*[Reply(502, "bad gateway")] * 20), 20, attempts=20)
     assert [(line["event"], line["reason"]) for line in lines] == [
-        ("the provider is tried again", "HTTP 502: bad gateway")
+        ("retrying the provider", "HTTP 502: bad gateway")
     ]
 
 

@@ -125,7 +125,7 @@ def test_many_that_are_refused_make_one_more_try() -> None:
         async with provider.client(api(concurrency=4)) as client:
             results = await asyncio.gather(*(client.ask(SPORTS) for _ in range(10)), return_exceptions=True)
             assert [type(result) for result in results] == [AuthError] * 10
-            with pytest.raises(AuthError, match="not sent, for it was refused before"):
+            with pytest.raises(AuthError, match="not sent, because it was refused before"):
                 await client.ask(SPORTS)
         assert client.requests == 5
 
@@ -181,7 +181,7 @@ def test_while_the_file_is_gone_the_last_token_is_used(file: Path) -> None:
     [
         ({"base_url": None}, "api.base_url is not set. Set BRIDGE_API__BASE_URL"),
         ({"token": None}, "api.token is not set. Set BRIDGE_API__TOKEN_FILE"),
-        ({"token": SecretStr("a\nb")}, "BRIDGE_API__TOKEN holds what cannot be a bearer token"),
+        ({"token": SecretStr("a\nb")}, "BRIDGE_API__TOKEN holds a text that cannot be a bearer token"),
     ],
 )
 async def test_without_address_or_token_there_is_no_client(changes: dict[str, object], reason: str) -> None:
@@ -252,7 +252,7 @@ def test_a_token_that_stays_half_is_refused_in_the_end(file: Path) -> None:
             with pytest.raises(AuthError):
                 await client.ask(SPORTS)
             ended = now().monotonic
-            with pytest.raises(AuthError, match="not sent, for it was refused before"):
+            with pytest.raises(AuthError, match="not sent, because it was refused before"):
                 await client.ask(SPORTS)
         return ended
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from bridge.errors import ApiError
-from bridge.rest.endpoints import LISTED, MOST_IDS, Answered, Questions, Request
+from bridge.rest.endpoints import LISTED, MAX_IDS, Answered, Questions, Request
 from tests.unit.snapshots.provider import api
 
 ITEM = {"id": 7, "language": "sv", "translation": "Över 2,5"}
@@ -134,7 +134,7 @@ def test_every_endpoint_of_the_interface_is_there() -> None:
 
 def test_only_where_the_interface_has_a_404_may_something_be_missing() -> None:
     """With the event and its markets."""
-    missing = [endpoint for ask, endpoint, _, _ in ENDPOINTS if ask(Questions(api())).may_be_missing]
+    missing = [endpoint for ask, endpoint, _, _ in ENDPOINTS if ask(Questions(api())).may_be_unknown]
     assert missing == [
         "/api/translations/{lang}/{eventId}/markets",
         "/api/translations/all/event/{eventId}",
@@ -187,7 +187,7 @@ def test_currencies_are_listed_by_type(type_: int) -> None:
     assert target == f"/api/CurrencyExchange/active-currencies?type={type_}"
 
 
-@pytest.mark.parametrize("count", [0, MOST_IDS + 1])
+@pytest.mark.parametrize("count", [0, MAX_IDS + 1])
 def test_a_collection_has_its_bounds(count: int) -> None:
     """The interface's: whoever asks for more has to ask in parts."""
     with pytest.raises(AssertionError):
@@ -220,13 +220,15 @@ def test_another_shape_is_named_by_its_place(answer: object, place: str) -> None
     """With the endpoint and its ids; nothing is taken for what it is not."""
     with pytest.raises(ApiError) as caught:
         Questions(api()).event(7).read(orjson.dumps(answer))
-    assert str(caught.value).startswith(f"GET /api/translations/all/event/7 answered another shape: {place}")
+    assert str(caught.value).startswith(
+        f"GET /api/translations/all/event/7 answered with an unexpected shape: {place}"
+    )
 
 
 def test_further_mistakes_are_counted() -> None:
     """The first is enough to look for the others."""
     request = Questions(api()).single("sport", 7)
-    with pytest.raises(ApiError, match=r"another shape: id: .*, and 1 more$"):
+    with pytest.raises(ApiError, match=r"an unexpected shape: id: .*, and 1 more$"):
         request.read(orjson.dumps({"id": "x", "translations": None}))
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.rest import json_stream
-from bridge.rest.json_stream import MOST_ITEM_CHARACTERS, Items, NoJson, Unfinished
+from bridge.rest.json_stream import MAX_ITEM_CHARACTERS, Items, NoJson, Unfinished
 
 VALUES = st.recursive(
     st.none()
@@ -80,9 +80,9 @@ def test_items_come_before_the_end() -> None:
 def test_an_item_has_a_largest_size() -> None:
     """It would be held whole."""
     items = Items()
-    items.feed(b'["' + b"x" * (MOST_ITEM_CHARACTERS - 2))
+    items.feed(b'["' + b"x" * (MAX_ITEM_CHARACTERS - 2))
     with pytest.raises(NoJson, match="it has an item of more than 4,194,304 characters"):
-        items.feed(b"x" * MOST_ITEM_CHARACTERS)
+        items.feed(b"x" * MAX_ITEM_CHARACTERS)
 
 
 def test_a_large_item_in_small_pieces_is_looked_at_seldom() -> None:

@@ -75,8 +75,8 @@ def test_what_no_header_can_hold_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(text)
     for settings, name in (
-        (api(token=SecretStr(text)), "BRIDGE_API__TOKEN holds what"),
-        (api(token_file=file), "BRIDGE_API__TOKEN_FILE holds what"),
+        (api(token=SecretStr(text)), "BRIDGE_API__TOKEN holds a text"),
+        (api(token_file=file), "BRIDGE_API__TOKEN_FILE holds a text"),
     ):
         with pytest.raises(SettingsError, match=name) as caught:
             Token(settings).read(AT)

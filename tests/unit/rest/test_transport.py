@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from bridge.errors import SettingsError
-from bridge.rest.transport import EXCERPT_CHARACTERS, MOST_REFUSAL_BYTES, Transport, Unavailable
+from bridge.rest.transport import EXCERPT_CHARACTERS, MAX_REFUSAL_BYTES, Transport, Unavailable
 from tests.unit.snapshots.provider import SPORTS, api
 
 PATH = SPORTS.target
@@ -94,7 +94,7 @@ async def test_of_a_huge_refusal_only_the_beginning_is_kept() -> None:
     transport = Transport(api(), httpx2.MockTransport(lambda _: httpx2.Response(400, text="." + "ж" * 10**6)))
     answer = await transport.get(PATH, "token", bool)
     await transport.aclose()
-    assert len(answer.refusal) == MOST_REFUSAL_BYTES
+    assert len(answer.refusal) == MAX_REFUSAL_BYTES
     assert str(answer) == "HTTP 400: ." + "ж" * (EXCERPT_CHARACTERS - 1)
 
 

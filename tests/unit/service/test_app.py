@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 from bridge.config import FeedSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError
 from bridge.kafka import clients
-from bridge.kafka.election import Leadership
+from bridge.kafka.election import LeaderElection
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
 from bridge.service import app
 
@@ -52,7 +53,7 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
     """A file that Kafka's settings name may be away; what is told is that Kafka is."""
     made: list[KafkaSettings] = []
 
-    class Untold(Leadership):
+    class Untold(LeaderElection):
         """It may not be told who is in the group."""
 
         def __init__(self) -> None:
@@ -66,7 +67,7 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
     def admin(settings: KafkaSettings) -> object:
         made.append(settings)
         if len(made) < 3:
-            raise clients.KafkaUnavailable("a file is away")
+            raise KafkaUnavailable("a file is away")
         return object()
 
     monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
@@ -83,7 +84,7 @@ async def test_a_standby_that_is_told_no_more_does_not_repeat_what_is_over(
     """By when a place is free is shown for as long as Kafka says who is in the group."""
     looks: list[Group | None] = [Group((Member("1", "a", "h", True),)), None, None]
 
-    class Forgetful(Leadership):
+    class Forgetful(LeaderElection):
         """It is told once."""
 
         def __init__(self) -> None:

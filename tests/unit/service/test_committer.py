@@ -95,7 +95,7 @@ def test_a_commit_is_under_way_until_it_is_collected() -> None:
         assert committer.collect()
         assert not committer.busy
         assert bench.writer.committed == [batch]
-        assert (committer.transactions, committer.seconds) == (1, 1.0)
+        assert (committer.durations.count, committer.durations.seconds) == (1, 1.0)
 
     on_bench(story)
 
@@ -108,7 +108,7 @@ def test_finish_waits_for_it() -> None:
         assert bench.loop.time() == 0.0
         bench.committer.start(Batch(), CHECKPOINT)
         await bench.committer.finish()
-        assert (bench.loop.time(), bench.committer.transactions) == (1.0, 1)
+        assert (bench.loop.time(), bench.committer.durations.count) == (1.0, 1)
 
     on_bench(story)
 
@@ -125,7 +125,7 @@ def test_what_ended_a_commit_is_raised_once(way: str) -> None:
         with pytest.raises(NotOwner):
             await committer.finish() if way == "finish" else committer.collect()
         assert committer.collect()
-        assert committer.transactions == 0
+        assert committer.durations.count == 0
 
     on_bench(story)
 
@@ -191,7 +191,7 @@ def test_a_commit_goes_on_when_nobody_waits_any_more() -> None:
                 await committer.finish()
         assert committer.busy
         await committer.finish()
-        assert (bench.loop.time(), committer.transactions) == (100.0, 1)
+        assert (bench.loop.time(), committer.durations.count) == (100.0, 1)
         committer.start(Batch(), CHECKPOINT)
         committer.close(abandon=False)
         assert bench.writer.abandoned is True

@@ -20,7 +20,7 @@ def test_before_it_is_open_only_ownership_can_be_seen() -> None:
         world.start()
         assert world.owner is not None
         await asyncio.sleep(30)
-        assert world.owner.seen() == {"owner": True}
+        assert world.owner.snapshot() == {"owner": True}
         assert world.status.state is State.WAITING_FOR_KAFKA
         await world.check()
 
@@ -34,7 +34,7 @@ def test_what_can_be_seen_of_it() -> None:
         world.start()
         await asyncio.sleep(400.9)
         assert world.owner is not None
-        seen, last = world.owner.seen(), world.last
+        seen, last = world.owner.snapshot(), world.last
         assert seen["revision"] == last.revision
         assert seen["committed_at"] == last.updated_at
         assert seen["counters"].received == last.counters.received > 100
@@ -42,7 +42,7 @@ def test_what_can_be_seen_of_it() -> None:
         assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
         assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
         assert seen["rate"] == pytest.approx(0.6, abs=0.1)
-        assert seen["transactions"] == world.kafka.transactions
+        assert seen["commit_durations"].count == world.kafka.transactions
         assert {room.name: room.used for room in seen["usage"]} == {
             "initial": 1,
             "proper": 0,
@@ -125,7 +125,7 @@ def test_what_no_replay_can_bring_back_is_forgotten() -> None:
         world.start()
         await asyncio.sleep(HOUR)
         assert world.owner is not None
-        entries = world.owner.seen()["dedup_entries"]
+        entries = world.owner.snapshot()["dedup_entries"]
         assert entries <= 0.2 * (30 + 60 + 15 + 30 + 60 + 70)
         await world.check()
 

@@ -7,8 +7,9 @@ import itertools
 import pytest
 
 from bridge.config import KafkaSettings, Settings
-from bridge.kafka import clients
+from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import presence, storage
 from bridge.snapshots import publisher as module
 from bridge.snapshots.model import Offsets
@@ -32,7 +33,7 @@ class Kafka(Topic):
         self._ends = itertools.count(100, 100)
         monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(self))
         monkeypatch.setattr(clients, "admin", lambda _: None)
-        monkeypatch.setattr(clients, "listed", lambda _: self.listed())
+        monkeypatch.setattr(admin, "listed", lambda _: self.listed())
         monkeypatch.setattr(storage, "last_value", lambda *_: self.last())
         monkeypatch.setattr(module, "ends_of", lambda *_: self.end())
         monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
@@ -58,7 +59,7 @@ class Kafka(Topic):
     def _answer(self) -> None:
         if self.away:
             self.away -= 1
-            raise clients.KafkaUnavailable("on purpose")
+            raise KafkaUnavailable("on purpose")
 
 
 def seal(ends: Offsets) -> Record:

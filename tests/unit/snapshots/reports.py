@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from bridge.snapshots.coverage import Covered
 from bridge.snapshots.model import Counts, Snapshot
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Covered, Report
 
 AT = 1_790_000_000.0
 SNAPSHOT = Snapshot(

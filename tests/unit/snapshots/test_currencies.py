@@ -13,8 +13,7 @@ from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from bridge.snapshots import currencies
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
-from bridge.snapshots.outcome import JobInput
-from bridge.snapshots.plan import Estimate
+from bridge.snapshots.plan import Estimate, JobInput
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
 LIST = "/api/CurrencyExchange/active-currencies"
@@ -80,7 +79,7 @@ async def test_oddities_are_told_and_the_rest_is_published() -> None:
     outcome = await exchange(provider, found, mention())
     assert published(found) == LISTED | {"XTS": Currency("XTS", "Unknown", 2)}
     assert outcome.notes == [
-        "a currency without a symbol is listed (type 1): it has no key, and is left out",
+        "a currency without a symbol is listed (type 1): it has no key and is left out",
         "XTS is listed with the unknown type 9: it is published as Unknown",
     ]
 
@@ -94,7 +93,7 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
     for full in (False, True):
         outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=full)
         assert (outcome.written, outcome.removed, published(found)) == ({}, set(), before)
-        assert any("the list lacks 7 of the 8 currencies" in note for note in outcome.notes)
+        assert any("the list lacks 7 of its former 8 currencies" in note for note in outcome.notes)
     outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=True)
     assert written(outcome) == {"EUR"}
     assert outcome.removed == {s.encode() for s in LISTED.keys() - {"SEK", "EUR"}}

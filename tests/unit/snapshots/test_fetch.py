@@ -11,8 +11,8 @@ import pytest
 from bridge.rest.endpoints import Answered, Request
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.outcome import Outcome
 from bridge.snapshots.plan import FetchPlan, Scope
+from bridge.snapshots.results import Outcome
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
 
 T = TypeVar("T")
@@ -44,7 +44,11 @@ class Contradictory(Provider):
 async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int) -> None:
     """However many are asked at once: not even where one answer contradicts another."""
     expected = await outcome(Contradictory(**MIXED), 1)
-    assert expected.notes[0].startswith("countryId is NOT the region's id")
+    others = [event for event in EVENTS if event.league.region.id != 100]
+    assert expected.notes[0] == (
+        f"countryId is NOT the region's id in {len(others)} of {len(EVENTS)} events "
+        f"(event {others[0].id}: countryId {others[0].league.region.id}, region's id 100)"
+    )
     for seed in range(8):
         provider = Contradictory(Random(seed), **MIXED)
         assert await outcome(provider, concurrency) == expected

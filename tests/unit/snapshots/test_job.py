@@ -2,114 +2,112 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from typing import Any
 from unittest.mock import MagicMock
 
+import orjson
 import pytest
 
-from bridge.avro.codec import Codec
-from bridge.avro.schemas import load
-from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
-from bridge.errors import SettingsError
+from bridge.config import KafkaSettings, RegistrySettings, Settings
+from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import topics
+from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
-from bridge.snapshots.model import Counts, LeftOut, Snapshot, Translation
-from bridge.snapshots.outcome import JobInput, Outcome
+from bridge.snapshots.model import Counts
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.references import References
+from bridge.snapshots.references import Place, References
+from tests.unit.snapshots.world import DAY, LANGUAGES, NOW, WORLD, Provider, Runs, api, mention
 
-NOW = 1_790_000_000.0
-HOUR = 3600.0
-API = ApiSettings(languages=("en", "sv"), refresh_hours=24)
-SETTINGS = Settings(api=API)
-LAST = Snapshot("translations", "last", NOW, NOW, NOW - HOUR, True, ("en", "sv"), position={0: 5})
-WHOLE = Scope.of(API)
-NARROWED = Scope.of(API, languages=["sv"])
-
-
-def task(scope: Scope = WHOLE) -> Task:
-    return Task("translations", scope)
+HOUR = 3_600.0
+EVENT, OTHER = WORLD.events[:2]
+SWEDISH: dict[str, Any] = {"languages": ["sv"]}
+SETTINGS = Settings(api=api())
+TASK = Task("translations", Scope.of(api()))
 
 
 @pytest.mark.parametrize(
-    ("scope", "last", "due"),
+    ("narrowing", "change", "full"),
     [
-        (WHOLE, None, True),
-        (NARROWED, None, True),
-        (WHOLE, LAST, False),
-        (WHOLE, replace(LAST, refreshed_at=NOW - 24 * HOUR), True),
-        (NARROWED, replace(LAST, refreshed_at=NOW - 24 * HOUR), False),
-        (WHOLE, replace(LAST, refreshed_at=None), True),
-        (WHOLE, replace(LAST, refreshed_at=NOW + HOUR), True),
-        (WHOLE, replace(LAST, languages=("en",)), True),
-        (WHOLE, replace(LAST, languages=("sv", "en", "de")), False),
+        ({}, {}, False),
+        ({}, {"refreshed_at": NOW - 23 * HOUR}, True),
+        (SWEDISH, {"refreshed_at": NOW - 23 * HOUR}, False),
+        ({}, {"refreshed_at": None}, True),
+        ({}, {"refreshed_at": NOW + 2 * HOUR}, True),
+        ({}, {"languages": ("en", "sv")}, True),
+        ({}, {"languages": ("sv", "en", "de", "fr")}, False),
+        ({}, {"counts": {"sport": Counts(records=1)}}, True),
+        (SWEDISH, {"counts": {"sport": Counts(records=1)}}, True),
+        ({}, {"owed": 1}, True),
     ],
 )
-def test_when_all_is_asked_anew(scope: Scope, last: Snapshot | None, due: bool) -> None:
-    """At first, when it is long ago, and when there is a new language; a narrowed run is never overdue."""
-    assert job._is_due(SETTINGS, task(scope), last, NOW) == due
+def test_when_everything_is_fetched_again(
+    narrowing: dict[str, Any], change: dict[str, Any], full: bool
+) -> None:
+    """After `refresh_hours`, for a new language, and if records or state were lost."""
+    runs = Runs()
+    runs.run(Provider())
+    assert runs.full
+    assert runs.last is not None
+    runs.last = replace(runs.last, **change)
+    runs.run(Provider(), **narrowing)
+    assert runs.full is full
 
 
 def test_currencies_have_no_languages() -> None:
     """A language that is new in the settings does not concern them."""
-    last = replace(LAST, job="currencies", languages=())
-    assert not job._is_due(SETTINGS, Task("currencies", WHOLE), last, NOW)
+    runs = Runs("currencies")
+    runs.run(Provider())
+    runs.run(Provider(), settings=api(languages=("en", "sv", "de", "fr")))
+    assert not runs.full
+    assert runs.last is not None
+    assert runs.last.languages == ()
 
 
-def snapshot(scope: Scope, known: JobInput, **outcome: Any) -> Snapshot:
-    """That of a run which began now and had all answers after 5 s."""
-    found = Outcome({}, set(), {"sport": Counts(3, 2, 1)}, **outcome)
-    return job._snapshot(job._id(NOW), task(scope), known, found, {0: 9, 1: 4}, NOW, NOW + 5)
-
-
-def known(last: Snapshot | None = LAST, *, full: bool = False) -> JobInput:
-    return JobInput(last, {}, References(), full)
-
-
-def test_a_topic_that_was_made_anew_is_filled_anew() -> None:
-    """It has other records than the last snapshot left there."""
-    last = replace(LAST, counts={"sport": Counts(records=1), "league": Counts(records=2)})
-    assert not job._is_lost(None, [])
-    assert not job._is_lost(last, [b"sport:1", b"league:1", b"league:2"])
-    assert job._is_lost(last, [])
-
-
-def test_the_record_of_a_whole_run() -> None:
-    """It has the position that was read up to; of a full one, also when that was."""
-    found = snapshot(WHOLE, known())
-    assert (found.started_at, found.finished_at, found.refreshed_at) == (NOW, NOW + 5, NOW - HOUR)
-    assert (found.complete, found.languages, found.position) == (True, ("en", "sv"), {0: 9, 1: 4})
-    assert found.counts == {"sport": Counts(3, 2, 1)}
-    assert snapshot(WHOLE, known(full=True)).refreshed_at == NOW
-    assert snapshot(WHOLE, known(None, full=True)).refreshed_at == NOW
-
-
-def test_ids_sort_by_time_and_never_meet() -> None:
-    """Two that begin in the same microsecond differ."""
-    first, second = snapshot(WHOLE, known()).id, snapshot(WHOLE, known()).id
-    assert first.startswith("20260921T141320.000000Z-")
-    assert first != second
+def test_the_record_of_a_run() -> None:
+    """It has the position of the bets; of a full run, also its time. Ids sort by time and are unique."""
+    runs = Runs()
+    runs.bets(mention(EVENT))
+    first = runs.run(Provider())
+    assert (first.started_at, first.finished_at, first.refreshed_at) == (NOW, NOW, NOW)
+    assert (first.complete, first.languages, first.position) == (True, LANGUAGES, {0: 1})
+    assert first.counts["event"] == Counts(1, 1, 0)
+    assert first.ends == {0: 7}
+    second = runs.run(Provider())
+    assert (second.started_at, second.refreshed_at) == (NOW + HOUR, NOW)
+    assert second.counts["event"] == Counts(1, 0, 0)
+    runs.now = NOW
+    assert first.id.startswith("20260921T141500.000000Z-")
+    assert first.id != runs.run(Provider()).id
 
 
 def test_the_record_of_a_narrowed_run() -> None:
-    """What it left out is left for the next: languages and time of refreshment stay."""
-    found = snapshot(NARROWED, known(full=True))
-    assert (found.complete, found.languages) == (False, ("en", "sv"))
-    assert found.refreshed_at == NOW - HOUR
-    first = snapshot(NARROWED, known(None, full=True))
-    assert (first.languages, first.refreshed_at) == (("sv",), None)
+    """What it leaves out is left to the next run: languages and the time of refreshment stay."""
+    runs = Runs()
+    alone = runs.run(Provider(), **SWEDISH)
+    assert (alone.complete, alone.languages, alone.refreshed_at) == (False, ("sv",), None)
+    runs.run(Provider())
+    found = runs.run(Provider(), full=True, **SWEDISH)
+    assert (found.complete, found.languages, found.refreshed_at) == (False, LANGUAGES, NOW + HOUR)
 
 
-def test_a_run_that_was_not_told_all_is_partial() -> None:
-    """And says what was not, the first thousand of it; so is one that owes something which it did not ask."""
-    left = tuple(LeftOut("/api/x", str(number), "500") for number in range(1_200))
-    found = snapshot(WHOLE, known(), forbidden=("/api/y",), left_out=left, owed=frozenset(["event:7"]))
-    assert (found.complete, found.forbidden, found.owed) == (False, ("/api/y",), 1)
-    assert found.left_out == left[:1_000]
-    assert not snapshot(WHOLE, known(), owed=frozenset(["event:7"])).complete
+def test_a_run_without_all_answers_is_partial() -> None:
+    """It names the first thousand things left out, and stays partial while anything is owed."""
+    runs = Runs()
+    runs.bets(mention(EVENT))
+    runs.bets(References(events={number: Place(1, 1, 1) for number in range(9_000, 10_200)}))
+    provider = Provider(forbidden={"market-type-templates"})
+    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    found = runs.run(provider, settings=api(max_left_out_share=1))
+    assert found.forbidden == ("/api/translations/templates/market-types",)
+    assert (found.complete, len(found.left_out)) == (False, 1_000)
+    assert found.owed == len(runs.owed) > 1_000
+    later = runs.run(Provider(), events=[5])
+    assert (later.complete, later.left_out) == (False, ())
+    assert later.owed > 1_000
 
 
 @pytest.mark.parametrize(("patience", "last_moment"), [(None, None), (job.BUSY_SECONDS, job.PUBLISH_SECONDS)])
@@ -136,39 +134,65 @@ def test_a_trouble_is_no_movement(
         monkeypatch.setattr(job, name, MagicMock())
     monkeypatch.setattr(topics, "ensure", lambda *_: None)
     monkeypatch.setattr(job, "Publisher", publisher)
-    monkeypatch.setattr(job, "_run", lambda *_: None)
-    job.run(settings, task(), lambda what, *_: moves.append(what), threading.Event(), patience=patience)
+    monkeypatch.setattr(job, "make_snapshot", lambda *_: None)
+    job.run(settings, TASK, lambda what, *_: moves.append(what), threading.Event(), patience=patience)
     assert moves == ["its turn"]
     assert given[5] == last_moment
 
 
 def test_what_goes_to_the_topic() -> None:
-    """Tombstones and records with the id of their snapshot, at one moment; what is encoded is let go."""
-    codec = Codec(load("translation"), 7)
-    sport = Translation("sport", 1, {"en": "Football"})
-    outcome = Outcome({sport.key: sport}, {b"sport:3", b"sport:2"}, {})
-    *gone, written = job._records(outcome, "t.translations", codec, "the-id", NOW)
-    assert [(record.key, record.value) for record in gone] == [(b"sport:2", None), (b"sport:3", None)]
-    assert written.value is not None
-    assert codec.decode(written.value) == sport.to_avro("the-id")
-    assert {(record.topic, record.timestamp) for record in (*gone, written)} == {
-        ("t.translations", round(NOW * 1000))
-    }
-    assert outcome.written == {}
+    """Tombstones and records with the id of their snapshot, with one timestamp."""
+    runs = Runs()
+    runs.bets(mention(EVENT))
+    runs.run(Provider())
+    provider = Provider()
+    provider.catalogue.rename("sport", EVENT.league.sport.id, "Neu")
+    runs.bets(mention(OTHER))
+    runs.now += 40 * DAY
+    runs.bets(mention(OTHER))
+    found = runs.run(provider)
+    assert f"event:{EVENT.id}".encode() in runs.removed
+    sport = f"sport:{EVENT.league.sport.id}".encode()
+    assert runs.topic.codec.decode(runs.topic[sport])["snapshotId"] == found.id
+    assert {record.timestamp for record in runs.records} == {round(found.started_at * 1000)}
 
 
 def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
-    """It is left out, told and owed."""
-    long = Translation("event", 1, {f"l{n}": "😀" * 10_000 for n in range(30)})
-    good = Translation("event", 2, {"en": "a"})
-    codec = Codec(load("translation"), 7)
-    outcome = Outcome({x.key: x for x in (long, good)}, set(), {})
-    written = job._records(outcome, "t", codec, "id", NOW)
-    assert [record.key for record in written] == [b"event:2"]
-    assert [(left.id, left.why) for left in outcome.left_out] == [
-        ("event:1", "1,200,223 bytes of names: Kafka takes 1,000,000")
-    ]
-    assert outcome.owed == {"event:1"}
+    """It is left out, reported and owed."""
+    runs = Runs()
+    runs.bets(mention(EVENT, OTHER))
+    provider = Provider()
+    nameless: dict[str, Any] = {"id": 1, "translations": {}}
+    event = {
+        "eventTranslation": {"id": EVENT.id, "translations": {f"l{n}": "😀" * 10_000 for n in range(30)}}
+    }
+    body = event | dict.fromkeys(("sport", "region", "league"), nameless) | {"competitors": []}
+    provider.rest.inject(RestFault(endpoint="all-event", body=orjson.dumps(body).decode()))
+    found = runs.run(provider)
+    key = f"event:{EVENT.id}"
+    [(_, id_, why)] = found.left_out
+    assert id_ == key
+    assert re.fullmatch(r"1,20\d,\d+ bytes of names, more than Kafka's 1,000,000", why)
+    assert runs.owed == {key}
+    assert key.encode() not in runs.topic
+    assert f"event:{OTHER.id}".encode() in runs.topic
+
+
+@pytest.mark.parametrize("ids", ["ab", "aab"])
+def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
+    """Whether before references are saved or before all is published."""
+
+    class Recreated(Runs):
+        remaining = iter(ids)
+
+        def state_topic_id(self) -> str:
+            return next(self.remaining)
+
+    runs = Recreated()
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshot-state was created again"):
+        runs.run(Provider())
+    assert runs.topic == {}
+    assert bool(runs.state_topic) is (ids == "aab")
 
 
 def test_settings_are_looked_at_first() -> None:
@@ -179,4 +203,4 @@ def test_settings_are_looked_at_first() -> None:
     )
     for given, name in ((SETTINGS, "kafka.bootstrap_servers"), (settings, "api.token")):
         with pytest.raises(SettingsError, match=name):
-            job.run(given, task(), lambda *_: None, threading.Event())
+            job.run(given, TASK, lambda *_: None, threading.Event())

@@ -11,7 +11,8 @@ from bridge import clock
 from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotOwner, TopologyError
-from bridge.kafka import clients
+from bridge.kafka import admin
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 
@@ -36,9 +37,9 @@ class Group:
 
 @pytest.fixture
 def lock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setattr(module, "Leadership", Group)
-    monkeypatch.setattr(clients, "look_for_broker", lambda _: None)
-    monkeypatch.setattr(clients, "listed", lambda _: {"settlement.snapshots"})
+    monkeypatch.setattr(module, "LeaderElection", Group)
+    monkeypatch.setattr(admin, "look_for_broker", lambda _: None)
+    monkeypatch.setattr(admin, "listed", lambda _: {"settlement.snapshots"})
     with Lock(SETTINGS, "translations") as made:
         yield made
     assert made.leadership.closed  # type: ignore[attr-defined]
@@ -73,12 +74,12 @@ class Run:
         self.looks = 0
         self.topics = {"settlement.snapshots"}
         monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.time))
-        monkeypatch.setattr(clients, "listed", self.look)
+        monkeypatch.setattr(admin, "listed", self.look)
 
     def look(self, _: object) -> set[str]:
         self.looks += 1
         if self.away:
-            raise clients.KafkaUnavailable("on purpose")
+            raise KafkaUnavailable("on purpose")
         return self.topics
 
     def go_on(self, seconds: int, *, owner: bool, away: bool = False, every: int = 1) -> None:
@@ -152,10 +153,10 @@ def test_without_a_broker_nobody_is_blamed(lock: Any, monkeypatch: pytest.Monkey
     """Nobody is assigned anything while Kafka is away."""
 
     def away(_: object) -> None:
-        raise clients.KafkaUnavailable("on purpose")
+        raise KafkaUnavailable("on purpose")
 
-    monkeypatch.setattr(clients, "look_for_broker", away)
-    with pytest.raises(clients.KafkaUnavailable, match="on purpose"):
+    monkeypatch.setattr(admin, "look_for_broker", away)
+    with pytest.raises(KafkaUnavailable, match="on purpose"):
         lock.acquire(0, lambda: False)
 
 

@@ -1,20 +1,16 @@
-"""Answers of both forms become one record a thing."""
+"""Answers of both forms become one compact record a thing."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from bridge.snapshots.merge import MergedNames
+from bridge.snapshots.merge import CompactTranslation, MergedNames
 from bridge.snapshots.model import Translation
 from bridge.snapshots.plan import Scope
 from tests.unit.snapshots.world import api
 
 ALL = Scope.of(api())
-
-
-def told(collected: MergedNames) -> dict[bytes, Translation]:
-    """All that was told, by key."""
-    return {key: record.unpack() for key, record in collected.records.items()}
 
 
 def entity(number: int, **texts: str) -> Any:
@@ -37,26 +33,13 @@ def say(collected: MergedNames, *items: Any) -> None:
         collected.item("sport", item)
 
 
-def test_both_forms_merge_into_one_record() -> None:
-    """What was said first about a language stands; what is missing or blank takes nothing away."""
-    collected = MergedNames(ALL, {})
-    say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
-    collected.entity("sport", entity(1, en="Soccer", sv="Fotboll", de=" "))
-    say(collected, text(1, "de", "Fußball"))
-    collected.entity("sport", entity(1))
-    assert told(collected) == {
-        b"sport:1": Translation("sport", 1, {"en": "Football", "sv": "Fotboll", "de": "Fußball"}),
-        b"sport:2": Translation("sport", 2, {"en": "Tennis"}),
-    }
-
-
 def test_what_was_told_in_all_languages_is_known() -> None:
     """A nameless answer tells nothing, and neither does a text in one language."""
     collected = MergedNames(ALL, {})
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
     collected.entity("sport", entity(1, sv="Fotboll"))
     collected.entity("sport", entity(2, sv=""))
-    assert collected.whole == {b"sport:1"}
+    assert collected.complete_keys == {b"sport:1"}
 
 
 def test_languages_are_counted_by_their_codes() -> None:
@@ -68,16 +51,6 @@ def test_languages_are_counted_by_their_codes() -> None:
     assert collected.languages == {"en": 3, "sv": 1}
     first, second = (next(iter(texts_of(collected, key))) for key in (b"sport:1", b"sport:2"))
     assert first is second
-
-
-def test_a_language_is_lacking_until_it_is_told() -> None:
-    """Of what is not known at all every language is."""
-    collected = MergedNames(ALL, {})
-    assert collected.lacks("sport", 1, [])
-    collected.entity("sport", entity(1, en="Football"))
-    assert collected.lacks("sport", 1, ["en", "sv"])
-    assert not collected.lacks("sport", 1, ["en"])
-    assert not collected.lacks("sport", 1, [])
 
 
 def test_a_selection_of_two_events_is_the_later_ones() -> None:
@@ -115,36 +88,31 @@ def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
     )
 
 
-def test_a_narrowed_scope_keeps_its_kinds_and_languages() -> None:
-    """An event is kept for those who take part, whatever it is called."""
-    collected = MergedNames(Scope.of(api(), kinds=["event", "sport"], languages=["sv"]), {})
-    collected.event(
-        {
-            "eventTranslation": entity(7, en="A – B"),
-            "sport": entity(1, en="Football", sv="Fotboll"),
-            "region": entity(2, sv="Sverige"),
-            "league": entity(3, sv="Allsvenskan"),
-            "competitors": [entity(4, sv="A"), entity(5, sv="B")],
-        }
-    )
-    event = Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=(4, 5))
-    assert told(collected) == {
-        b"event:7": event,
-        b"sport:1": Translation("sport", 1, {"sv": "Fotboll"}),
-    }
-
-
-def test_what_is_told_again_is_added() -> None:
-    """What was said first stands."""
-    collected = MergedNames(ALL, {})
-    collected.entity("selection-template", entity(6, en="Over"))
-    collected.entity("selection-template", entity(6, en="x", sv="Över"))
-    both = Translation("selection-template", 6, {"en": "Over", "sv": "Över"})
-    assert collected.record(b"selection-template:6") == both
-
-
 def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
     """Maps have no order: the provider's may come in another each time."""
     collected = MergedNames(Scope.of(api()), {"de-DE": "de"})
     one, other = {"de": "A", "de-DE": "B"}, {"de-DE": "B", "de": "A"}
-    assert collected.named(one) == collected.named(other)
+    assert collected.normalize(one) == collected.normalize(other)
+
+
+MARKET = Translation("market", 2**62, {"en": "Total 2.5", "el": "Σύνολο"}, event_id=7, market_type_id=18)
+
+
+def test_what_is_packed_is_unpacked() -> None:
+    """All of it, members of an event too, and by its key as by itself."""
+    event = Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=(4, 5))
+    for record in (MARKET, event):
+        packed = CompactTranslation(record)
+        assert packed.unpack() == record
+        assert packed.key == record.key
+        assert packed.to_avro("s") == record.to_avro("s")
+
+
+def test_it_is_small() -> None:
+    """Not much more than half of what its texts alone take."""
+    texts = {
+        language: f"the name of a selection in {language}" for language in ("en", "sv", "de", "el", "fr")
+    }
+    packed = CompactTranslation(Translation("selection", 1, texts, event_id=7))
+    size = sys.getsizeof(packed) + sys.getsizeof(packed._packed)
+    assert size < 0.6 * (sys.getsizeof(texts) + sum(map(sys.getsizeof, texts.values())))

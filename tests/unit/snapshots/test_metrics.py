@@ -1,4 +1,4 @@
-"""What a scraper sees of a snapshot job, parsed by Prometheus' own parser."""
+"""What a scraper gets from a snapshot job, parsed by Prometheus' own parser."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from bridge.errors import SettingsError
-from bridge.snapshots.metrics import (
-    LATE_SECONDS,
-    STILL_SECONDS,
-    JobStatus,
-    exposition,
-    must_be_writable,
-    write,
-)
+from bridge.observability.exposition import exposition
+from bridge.snapshots.metrics import collect, must_be_writable, write
 from bridge.snapshots.model import LeftOut
+from bridge.snapshots.status import JobStatus
 from tests.unit.snapshots.reports import AT, report
 
 
-def scraped(body: bytes) -> dict[str, float]:
-    """`name label label` → value, of each of ours, without the label that all of them have."""
+def scraped(status: JobStatus) -> dict[str, float]:
+    """Return the samples as a scraper gets them."""
+    return parsed(exposition(collect(status), {"snapshot": status.job})[0])
+
+
+def parsed(body: bytes) -> dict[str, float]:
+    """Return our samples by `name label label`, without the label `snapshot`."""
     found = {}
     for family in parse(body.decode()):
         for sample in family.samples:
@@ -43,18 +43,18 @@ NOTHING = {
 
 
 def test_before_the_first_run() -> None:
-    """Nothing is said of a snapshot that there is not."""
-    assert scraped(exposition(JobStatus("translations", at=AT), AT)[0]) == NOTHING
+    """There is no snapshot to describe yet."""
+    assert scraped(JobStatus("translations", at=AT)) == NOTHING
 
 
-def test_what_the_last_snapshot_has_and_all_of_them_did() -> None:
-    """Gauges are of the last one, counters of all; a failure takes nothing away."""
-    seen = JobStatus("translations", at=AT)
-    seen.publish(report(finished_at=AT - 900, refreshed_at=None))
+def test_after_runs() -> None:
+    """Gauges describe the last snapshot, counters all runs; a failure changes only its counter."""
+    status = JobStatus("translations", at=AT)
+    status.publish(report(finished_at=AT - 900, refreshed_at=None))
     left = tuple(LeftOut("/api/x", number, "HTTP 500") for number in ("1", "2"))
-    seen.publish(report(complete=False, left_out=left, owed=7))
-    seen.fail("the provider is down")
-    assert scraped(exposition(seen, AT)[0]) == {
+    status.publish(report(complete=False, left_out=left, owed=7))
+    status.fail("the provider is down")
+    assert scraped(status) == {
         "bridge_snapshot_timestamp_seconds": AT + 2.5,
         "bridge_snapshot_refreshed_timestamp_seconds": AT - 3600,
         "bridge_snapshot_complete": 0,
@@ -78,22 +78,20 @@ def test_what_the_last_snapshot_has_and_all_of_them_did() -> None:
 
 
 def test_a_file_for_a_collector(tmp_path: Path) -> None:
-    """What was there before is replaced in one go, and no draft is left."""
+    """It replaces the former file in one step and leaves no draft."""
     file = tmp_path / "bridge.prom"
     file.write_text("old")
     write(JobStatus.of(report()), file)
-    assert scraped(file.read_bytes())["bridge_snapshot_runs_total published"] == 1
+    assert parsed(file.read_bytes())["bridge_snapshot_runs_total published"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["bridge.prom"]
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """With the reason, and the option."""
+def test_an_error_names_option_file_and_reason(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"--metrics-file: cannot write .*/nowhere/bridge\.prom: No such"):
         write(JobStatus.of(report()), tmp_path / "nowhere" / "bridge.prom")
 
 
-def test_whether_a_file_can_be_written_shows_before_it_is(tmp_path: Path) -> None:
-    """To look leaves nothing behind, and what is there as it was."""
+def test_the_check_before_a_run_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "bridge.prom"
     must_be_writable(file)
     assert list(tmp_path.iterdir()) == []
@@ -113,7 +111,7 @@ def test_whether_a_file_can_be_written_shows_before_it_is(tmp_path: Path) -> Non
     ],
 )
 def test_a_file_that_will_never_be_written_is_refused(tmp_path: Path, path: str, reason: str) -> None:
-    """With what to do about it, and nothing left behind."""
+    """Before a run, with advice, and nothing is left behind."""
     (tmp_path / "directory").mkdir()
     (tmp_path / "file").write_text("old")
     with pytest.raises(SettingsError, match=rf"^--metrics-file: cannot write .*({reason})\. Name a file in"):
@@ -122,23 +120,7 @@ def test_a_file_that_will_never_be_written_is_refused(tmp_path: Path, path: str,
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_directory_that_must_not_be_written_to_is_refused(tmp_path: Path) -> None:
-    """Before a run, not after it."""
+def test_a_directory_without_write_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(SettingsError, match="Permission denied"):
         must_be_writable(tmp_path / "bridge.prom")
-
-
-@pytest.mark.parametrize(
-    ("rests_until", "now", "reason"),
-    [
-        (None, AT + STILL_SECONDS, ""),
-        (None, AT + STILL_SECONDS + 1, "nothing has happened for 4201 s"),
-        (AT + 10_000, AT + 10_000, ""),
-        (AT + 10_000, AT + 10_000 + LATE_SECONDS, ""),
-        (AT + 10_000, AT + 10_000 + LATE_SECONDS + 1, "the next run should have begun 61 s ago"),
-    ],
-)
-def test_a_job_that_does_not_go_on(rests_until: float | None, now: float, reason: str) -> None:
-    """Neither by itself in a run, nor from its rest into the next."""
-    assert JobStatus("translations", at=AT, rests_until=rests_until).stuck(now) == reason

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from bridge.rest.endpoints import Listed
 from bridge.snapshots.model import KINDS
-from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate, ids_of
+from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate
 from bridge.snapshots.references import References
 from tests.unit.snapshots.world import WORLD, api, bet, item, mention
 
@@ -157,15 +155,14 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
     row = "/api/translations/all/league/{leagueId}"
     wants = FetchPlan.of(ALL, References(), {b"league:1"}, full=True)
     assert row not in [row.endpoint for row in estimate(wants)]
-    known: dict[Listed, Sequence[int]] = {"league": ids_of("league", [b"league:1", b"sport:2"])}
-    assert list(known["league"]) == [1]
-    assert Estimate(row, 0, None) in estimate(replace(wants, known=known, used={}))
+    wants = FetchPlan.of(ALL, References(), {b"league:1", b"sport:2"}, full=True, used={})
+    assert list(wants.in_topic["league"]) == [1]
+    assert Estimate(row, 0, None) in estimate(wants)
 
 
 def test_an_estimate_counts_lists_that_go_by_sport() -> None:
     """Once for each sport that is known; the list of sports may tell of more, unless it is not asked for."""
-    wants = FetchPlan.of(ALL, mention(EVENT), set(), full=True)
-    wants = replace(wants, known={"sport": [100, 101]})
+    wants = FetchPlan.of(ALL, mention(EVENT), {b"sport:100", b"sport:101"}, full=True)
     row = "/api/translations/{lang}/leagues"
     sports = len({*wants.sports, 100, 101})
     assert Estimate(row, 3 * sports, None) in estimate(wants, lambda kind: kind == "league")

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from bridge.errors import NotCommitted, NotOwner
-from bridge.kafka import clients
+from bridge.kafka import admin
 from bridge.kafka.batch import Record
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots.model import Offsets
 from bridge.snapshots.publisher import Publisher
 from tests.unit.kafka.fake_producer import (
@@ -134,14 +135,14 @@ def test_a_kafka_that_goes_again_is_nobody_who_took_over(
     def look(_: object) -> set[str]:
         if next(looks) == 2:
             owner.is_owner = True
-            raise clients.KafkaUnavailable("on purpose")
+            raise KafkaUnavailable("on purpose")
         return TOPICS
 
     def lose(producer: FakeProducer) -> None:
         owner.is_owner = False
         ABORT(producer)
 
-    monkeypatch.setattr(clients, "listed", look)
+    monkeypatch.setattr(admin, "listed", look)
     cluster.faults = {"offsets": [lose]}
     publisher.publish(RECORDS, seal)
     assert cluster.committed[:-1] == NAMES
@@ -155,9 +156,7 @@ def test_it_does_not_try_to_open_for_ever(cluster: Kafka, owner: Owner, stop: th
         assert publisher.open(30) is None
         assert told == ["opening as settlement.translations: on purpose"]
         cluster.away = 1_000_000
-        with pytest.raises(
-            clients.KafkaUnavailable, match=r"^opening as settlement\.translations: on purpose$"
-        ):
+        with pytest.raises(KafkaUnavailable, match=r"^opening as settlement\.translations: on purpose$"):
             publisher.open(0.1)
         cluster.away = 1
         publisher.publish(RECORDS, seal)
@@ -179,7 +178,7 @@ def test_a_coordinator_is_not_asked_for_longer_than_that(
     with Publisher(SETTINGS, "translations", owner, stop, lambda _: None) as publisher:  # type: ignore[arg-type]
         end = threading.Timer(5, stop.set)
         end.start()
-        with pytest.raises(clients.KafkaUnavailable, match="nobody confirms"):
+        with pytest.raises(KafkaUnavailable, match="nobody confirms"):
             publisher.open(0.1)
         end.cancel()
     assert not stop.is_set()

@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from bridge.errors import SinkBroken, TopologyError
-from bridge.kafka import clients
+from bridge.kafka import admin
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import publisher as module
 from bridge.snapshots.publisher import Publisher
 from tests.unit.kafka.fake_producer import FATAL, FakeProducer, Owner, commits_and_fails, fails
@@ -106,7 +107,7 @@ def test_a_topic_that_a_broker_does_not_know_yet_is_not_gone(
         looks.append(set() if looks == [TOPICS] else TOPICS)
         return looks[-1]
 
-    monkeypatch.setattr(clients, "listed", look)
+    monkeypatch.setattr(admin, "listed", look)
     cluster.faults = {"flush": [purged(KafkaError.UNKNOWN_TOPIC_OR_PART)]}
     publisher.publish(RECORDS, seal)
     assert cluster.committed[:-1] == NAMES
@@ -147,7 +148,7 @@ def test_it_does_not_try_to_publish_for_ever(cluster: Kafka, owner: Owner, stop:
         publisher.open()
         cluster.away = 1_000_000
         with pytest.raises(
-            clients.KafkaUnavailable,
+            KafkaUnavailable,
             match=r"^publishing as settlement\.translations: on purpose\. Nothing of it is published",
         ):
             publisher.publish(RECORDS, seal)
@@ -161,9 +162,7 @@ def test_nor_does_it_wait_for_ever_until_all_is_delivered(
     monkeypatch.setattr(FakeProducer, "flush", lambda *_: stop.wait(0.01) or 1)
     with hurried(owner, stop) as publisher:
         publisher.open()
-        with pytest.raises(
-            clients.KafkaUnavailable, match=r"has not taken all of it.* Nothing of it is publ"
-        ):
+        with pytest.raises(KafkaUnavailable, match=r"has not taken all of it.* Nothing of it is publ"):
             publisher.publish(RECORDS, seal)
 
 
@@ -177,6 +176,6 @@ def test_a_commit_whose_outcome_nobody_tells(cluster: Kafka, owner: Owner, stop:
     with hurried(owner, stop) as publisher:
         publisher.open()
         cluster.faults = {"commit": [go]}
-        with pytest.raises(clients.KafkaUnavailable, match=r"Whether it is published is not known: the next"):
+        with pytest.raises(KafkaUnavailable, match=r"Whether it is published is not known: the next"):
             publisher.publish(RECORDS, seal)
     assert len(cluster.committed) == len(RECORDS) + 1

@@ -1,4 +1,4 @@
-"""A job that goes on: what ends it, and what is seen of it meanwhile. The runs themselves are told here."""
+"""Repeated runs of a snapshot job: what ends them, what is logged and served. The runs are scripted here."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from structlog.testing import capture_logs
 
 from bridge.config import Settings, WebSettings
 from bridge.errors import ApiError, AuthError, SettingsError
-from bridge.kafka.clients import KafkaUnavailable
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.snapshots import scheduler
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import LeftOut
 from bridge.snapshots.plan import Scope
-from bridge.snapshots.report import Report
+from bridge.snapshots.results import Report
 from tests.unit.snapshots.reports import report
 
 SETTINGS = Settings(web=WebSettings(port=0))
@@ -29,16 +29,15 @@ Lines = list[Any]
 
 
 class Player:
-    """Lets the job make runs, one after the other. One that returns None ends it."""
+    """Replaces the runs of the job by steps. A step that returns None ends it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.lines: Lines = []
-        """The log."""
         self._left: list[Step] = []
         monkeypatch.setattr(scheduler, "run", self._run)
 
     def __call__(self, *steps: Step, seconds: float = 0.0, stop: threading.Event | None = None) -> Lines:
-        """The log of these runs."""
+        """Play the steps and return the log."""
         self._left = list(steps)
         with capture_logs() as self.lines:
             scheduler.run_every(SETTINGS, TASK, seconds, lambda *_: None, stop or threading.Event())
@@ -46,8 +45,8 @@ class Player:
         return self.lines
 
     def readiness(self) -> tuple[int, Any]:
-        """Status of the page while a run is under way, and the reason that it gives."""
-        (line,) = told(self.lines, "health and metrics")
+        """Return status and reason of `/readyz` during a run."""
+        (line,) = logged(self.lines, "health and metrics")
         address = urlsplit(line["address"])
         connection = HTTPConnection(str(address.hostname), address.port, timeout=5)
         connection.request("GET", "/readyz")
@@ -67,12 +66,11 @@ class Player:
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Player:
-    """A job whose runs are told."""
     return Player(monkeypatch)
 
 
 def fails(error: Exception) -> Step:
-    """A run that fails."""
+    """Return a step that fails."""
 
     def step() -> Report:
         raise error
@@ -81,53 +79,50 @@ def fails(error: Exception) -> Step:
 
 
 def ends() -> None:
-    """A run that was told to end before its turn."""
+    """A run that is stopped before its turn."""
 
 
-def told(lines: Lines, event: str) -> Lines:
-    """The lines about that."""
+def logged(lines: Lines, event: str) -> Lines:
+    """Return the lines of an event."""
     return [line for line in lines if line["event"] == event]
 
 
 @pytest.mark.parametrize("error", [ApiError("HTTP 500"), KafkaUnavailable("no broker answers")])
-def test_what_passes_does_not_end_it(play: Player, error: Exception) -> None:
-    """It is told, and the next run is made when it is due."""
+def test_a_transient_error_is_logged_and_the_next_run_is_made(play: Player, error: Exception) -> None:
     lines = play(fails(error), report, ends)
-    (failure,) = told(lines, "a snapshot failed, the last one stands")
+    (failure,) = logged(lines, "a snapshot failed, the last one stands")
     assert (failure["job"], failure["reason"], failure["log_level"]) == ("translations", str(error), "error")
-    (published,) = told(lines, "a snapshot is published")
+    (published,) = logged(lines, "a snapshot is published")
     assert (published["written"], published["removed"], published["requests"]) == (3, 1, 56)
 
 
 @pytest.mark.parametrize("error", [AuthError("the token"), SettingsError("a setting")])
-def test_what_a_person_has_to_mend_ends_it(play: Player, error: Exception) -> None:
-    """Another run would only fail again."""
+def test_an_error_that_a_person_has_to_fix_ends_the_job(play: Player, error: Exception) -> None:
     with pytest.raises(type(error)):
         play(fails(error))
 
 
-def test_it_ends_in_its_rest(play: Player) -> None:
-    """At once, however long that is."""
+def test_a_stop_during_the_rest_ends_the_job_at_once(play: Player) -> None:
     stop = threading.Event()
 
     def last() -> Report:
         stop.set()
         return report()
 
-    assert told(play(last, seconds=86_400, stop=stop), "a snapshot is published")
+    assert logged(play(last, seconds=86_400, stop=stop), "a snapshot is published")
 
 
-def test_what_is_left_out_and_what_is_odd_is_in_the_log(play: Player) -> None:
-    """An error for each of the first things and one for all, a line for each note."""
+def test_what_was_left_out_is_logged(play: Player) -> None:
+    """An error for each of the first twenty and one for all, and a line for each note."""
     left = tuple(LeftOut("/api/x", str(number), "HTTP 500") for number in range(30))
     lines = play(lambda: report(notes=("odd",), left_out=left, owed=30, complete=False), ends)
     *things, whole = [line for line in lines if line["log_level"] == "error"]
     assert [(line["endpoint"], line["id"]) for line in things] == [("/api/x", str(x)) for x in range(20)]
     assert (whole["leftOut"], whole["owed"]) == (30, 30)
-    assert [line["note"] for line in told(lines, "of the snapshot")] == ["odd"]
+    assert [line["note"] for line in logged(lines, "note on the snapshot")] == ["odd"]
 
 
-def test_what_is_seen_of_it(play: Player) -> None:
+def test_readiness(play: Player) -> None:
     """Not ready before the first snapshot, ready after it, not ready after a failure."""
     seen: list[tuple[int, Any]] = []
 

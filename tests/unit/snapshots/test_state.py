@@ -6,7 +6,7 @@ import math
 
 from bridge.snapshots.model import KINDS
 from bridge.snapshots.references import Place, References
-from bridge.snapshots.state import HOUR_SECONDS, MOST_IDS_OF_EVENT, NAMES_IN_RECORD, State
+from bridge.snapshots.state import HOUR_SECONDS, MAX_IDS_OF_EVENT, NAMES_PER_RECORD, JobState
 from tests.unit.snapshots.world import WORLD, bet, item, mention
 
 HOUR = 1_790_000_000 // HOUR_SECONDS * HOUR_SECONDS
@@ -16,10 +16,10 @@ EVENT, OTHER = WORLD.events[:2]
 class Topic(dict[bytes, bytes]):
     """A compacted topic, to which each state writes what it has changed."""
 
-    def state(self) -> State:
-        return State("translations", self)
+    def state(self) -> JobState:
+        return JobState("translations", self)
 
-    def take(self, state: State) -> None:
+    def take(self, state: JobState) -> None:
         for key, value in state.changes().items():
             if value is None:
                 self.pop(key, None)
@@ -28,14 +28,14 @@ class Topic(dict[bytes, bytes]):
                 self[key] = value
 
 
-def learnt(topic: Topic, references: References, hour: int = HOUR, *, seen: bool = False) -> State:
+def learnt(topic: Topic, references: References, hour: int = HOUR, *, seen: bool = False) -> JobState:
     """After a run that learnt that."""
     state = topic.state()
     state.begin()
     state.learn(hour, references)
     state.learnt({0: 5}, "topic", 30)
     if seen:
-        state.see()
+        state.mark_seen()
     topic.take(state)
     return topic.state()
 
@@ -67,7 +67,7 @@ def test_what_is_new_is_new_until_a_snapshot_has_seen_it() -> None:
     learnt(topic, mention(EVENT))
     state = learnt(topic, mention(OTHER))
     assert state.references(math.inf, full=False).events.keys() == {EVENT.id, OTHER.id}
-    state.see()
+    state.mark_seen()
     topic.take(state)
     assert keys(topic.state().references(math.inf, full=False)) == set()
     assert keys(learnt(topic, mention(EVENT)).references(math.inf, full=False)) == set()
@@ -83,7 +83,7 @@ def test_before_the_first_snapshot_only_what_is_recent_is_new() -> None:
     state = learnt(topic, mention(OTHER))
     for full in (False, True):
         assert state.references(HOUR, full=full).events.keys() == {OTHER.id}
-    state.see()
+    state.mark_seen()
     topic.take(state)
     third = WORLD.events[2]
     state = learnt(topic, mention(third), HOUR - 20 * HOUR_SECONDS)
@@ -127,32 +127,32 @@ def test_what_no_bet_has_mentioned_for_long_is_forgotten() -> None:
 
 def test_one_event_cannot_fill_a_record() -> None:
     """Of a million selections only so many are remembered."""
-    ids = {2**62 + number for number in range(MOST_IDS_OF_EVENT + 100)}
+    ids = {2**62 + number for number in range(MAX_IDS_OF_EVENT + 100)}
     state = learnt(Topic(), References(events={7: Place(1, 1, 1)}, markets={7: ids}, selections={7: ids}))
     assert (
         len(state.references(0, full=True).selections[7])
         == len(state.references(0, full=True).markets[7])
-        == MOST_IDS_OF_EVENT
+        == MAX_IDS_OF_EVENT
     )
 
 
 def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
     """However much it is; what does not change is not written."""
     topic, state = Topic(), Topic().state()
-    owed = {f"event:{number}" for number in range(3 * NAMES_IN_RECORD)}
-    state.owe(owed)
-    state.miss({"league:9"})
+    owed = {f"event:{number}" for number in range(3 * NAMES_PER_RECORD)}
+    state.set_owed(owed)
+    state.set_missing({"league:9"})
     topic.take(state)
     state = topic.state()
     assert (state.owed, state.missing) == (owed, {"league:9"})
-    state.owe(set(owed))
-    state.miss({"league:9"})
+    state.set_owed(set(owed))
+    state.set_missing({"league:9"})
     assert state.changes() == {}
-    state.owe({"event:1"})
-    state.miss(set())
+    state.set_owed({"event:1"})
+    state.set_missing(set())
     topic.take(state)
     assert (topic.state().owed, topic.state().missing) == ({"event:1"}, set())
-    state.owe(set())
+    state.set_owed(set())
     topic.take(state)
     assert topic == {}
 
@@ -162,14 +162,14 @@ def test_jobs_share_the_topic_and_nothing_in_it() -> None:
     topic = Topic()
     learnt(topic, mention(EVENT))
     topic[b"anything"] = b"\xff"
-    other = State("currencies", topic)
+    other = JobState("currencies", topic)
     assert (other.position, other.topic_id, other.newest, other.owed) == ({}, None, 0, set())
     assert keys(other.in_use()) == set()
 
 
 def test_a_bet_without_a_time_can_be_remembered() -> None:
     """-1 is none in Kafka."""
-    state = State("translations", {})
+    state = JobState("translations", {})
     state.begin()
     hour = -1 - (-1 % 3600)
     state.learn(hour, References(events={7: Place(1, 1, 1)}))

@@ -111,7 +111,7 @@ def test_what_has_no_key_of_ours_is_not_present(topics: dict[str, list[Message]]
         Message(b"league:1", b"{}"),
     ]
     with capture_logs() as lines:
-        assert [*read_compacted(SETTINGS, "t", is_key=is_key)] == ours
+        assert [*read_compacted(SETTINGS, "t", accepts=is_key)] == ours
     [told] = lines
     assert told["count"] == len(others) + 1
     assert len(told["first"]) < 500

@@ -12,9 +12,9 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SchemaError
-from bridge.kafka import clients
+from bridge.kafka import admin, clients
 from bridge.snapshots import storage
-from bridge.snapshots.state import State
+from bridge.snapshots.state import JobState
 from tests.unit.snapshots.world import NOW, WORLD, Provider, Topic, api, mention, translate
 
 DAY = 86_400.0
@@ -61,7 +61,7 @@ class Bets:
         self.read: list[int] = []
         self.looked_up = 0
         monkeypatch.setattr(clients, "admin", lambda _: None)
-        monkeypatch.setattr(clients, "topic_id", lambda *_: "id")
+        monkeypatch.setattr(admin, "topic_id", lambda *_: "id")
         monkeypatch.setattr(storage, "read_topic", self._read)
         monkeypatch.setattr(storage, "_received_since", self._since)
         monkeypatch.setattr(storage, "Registry", lambda _: self)
@@ -96,7 +96,7 @@ def bets(monkeypatch: pytest.MonkeyPatch) -> Bets:
     return Bets(monkeypatch)
 
 
-def learn(state: State, chosen: Settings) -> Any:
+def learn(state: JobState, chosen: Settings) -> Any:
     return storage.learn(chosen, "currencies", state, NOW, lambda: None)
 
 
@@ -134,7 +134,7 @@ def _empty(schema: Any, named: dict[str, Any]) -> Any:
 def test_older_bets_are_read_when_names_are_kept_for_longer(bets: Bets) -> None:
     """Or a full run takes their currencies, leagues and events for unused, and removes them."""
     bets.messages = [Message(0, bet_bytes(), NOW - 20 * DAY), Message(1, bet_bytes(), NOW - DAY)]
-    state = State("currencies", {})
+    state = JobState("currencies", {})
     learn(state, settings(keep_days=5))
     assert bets.read == [1]
     learn(state, settings(keep_days=30))
@@ -144,7 +144,7 @@ def test_older_bets_are_read_when_names_are_kept_for_longer(bets: Bets) -> None:
 def test_bets_whose_schema_the_registry_does_not_know_are_read_when_it_does(bets: Bets) -> None:
     """It was lost, or is another: what they mention must not stay unasked for ever."""
     bets.messages = [Message(0, bet_bytes(1))]
-    state = State("currencies", {})
+    state = JobState("currencies", {})
     learn(state, settings())
     bets.messages += [Message(1, bet_bytes(7)), Message(2, bet_bytes(7))]
     with suppress(SchemaError):  # it may end the run, or wait: not pass over them for good
@@ -155,7 +155,7 @@ def test_bets_whose_schema_the_registry_does_not_know_are_read_when_it_does(bets
 def test_a_bet_without_a_time_does_not_end_all_runs(bets: Bets) -> None:
     """It counts as of 1970."""
     bets.messages = [Message(0, bet_bytes(), -0.001)]
-    state = State("currencies", {})
+    state = JobState("currencies", {})
     learn(state, settings())
     state.in_use()
 
@@ -171,7 +171,7 @@ async def test_leagues_by_sport_are_listed_without_a_right_to_the_sports() -> No
 def test_foreign_records_after_all_bets_do_not_end_the_job(bets: Bets) -> None:
     """Bets that mention nothing for the job were there: the topic is the right one."""
     bets.messages = [Message(0, bet_bytes())]
-    state = State("translations", {})
+    state = JobState("translations", {})
     storage.learn(settings(), "translations", state, NOW, lambda: None)  # it has no selections
     bets.messages.append(Message(1, b"junk"))
     storage.learn(settings(), "translations", state, NOW, lambda: None)
@@ -200,15 +200,15 @@ def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
             assert value is not None
             kept[key] = value
 
-    state = State("currencies", {})
+    state = JobState("currencies", {})
     with pytest.raises(Died):
         storage.learn(settings(), "currencies", state, NOW, save)
     assert state.changes() or saves == 0  # the death was in the middle
     bets.read.clear()
-    state = State("currencies", kept)
+    state = JobState("currencies", kept)
     learn(state, settings())
     assert bets.read == [*range(2 * saves, 7)]
-    whole = State("currencies", {})
+    whole = JobState("currencies", {})
     learn(whole, settings())
     assert state.in_use().currencies == whole.in_use().currencies == {"C0", "C1", "C2", "C3"}
     assert state.references(NOW - 3600 * 2, full=True) == whole.references(NOW - 3600 * 2, full=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate, written
 
 EVENT = WORLD.events[0]
@@ -99,10 +100,12 @@ async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues
     """By the events it asked about; a bet that says nothing of it is no evidence."""
     references = mention(EVENT, WORLD.events[1])
     outcome = await translate(Provider(), Topic(), references)
-    assert "countryId is the region's id: so it is in all 2 events of this run" in outcome.notes
-    assert "competitionId is the league's id: so it is in all 2 events of this run" in outcome.notes
+    assert "countryId is the region's id in all 2 events of this run" in outcome.notes
+    assert "competitionId is the league's id in all 2 events of this run" in outcome.notes
     outcome = await translate(Provider(), Topic(), mention())
     assert not any("countryId" in note for note in outcome.notes)
+    nowhere = References(events={EVENT.id: Place(0, 0, 0)})
+    assert not (await translate(Provider(), Topic(), nowhere)).notes
 
 
 async def test_texts_in_other_languages_are_kept_and_told() -> None:

@@ -106,7 +106,7 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
     for full in (False, True):
         outcome = await translate(provider, topic, mention(), full=full)
         assert (outcome.removed, provider.asked()["all-league"]) == (set(), 0)
-        told = f"the list of leagues lacks {leagues - 1} of the {leagues} that there were"
+        told = f"the list of leagues lacks {leagues - 1} of its former {leagues}"
         assert any(told in note and "nothing is removed" in note for note in outcome.notes)
     outcome = await translate(provider, topic, mention())
     assert outcome.removed == set()
@@ -221,9 +221,14 @@ async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() ->
     market = {"id": 5, "translations": {"en": "Market"}}
     body = orjson.dumps([{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]).decode()
     provider.rest.inject(RestFault(endpoint="all-markets", body=body, times=None))
+    await translate(provider, topic, mention(OTHER))
+    assert topic.translation(f"selection:{number}").texts == {"en": "Moved"}
     outcome = await translate(provider, topic, mention(OTHER), full=True)
     assert f"selection:{number}".encode() not in outcome.removed
-    assert topic.translation(f"selection:{number}").event_id == OTHER.id
+    record = topic.translation(f"selection:{number}")
+    assert record.event_id == OTHER.id > EVENT.id
+    await translate(provider, topic, mention(EVENT), full=True)
+    assert topic.translation(f"selection:{number}") == record, "the earlier event does not take it back"
 
 
 @pytest.mark.parametrize("full", [False, True])

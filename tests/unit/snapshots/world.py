@@ -1,27 +1,32 @@
-"""A run of the cores without a network or Kafka: the simulated provider answers in memory, in any order."""
+"""Fakes for the snapshot jobs, without a network or Kafka: a provider, a topic, and runs of a job."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.config import ApiSettings
+from bridge.clock import Instant
+from bridge.config import ApiSettings, Settings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
+from bridge.kafka.batch import Record
 from bridge.rest.endpoints import Answered, Request
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Event, Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.model import Currency, Translation
-from bridge.snapshots.outcome import JobInput, Outcome
-from bridge.snapshots.plan import Scope
+from bridge.snapshots.job import SCHEMAS, Task, make_snapshot
+from bridge.snapshots.model import Currency, Job, Offsets, Snapshot, Translation
+from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
+from bridge.snapshots.results import Outcome
+from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.storage import Learnt
 from bridge.snapshots.translations import Translations
 
 T = TypeVar("T")
@@ -29,6 +34,7 @@ T = TypeVar("T")
 NOW = 1_790_000_100.0
 WORLD = World(7, NOW, Sizes(sports=3, regions=2, leagues=5, competitors=40, events=12))
 LANGUAGES = ("en", "sv", "de")
+DAY = 86_400.0
 
 
 def api(**changes: Any) -> ApiSettings:
@@ -47,9 +53,17 @@ class Provider:
         self._at_once = 0
         self.disorder = disorder
         self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
+        self.requests = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
 
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
         """As `Client.ask`, without another try."""
+        self.requests += 1
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
@@ -61,7 +75,7 @@ class Provider:
         match answer.status:
             case 200:
                 return request.read(answer.body)
-            case 404 if request.may_be_missing:
+            case 404 if request.may_be_unknown:
                 return Answered(None)
             case 401:
                 raise AuthError(f"{request}: 401")
@@ -202,3 +216,113 @@ async def exchange(
 def written(outcome: Outcome) -> set[str]:
     """The keys that were written."""
     return {key.decode() for key in outcome.written}
+
+
+class Runs:
+    """Runs of a job, one after the other, by `make_snapshot`: its storage and its publisher in memory."""
+
+    def __init__(self, name: Job = "translations") -> None:
+        self.name: Job = name
+        schema = SCHEMAS[name]
+        self.topic = Topic(schema)
+        self.state_topic: dict[bytes, bytes] = {}
+        self.last: Snapshot | None = None
+        self.now = NOW
+        """The clock."""
+        self.full = False
+        """Whether the last run was."""
+        self.records: list[Record] = []
+        """What the last run published, its Snapshot record last."""
+        self.lose_state_after_save = False
+        self._codecs = {"snapshot": Codec(load("snapshot"), 2), schema: self.topic.codec}
+        self._read: list[tuple[float, References]] = []
+        self._new: list[tuple[float, References]] = []
+
+    def bets(self, references: References, at: float | None = None) -> None:
+        """Bets that arrive now, or were received at that time."""
+        self._new.append((self.now if at is None else at, references))
+
+    def run(
+        self, provider: Provider, *, full: bool = False, settings: ApiSettings | None = None, **narrowed: Any
+    ) -> Snapshot:
+        """One run, an hour after the last."""
+        chosen = Settings(api=settings or api())
+        self._keep_days = chosen.api.keep_days
+        task = Task(self.name, Scope.of(chosen.api, **narrowed), full)
+        kafka: Any = self
+        client: Any = provider
+        report = make_snapshot(
+            chosen, task, self.last, kafka, client, self._codecs, kafka, lambda *_: None, self._clock
+        )
+        self.full = report.full
+        self.now += 3600
+        assert self.last is not None
+        return self.last
+
+    @property
+    def removed(self) -> set[bytes]:
+        """The keys of the tombstones of the last run."""
+        return {
+            x.key or b"" for x in self.records if x.value is None and x.topic == f"settlement.{self.name}"
+        }
+
+    @property
+    def owed(self) -> set[str]:
+        """Names of what the provider failed to answer."""
+        return self.state().owed
+
+    def state(self) -> JobState:
+        return JobState(self.name, self.state_topic)
+
+    def state_topic_id(self) -> str:
+        return "id"
+
+    def published(self) -> dict[bytes, bytes]:
+        return dict(self.topic)
+
+    def learn(self, state: JobState, now: float, save: Callable[[], None], progress: object) -> Learnt:
+        state.begin()
+        new = self._new
+        self._read += new
+        if not state.reads_on("topic-id", self._keep_days):
+            new = [x for x in self._read if x[0] >= now - self._keep_days * DAY]
+        self._new = []
+        for at, references in new:
+            state.learn(int(at // HOUR_SECONDS) * HOUR_SECONDS, references)
+        state.learnt({0: len(self._read)}, "topic-id", self._keep_days)
+        save()
+        if self.lose_state_after_save:
+            self.state_topic.clear()
+            self.lose_state_after_save = False
+        return Learnt(len(new), "")
+
+    def save(self, records: Sequence[Record]) -> None:
+        for record in records:
+            assert record.topic == "settlement.snapshot-state"
+            put(self.state_topic, record)
+
+    def publish(self, records: Sequence[Record], seal: Callable[[Offsets], Record]) -> Offsets:
+        ends = {0: 7}
+        for record in records:
+            if record.topic == f"settlement.{self.name}":
+                put(self.topic, record)
+            else:
+                self.save([record])
+        sealed = seal(ends)
+        assert (sealed.topic, sealed.key) == ("settlement.snapshots", self.name.encode())
+        self.last = Snapshot.from_avro(self._codecs["snapshot"].decode(sealed.value or b""))
+        assert sum(counts.records for counts in self.last.counts.values()) == len(self.topic)
+        self.records = [*records, sealed]
+        return ends
+
+    def _clock(self) -> Instant:
+        return Instant(self.now, self.now)
+
+
+def put(topic: dict[bytes, bytes], record: Record) -> None:
+    """Write a record to a compacted topic."""
+    assert record.key is not None
+    if record.value is None:
+        del topic[record.key]  # a tombstone for what is not there is an error
+    else:
+        topic[record.key] = record.value

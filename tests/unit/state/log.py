@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from bridge.clock import Instant
-from bridge.kafka import clients, reader
+from bridge.kafka import admin, clients, reader
+from bridge.kafka.errors import KafkaUnavailable
 
 NEVER = float("inf")
 PATIENCE = 1e6
@@ -85,9 +86,9 @@ class Log:
         """In the place of Kafka."""
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(clients, "reader", self._reader)
-        monkeypatch.setattr(clients, "topic_id", lambda *_: "an id" if self.there else None)
-        monkeypatch.setattr(clients, "partition_count", lambda *_: len(self.written))
-        monkeypatch.setattr(clients, "end_offsets", self._end_offsets)
+        monkeypatch.setattr(admin, "topic_id", lambda *_: "an id" if self.there else None)
+        monkeypatch.setattr(admin, "partition_count", lambda *_: len(self.written))
+        monkeypatch.setattr(admin, "end_offsets", self._end_offsets)
         monkeypatch.setattr(reader, "RETRY_SECONDS", 0)
         return self
 
@@ -103,7 +104,7 @@ class Log:
 
     def _end_offsets(self, *_: Any, visible: bool = False) -> list[int]:
         if int(self.now) in self.away:
-            raise clients.KafkaUnavailable("no broker answered")
+            raise KafkaUnavailable("no broker answered")
         return list(self.stable if visible else self.written)
 
 

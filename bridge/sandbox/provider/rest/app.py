@@ -1,8 +1,8 @@
 """The REST side without its sockets: a request goes in at a moment, an answer comes out.
 
-Whoever has no valid token is told so first (401), then whoever asks too fast (429), then whoever lacks
-the right (403); only then is it looked at what is asked (400, 404). What the interface leaves open, such
-as the names of parameters, is in `rest_policy` (interface, "Translations" and "Currency exchange").
+The checks are in this order: token (401), request rate (429), rights (403), then the request itself (400,
+404). What the interface leaves open, such as the names of parameters, is in `settings` (interface,
+"Translations" and "Currency exchange").
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge.sandbox.provider.world import currencies
 from bridge.sandbox.provider.world.catalogue import Catalogue, Entry, Indexed
 from bridge.sandbox.provider.world.entities import World
-from bridge.sandbox.provider.world.vocabulary import Language
+from bridge.sandbox.provider.world.words import Language
 
 Query = Mapping[str, list[str]]
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bridge.sandbox.provider.rest.routes import Endpoint
-from bridge.sandbox.provider.world.vocabulary import LANGUAGES, Language
+from bridge.sandbox.provider.world.words import LANGUAGES, Language
 
 _SHORTEST_SECRET = 14
-"""Characters; what makes tokens warns of a shorter key."""
+"""Characters; the token library warns of a shorter key."""
 
 
 def _long_enough(secret: SecretStr) -> SecretStr:
@@ -43,7 +43,7 @@ class RestPolicy(BaseModel):
     burst: Annotated[int, Field(ge=1)] = 10
     """Requests at once after a pause."""
     forbidden: frozenset[Endpoint] = frozenset()
-    """Endpoints that nobody has the right to."""
+    """Endpoints answered with 403."""
     odd_currencies: bool = False
     """Also list a currency without a symbol and one of an unknown type."""
     template_ids: Literal["query", "path", "body"] = "query"

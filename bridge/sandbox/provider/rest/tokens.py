@@ -16,13 +16,13 @@ class InvalidToken(Exception):
 
 
 class Tokens:
-    """Makes and checks tokens with one key, which is shared with whoever else makes them."""
+    """Creates and checks tokens with one key, which other issuers may share."""
 
     def __init__(self, secret: str) -> None:
         self._key = OctKey.import_key(secret)
 
     def mint(self, now: float, *, seconds: float = 86_400, scopes: frozenset[str] = SCOPES) -> str:
-        """A token that is valid from `now` (Unix seconds) on for so many seconds, with these rights."""
+        """Create a token that is valid for `seconds` from `now` (Unix seconds), with these rights."""
         claims = {"iat": int(now), "exp": int(now + seconds), "scope": " ".join(sorted(scopes))}
         return jwt.encode({"alg": _ALGORITHM}, claims, self._key)
 

@@ -1,6 +1,6 @@
-"""What the REST side knows about the world, by kind and id, and what was changed about it since.
+"""The entities of the REST side by kind and id, and the changes to them.
 
-The ids are those that the feed sends. Texts are made when they are asked for.
+The ids are those of the feed. Texts are generated on demand.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from bridge.sandbox.provider.world.entities import (
     Event,
     League,
     Market,
-    Region,
     Sport,
     World,
     market_types,
 )
-from bridge.sandbox.provider.world.vocabulary import Language
+from bridge.sandbox.provider.world.words import Language
 
 Indexed = Literal["sport", "region", "league", "competitor", "event"]
 """The kinds that are found by their id alone."""
@@ -53,7 +52,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The whole truth about one thing: what all endpoints together tell."""
+    """The truth about one entity: what all endpoints together return."""
 
     kind: Kind
     id: int
@@ -70,10 +69,10 @@ class MarketEntries:
 
 
 class Catalogue:
-    """Every entry of a world. `rename` and `remove` change what is told from then on.
+    """Every entry of a world. `rename` and `remove` change later answers.
 
-    `languages` are those that there are; one of `only_in_lists` is missing where an endpoint gives all
-    languages, one of `only_in_all` where it gives one.
+    Of `languages`, those of `only_in_lists` are missing where an endpoint returns all languages, those of
+    `only_in_all` where it returns one.
     """
 
     def __init__(
@@ -91,11 +90,11 @@ class Catalogue:
         self._events = {event.id: event for event in world.events}
         self._markets = {market.id: market for event in world.events for market in event.markets}
         self._entries: dict[Indexed, dict[int, Entry]] = {
-            "sport": {sport.id: _sport(sport) for sport in world.sports},
-            "region": {region.id: _region(region) for region in world.regions},
-            "league": {league.id: _league(league) for league in world.leagues},
-            "competitor": {competitor.id: _competitor(competitor) for competitor in world.competitors},
-            "event": {event.id: _event(event) for event in world.events},
+            "sport": {x.id: Entry("sport", x.id, partial(translations.sport, x)) for x in world.sports},
+            "region": {x.id: Entry("region", x.id, partial(translations.region, x)) for x in world.regions},
+            "league": {x.id: _league(x) for x in world.leagues},
+            "competitor": {x.id: _competitor(x) for x in world.competitors},
+            "event": {x.id: _event(x) for x in world.events},
         }
         self.changes = 0
         """How often something was renamed or removed."""
@@ -199,22 +198,13 @@ class Catalogue:
         return [entry for entry in entries if (entry.kind, entry.id) not in self._removed]
 
 
-def _sport(sport: Sport) -> Entry:
-    return Entry("sport", sport.id, partial(translations.sport, sport))
-
-
-def _region(region: Region) -> Entry:
-    return Entry("region", region.id, partial(translations.region, region))
-
-
 def _league(league: League) -> Entry:
     relations: Relations = {"sportId": league.sport.id, "regionId": league.region.id}
     return Entry("league", league.id, partial(translations.league, league), relations)
 
 
 def _competitor(competitor: Competitor) -> Entry:
-    league = competitor.league
-    relations: Relations = {"sportId": league.sport.id, "leagueId": league.id}
+    relations: Relations = {"sportId": competitor.league.sport.id, "leagueId": competitor.league.id}
     return Entry("competitor", competitor.id, partial(translations.competitor, competitor), relations)
 
 

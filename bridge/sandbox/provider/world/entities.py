@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from random import Random
+from typing import Annotated, Self
 
-from bridge.sandbox.provider.world import names
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from bridge.sandbox.provider.world import words
 
 _MASK = (1 << 64) - 1
 
@@ -27,23 +30,27 @@ def mix(*numbers: int) -> int:
     return state
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How much of everything there is."""
+Count = Annotated[int, Field(ge=1)]
 
-    sports: int = 12
-    regions: int = 20
-    leagues: int = 200
-    competitors: int = 1000
-    events: int = 2000
 
-    def __post_init__(self) -> None:
-        if min(self.sports, self.regions, self.leagues, self.events) < 1:
-            raise ValueError("there must be at least one sport, region, league and event")
+class Sizes(BaseModel):
+    """How many entities of each kind there are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    sports: Count = 12
+    regions: Count = 20
+    leagues: Count = 200
+    competitors: Count = 1000
+    events: Count = 2000
+
+    @model_validator(mode="after")
+    def _leagues_have_teams(self) -> Self:
         if self.competitors < 2 * self.leagues:
             raise ValueError(
                 f"{self.leagues} leagues need {2 * self.leagues} competitors or more: two teams each"
             )
+        return self
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,6 @@ class Sport:
     """A sport. Races have runners, places and each-way bets."""
 
     id: int
-    name: str
     is_race: bool
 
 
@@ -60,7 +66,6 @@ class Region:
     """A region; the feed calls its id `countryId`."""
 
     id: int
-    name: str
 
 
 @dataclass(frozen=True)
@@ -153,27 +158,20 @@ class World:
         self.seed = seed
         sizes = sizes or Sizes()
         self._newest = datetime.fromtimestamp(epoch // 3600 * 3600, UTC)
-        self.sports = tuple(self._sport(i) for i in range(sizes.sports))
-        self.regions = tuple(
-            Region(FIRST_REGION + i, names.name(names.REGIONS, i)) for i in range(sizes.regions)
-        )
+        self.sports = tuple(Sport(FIRST_SPORT + i, i in words.RACES) for i in range(sizes.sports))
+        self.regions = tuple(Region(FIRST_REGION + i) for i in range(sizes.regions))
         self.leagues = tuple(self._league(i) for i in range(sizes.leagues))
         self.competitors = tuple(self._competitor(i) for i in range(sizes.competitors))
         self.events = tuple(self._event(i) for i in range(sizes.events))
 
-    @staticmethod
-    def _sport(index: int) -> Sport:
-        name = names.name(names.SPORTS, index)
-        return Sport(FIRST_SPORT + index, name, name in names.RACES)
-
     def _league(self, index: int) -> League:
         sport = self.sports[index % len(self.sports)]
         region = self.regions[mix(self.seed, 1, index) % len(self.regions)]
-        name = names.name(names.LEAGUES, index // len(self.sports))
+        name = words.name(words.LEAGUES, index // len(self.sports))
         return League(_FIRST_LEAGUE + index, name, sport, region)
 
     def _competitor(self, index: int) -> Competitor:
-        name = f"{names.name(names.PLACES, index)} {names.CLUBS[mix(self.seed, 2, index) % len(names.CLUBS)]}"
+        name = f"{words.name(words.PLACES, index)} {words.CLUBS[mix(self.seed, 2, index) % len(words.CLUBS)]}"
         return Competitor(_FIRST_COMPETITOR + index, name, self.leagues[index % len(self.leagues)])
 
     def _event(self, index: int) -> Event:
@@ -189,7 +187,7 @@ class World:
         if is_outright:
             name = f"{league.name} – winner"
         elif league.sport.is_race:
-            name = f"{names.name(names.PLACES, index % 30)} {start:%H:%M}"
+            name = f"{words.name(words.PLACES, index % 30)} {start:%H:%M}"
         else:
             name = " – ".join(competitor.name for competitor in competitors)
         event_id = _FIRST_EVENT + index

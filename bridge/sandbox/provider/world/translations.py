@@ -1,13 +1,12 @@
 """Names in every language, as pure functions of the thing and of the language.
 
 A thing follows from the seed, its kind and its id, so its names do too. A market's name is the template
-of its type with the market's properties filled in, a selection's likewise: whoever fills in a template
-gets what the event's own endpoint says.
+of its type with the market's properties filled in, as is a selection's: a filled-in template equals the
+name from the event's own endpoint.
 """
 
 from __future__ import annotations
 
-from bridge.sandbox.provider.world import names
 from bridge.sandbox.provider.world.entities import (
     FIRST_REGION,
     FIRST_SPORT,
@@ -18,7 +17,7 @@ from bridge.sandbox.provider.world.entities import (
     Region,
     Sport,
 )
-from bridge.sandbox.provider.world.vocabulary import (
+from bridge.sandbox.provider.world.words import (
     CLUB,
     MARKET_TYPES,
     RACE,
@@ -26,6 +25,7 @@ from bridge.sandbox.provider.world.vocabulary import (
     SELECTIONS,
     SPORTS,
     Language,
+    name,
 )
 
 _WORDED = {18: ("over", "under"), 29: ("yes", "no")}
@@ -36,12 +36,12 @@ _GOALS = 5
 
 def sport(sport: Sport, language: Language) -> str:
     """Such as `Fotboll`, in Swedish."""
-    return names.name(SPORTS[language], sport.id - FIRST_SPORT)
+    return name(SPORTS[language], sport.id - FIRST_SPORT)
 
 
 def region(region: Region, language: Language) -> str:
     """Such as `Schweden`, in German."""
-    return names.name(REGIONS[language], region.id - FIRST_REGION)
+    return name(REGIONS[language], region.id - FIRST_REGION)
 
 
 def league(league: League, language: Language) -> str:

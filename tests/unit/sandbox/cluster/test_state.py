@@ -23,14 +23,12 @@ def cluster(*identities: Identity) -> State:
 
 
 def test_a_saved_state_is_loaded_as_it_was(tmp_path: Path) -> None:
-    """Start times to the last digit."""
     state.save(tmp_path, cluster(ALIVE, DEAD))
     assert state.load(tmp_path) == cluster(ALIVE, DEAD)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"members": [{}]}', '{"members": 3}'])
-def test_a_state_file_that_makes_no_sense_is_no_state(tmp_path: Path, content: str) -> None:
-    """Written by another version, or by hand."""
+def test_a_malformed_state_file_is_no_state(tmp_path: Path, content: str) -> None:
     (tmp_path / "state.json").write_text(content)
     assert state.load(tmp_path) is None
 
@@ -47,7 +45,7 @@ def test_status_is_what_the_processes_say(
     assert state.status(tmp_path).state == expected
 
 
-def test_status_tells_who_died_and_what_the_others_take(tmp_path: Path) -> None:
+def test_status_reports_dead_servers_and_the_memory_of_the_others(tmp_path: Path) -> None:
     """Memory is in bytes, and 0 of the dead."""
     state.save(tmp_path, cluster(ALIVE, DEAD))
     first, second = state.status(tmp_path).members
@@ -57,7 +55,6 @@ def test_status_tells_who_died_and_what_the_others_take(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory_is_stopped(tmp_path: Path) -> None:
-    """No state file at all."""
     assert state.status(tmp_path).state == "stopped"
 
 
@@ -69,6 +66,5 @@ def test_down_leaves_a_recycled_pid_alone_and_forgets_the_state(tmp_path: Path) 
 
 
 def test_down_where_nothing_ever_ran_creates_nothing(tmp_path: Path) -> None:
-    """Not even the directory."""
     assert down(tmp_path / "none") is False
     assert not (tmp_path / "none").exists()

@@ -45,9 +45,8 @@ NAMES: list[tuple[str, dict[str, Any]]] = [
 
 def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
     """Teams, market and selection, as their records arrive, also after the bet; the bet's own word before."""
-    board = Board()
-    board.arrived(datum(), lag=0.012)
-    [bet] = board.bets
+    board = Board(lag=0.012)
+    board.bets.append(bet := datum())
     assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "a cup tie  +2\n")
     for key, record in NAMES:
         board.names.take(key, record)
@@ -70,28 +69,24 @@ def test_a_race_is_called_by_its_own_name() -> None:
 
 
 def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
-    """No amount, no selections."""
     row = Board().row(datum(amount=None, selections=None))
     assert row[1:] == ("—\n2,467.50", "—\n")
 
 
 def test_only_the_last_bets_are_shown() -> None:
-    """So that the table does not grow."""
     board = Board()
     for version in range(ROWS + 5):
-        board.arrived(datum(settlementVersion=version), lag=None)
+        board.bets.append(datum(settlementVersion=version))
     assert [bet["settlementVersion"] for bet in board.bets] == list(range(5, ROWS + 5))
 
 
 def test_the_figures_are_on_one_line() -> None:
-    """All that is needed to see that it works."""
     board = Board(state="Live", sent=1234, published=1200, revision=17, duplicates=1, wrong=2)
     assert board.line() == ("Live: 1,200 of 1,234 bets in the topic, 0/s, revision 17, 1 duplicates, 2 wrong")
     assert "revision —" in Board().line()
 
 
-def test_kills_are_shown_once_there_are_any() -> None:
-    """And not before."""
+def test_kills_are_shown_only_after_the_first() -> None:
     board = Board()
     assert "killed" not in shown(board)
     board.kills = 2

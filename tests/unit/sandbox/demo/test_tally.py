@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bridge.sandbox.demo.tally import Tally
-from bridge.sandbox.demo.verify import WriterSchema
+from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.stream import Published
 
 SCHEMA = WriterSchema(
@@ -73,8 +72,7 @@ def test_an_arrival_may_be_ahead_of_the_count() -> None:
     assert (feed.tally.sent, feed.tally.missing, feed.tally.wrong) == (1, 0, [])
 
 
-def test_a_record_twice_is_a_duplicate() -> None:
-    """Even when its content is another."""
+def test_a_second_record_is_a_duplicate_whatever_its_content() -> None:
     feed = Feed()
     feed.send(bet("a", 1))
     for record in (bet("a", 1), bet("a", 1), bet("a", 1, payout=9.0)):
@@ -82,8 +80,7 @@ def test_a_record_twice_is_a_duplicate() -> None:
     assert (feed.tally.published, feed.tally.duplicates, feed.tally.wrong) == (3, 2, [])
 
 
-def test_what_was_never_sent_is_wrong() -> None:
-    """Another bet, or a version that no message had."""
+def test_a_version_that_was_never_sent_is_wrong() -> None:
     feed = Feed()
     feed.send(bet("a", 1))
     assert feed.arrive(bet("a", 2)) is None
@@ -91,8 +88,7 @@ def test_what_was_never_sent_is_wrong() -> None:
     assert feed.tally.missing == 1
 
 
-def test_a_changed_field_is_wrong() -> None:
-    """It is named, and the message counts as arrived."""
+def test_a_changed_field_is_named_and_its_message_counts_as_arrived() -> None:
     feed = Feed()
     feed.send(bet("a", 1))
     feed.arrive(bet("a", 1, payout=2.5))
@@ -109,28 +105,28 @@ def test_a_bet_that_goes_back_is_wrong() -> None:
     assert feed.tally.wrong == ["a went back to version 1"]
 
 
-NAMELESS = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"settlementVersion":2}}']
+WITHOUT_ID = [b'{"data":{"betId":null,"settlementVersion":1}}', b'{"data":{"settlementVersion":2}}']
 
 
 def test_a_bet_without_an_id_is_missing_until_its_dead_letter_arrives() -> None:
     """Byte for byte; one that is ahead of the count is known as well."""
     feed = Feed()
-    feed.send_bodies(*NAMELESS)
-    feed.tally.buried(NAMELESS[0])
+    feed.send_bodies(*WITHOUT_ID)
+    feed.tally.dead_letter(WITHOUT_ID[0])
     assert (feed.tally.sent, feed.tally.missing) == (2, 1)
-    feed.tally.buried(NAMELESS[1])
+    feed.tally.dead_letter(WITHOUT_ID[1])
     assert (feed.tally.missing, feed.tally.duplicates, feed.tally.wrong) == (0, 0, [])
 
 
-def test_a_dead_letter_twice_or_of_something_else_is_told() -> None:
+def test_a_duplicate_or_unexpected_dead_letter_is_reported() -> None:
     """A bet with an id has no business there, and is still awaited."""
     feed = Feed()
     feed.send(bet("a", 1))
-    feed.send_bodies(NAMELESS[0])
-    for body in (NAMELESS[0], NAMELESS[0], b'{"data":{"betId":"a","settlementVersion":1,"payout":1.5}}'):
-        feed.tally.buried(body)
+    feed.send_bodies(WITHOUT_ID[0])
+    for body in (WITHOUT_ID[0], WITHOUT_ID[0], b'{"data":{"betId":"a","settlementVersion":1,"payout":1.5}}'):
+        feed.tally.dead_letter(body)
     assert (feed.tally.missing, feed.tally.duplicates, len(feed.tally.wrong)) == (1, 1, 1)
-    assert feed.tally.wrong[0].startswith("a dead letter of what has an id, or was never sent: ")
+    assert feed.tally.wrong[0].startswith("a dead letter of a bet with an id, or never sent: ")
 
 
 def test_nothing_is_to_come_of_a_message_without_a_bet() -> None:

@@ -107,8 +107,7 @@ def test_any_single_change_is_one_difference(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("sent", SENT[:5])
-def test_an_element_more_or_less_is_a_difference(sent: bytes) -> None:
-    """In every list; and a list that is gone."""
+def test_an_element_more_or_less_or_no_list_is_a_difference(sent: bytes) -> None:
     record = arrived(sent)
     for path in lists(record):
         node: Any = record
@@ -146,5 +145,4 @@ def test_it_reads_times_for_itself(text: str, micros: int) -> None:
 
 
 def test_a_message_is_known_by_bet_and_version() -> None:
-    """Both as they are in the bytes."""
     assert identity(b'{"data":{"betId":"b","settlementVersion":3}}') == ("b", 3)

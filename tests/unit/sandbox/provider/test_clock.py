@@ -21,7 +21,6 @@ def stepped(*steps: tuple[float, float]) -> Clock:
 
 
 def test_an_untouched_clock_shows_the_time() -> None:
-    """Moments and readings are the same until the first step."""
     assert (Clock().reading(NOW), Clock().first(NOW)) == (NOW, NOW)
 
 

@@ -147,12 +147,11 @@ def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
     assert "base64" in told[2]
 
 
-def test_the_future_is_not_told(ask: Ask) -> None:
-    """What is not published yet is not in the truth, whatever is asked for."""
+def test_the_truth_ends_at_the_present(ask: Ask) -> None:
     assert lines(ask(f"/truth?since={NOW}&until={NOW + 99}"))[-1]["at"] == NOW
 
 
-def test_attempts_breaches_and_connections_are_told(feed: Provider, ask: Ask) -> None:
+def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) -> None:
     """Every handshake with its class and answer, every breach, and the connection that is open now."""
     assert page(ask("/connections")) == []
     connection = let_in(feed, NOW, int(NOW) - 5)
@@ -167,7 +166,7 @@ def test_attempts_breaches_and_connections_are_told(feed: Provider, ask: Ask) ->
     assert page(ask("/connections")) == [{**attempts[0], "replaying": True, "sent": 7}]
 
 
-def test_the_state_is_told(feed: Provider, ask: Ask) -> None:
+def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     """What is published, what the clock shows, what is remembered, and which faults go on until when."""
     feed.inflict(Garbage(count=3), NOW)
     for name, body in (("clock-jump", b'{"by":60}'), ("stall", b'{"seconds":9}'), ("pause", b"")):
@@ -190,8 +189,7 @@ def test_a_fault_is_inflicted(feed: Provider, ask: Ask, name: str) -> None:
     assert set(told) == {"at", *FAULTS[name].model_fields}
 
 
-def test_what_is_wrong_with_a_fault_is_told(feed: Provider, ask: Ask) -> None:
-    """Field and reason, and nothing happens."""
+def test_an_invalid_fault_is_reported_by_field_and_has_no_effect(feed: Provider, ask: Ask) -> None:
     for body, reason in (
         (b'{"seconds":-1}', "seconds: Input should be greater than or equal to 0"),
         (b'{"second":1}', "second: Extra inputs are not permitted"),
@@ -203,8 +201,7 @@ def test_what_is_wrong_with_a_fault_is_told(feed: Provider, ask: Ask) -> None:
     assert feed.lasting(NOW) == {}
 
 
-def test_a_wrong_window_is_told(ask: Ask) -> None:
-    """A parameter that is no time, or is unknown, is named."""
+def test_an_invalid_window_is_reported_by_parameter(ask: Ask) -> None:
     assert error(ask("/truth?since=yesterday"), 400).startswith("since: ")
     assert error(ask("/truth?from=1"), 400).startswith("from: ")
     assert error(ask("/attempts?since=1"), 400).startswith("since: ")
@@ -217,7 +214,7 @@ def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(("place", "method"), [("/nowhere", "GET"), ("/faults/flood", "POST")])
-def test_an_unknown_place_is_told(ask: Ask, place: str, method: str) -> None:
+def test_an_unknown_path_is_reported(ask: Ask, place: str, method: str) -> None:
     """With the place that lists those there are, and what may be chosen at each."""
     assert error(ask(place, method), 404) == f"there is no {place} here; GET / lists what there is"
     listed = page(ask("/"))
@@ -271,7 +268,7 @@ def test_a_rest_fault_is_injected_and_cleared(rest: Rest, ask: Ask) -> None:
     ],
     ids=repr,
 )
-def test_what_is_wrong_with_a_change_is_told(
+def test_an_invalid_change_is_reported_by_field_and_has_no_effect(
     rest: Rest, ask: Ask, place: str, body: bytes, status: int, reason: str
 ) -> None:
     """Field and reason, and nothing changes."""
@@ -322,7 +319,7 @@ def test_nothing_changes_while_the_provider_is_busy(
     assert [get(rest, "translations/en/sports") for _ in range(2)] == [418, 200]
 
 
-def test_the_requests_are_told(rest: Rest, ask: Ask) -> None:
+def test_the_requests_are_listed(rest: Rest, ask: Ask) -> None:
     """Each with its moment, endpoint and status, in order, and whether a fault struck it."""
     ask("/api/faults", "POST", b'{"nth":2,"status":500}')
     for path in ("translations/en/sports?ids=1", "translations/en/regions", "nothing"):

@@ -60,8 +60,7 @@ def test_a_dropped_connection_is_over(feed: Provider, abort: bool) -> None:
     assert bets(got) == truth(feed, NOW, NOW + 5)
 
 
-def test_dropping_nobody_is_no_harm(feed: Provider) -> None:
-    """Without a connection there is nothing to close."""
+def test_a_drop_without_a_connection_has_no_effect(feed: Provider) -> None:
     feed.inflict(Drop(), NOW)
     assert let_in(feed, NOW, None).farewell is None
 
@@ -95,8 +94,7 @@ def test_a_fault_without_an_end_is_cleared(feed: Provider, fault: Fault) -> None
     assert isinstance(feed.connect(NOW + 90, None), Connection)
 
 
-def test_zero_seconds_end_a_fault(feed: Provider) -> None:
-    """The same fault again takes the place of the one before."""
+def test_the_same_fault_for_zero_seconds_ends_it(feed: Provider) -> None:
     feed.inflict(Stall(), NOW)
     feed.inflict(Stall(seconds=0), NOW + 1)
     assert feed.lasting(NOW + 1) == {}
@@ -138,8 +136,7 @@ def test_a_slow_provider_keeps_its_pace(feed: Provider) -> None:
     assert len(rest) == len(truth(feed, ORIGIN, NOW + 20)) - 80
 
 
-def test_a_slow_provider_does_not_make_up_for_silence(feed: Provider) -> None:
-    """After a stall the pace is the same: there is no burst."""
+def test_a_slow_provider_sends_no_burst_after_a_stall(feed: Provider) -> None:
     connection = let_in(feed, NOW, int(ORIGIN))
     feed.inflict(Slow(per_second=4), NOW)
     feed.inflict(Stall(seconds=60), NOW)
@@ -172,7 +169,7 @@ def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
     assert [frame for frame in again if frame in set(bodies)] == bodies
 
 
-def test_handshakes_are_refused_so_many_times(feed: Provider) -> None:
+def test_the_next_handshakes_are_refused(feed: Provider) -> None:
     """The next two are refused with the status asked for, the third is let in, whatever was asked before."""
     feed.inflict(Refuse(count=9, status=502), NOW)
     feed.connect(NOW, int(NOW))
@@ -203,7 +200,6 @@ def test_a_refused_handshake_counts(feed: Provider, status: int) -> None:
 
 
 def test_a_denied_handshake_uses_up_no_fault(feed: Provider) -> None:
-    """The next one with the right credentials is refused."""
     feed.inflict(Refuse(count=1), NOW)
     answers = [feed.connect(NOW, int(NOW), Refusal(401, "no")), feed.connect(NOW, int(NOW))]
     assert [answer.status for answer in answers if isinstance(answer, Refusal)] == [401, 503]
@@ -251,16 +247,14 @@ def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None
     assert len(list(feed.published(NOW))) == 1001
 
 
-def test_what_was_forgotten_is_not_in_everything(world: World) -> None:
-    """Revision 0 gets no more than is remembered."""
+def test_revision_zero_gets_nothing_that_was_forgotten(world: World) -> None:
     feed = provider(Stream(world, origin=ORIGIN, rate=10), Policy(zero="everything"))
     feed.inflict(Forget(before=NOW - 10), NOW)
     assert len(bets(received(let_in(feed, NOW, 0), NOW, NOW, limit=1000))) == 101
 
 
 @pytest.mark.parametrize("code", [999, 1004, 1005, 1006, 1015, 2999, 5000])
-def test_a_close_code_can_be_sent(code: int) -> None:
-    """Codes that never go over the wire are no settings."""
+def test_a_close_code_that_never_goes_over_the_wire_is_refused(code: int) -> None:
     with pytest.raises(ValidationError, match="close code"):
         Drop(code=code)
 

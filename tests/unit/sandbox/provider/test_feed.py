@@ -50,7 +50,6 @@ def test_without_a_revision_only_what_comes_is_sent(stream: Stream, revision: in
 
 
 def test_zero_can_mean_everything(stream: Stream) -> None:
-    """With zero = everything, all that is remembered is replayed."""
     connection = let_in(provider(stream, Policy(zero="everything")), ORIGIN + 3, 0)
     assert len(bets(received(connection, ORIGIN + 3, ORIGIN + 3))) == 601
 
@@ -158,7 +157,6 @@ def test_pings_come_on_time_and_differ(stream: Stream) -> None:
 
 
 def test_pings_go_on_after_the_stream_has_ended(stream: Stream) -> None:
-    """A provider with nothing to say still pings."""
     feed = provider(stream)
     feed.log.end = NOW
     connection = let_in(feed, NOW + 1, int(NOW))
@@ -204,7 +202,7 @@ def test_order_within_one_moment_is_the_same_in_every_replay(stream: Stream) -> 
     assert live == [stream.message(20_200).body, b"first", b"second"]
 
 
-def test_the_log_of_connections_tells_all(stream: Stream) -> None:
+def test_the_log_of_connections_is_complete(stream: Stream) -> None:
     """Every attempt is logged with its answer and with the moment from which on all is sent."""
     seen: list[Attempt] = []
     feed = Provider(stream, Limits(), on_attempt=seen.append)

@@ -23,7 +23,6 @@ def test_the_revision_is_read(query: str, revision: int | None) -> None:
 
 @pytest.mark.parametrize("revision", ["", "now", "-5", "1.5", "1e9", "٣", "1" * 16])
 def test_a_revision_that_is_no_timestamp_is_refused(revision: str) -> None:
-    """Only a whole number of seconds is one; any other is as good as none."""
     answer = asked(f"revision={revision}")
     assert answer.revision is None
     assert answer.denied is not None
@@ -38,7 +37,7 @@ def test_a_revision_that_is_no_timestamp_is_refused(revision: str) -> None:
         ({"auth": "query", "auth_name": "key"}, "revision=7&key=s3cret", {}),
     ],
 )
-def test_whoever_has_no_credentials_is_told_nothing_else(
+def test_without_credentials_the_answer_is_401_whatever_the_revision(
     auth: dict[str, Any], query: str, headers: dict[str, str]
 ) -> None:
     """Right, wrong, without any, and without any but with a revision that is wrong as well."""

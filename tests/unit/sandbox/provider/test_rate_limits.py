@@ -91,21 +91,18 @@ def test_the_bucket_drains_four_seconds_a_second() -> None:
 
 
 def test_a_bucket_is_never_less_than_empty() -> None:
-    """A long pause does not earn more than one full bucket."""
     limits = Limits()
     rule(limits, NOW, int(NOW) - 60)
     assert broken(limits, [DAY, DAY], 1801) == [None, "bucket"]
 
 
-def test_a_refused_attempt_counts() -> None:
-    """Hammering at the door keeps it shut."""
+def test_a_refused_attempt_counts_as_an_attempt() -> None:
     limits = Limits()
     assert broken(limits, [i * 10.0 for i in range(5)], 10) == [None] * 5
     assert set(broken(limits, [50.0 * i for i in range(1, 40)], 10)) == {"proper"}
 
 
 def test_a_second_connection_is_a_breach() -> None:
-    """While one connection is active, any other attempt breaks a limit."""
     limits = Limits()
     breach = limits.attempt(NOW, int(NOW), connected=True).breach
     assert breach is not None
@@ -114,7 +111,6 @@ def test_a_second_connection_is_a_breach() -> None:
 
 
 def test_a_breach_says_what_was_broken() -> None:
-    """The reason has the figures a person needs."""
     limits = Limits()
     broken(limits, [0.0] * 6, None)
     assert limits.breaches[0].reason == "initial: 6 within 1800 s, 5 are allowed"

@@ -138,7 +138,6 @@ def test_settlement_times_lie_shortly_before_publication(world: World, disorder:
 
 
 def test_publication_never_goes_back(stream: Stream) -> None:
-    """Messages come in the order in which they are published."""
     times = [message.at for message in stream.messages(ORIGIN + 3, ORIGIN + 5)]
     assert times == sorted(times)
     assert (times[0], len(times)) == (ORIGIN + 3, 400)
@@ -170,7 +169,6 @@ def test_large_bets_have_many_selections(world: World) -> None:
 
 
 def test_a_large_bet_is_never_without_selections(world: World) -> None:
-    """Where another bet's selections would be null, a large one has them."""
     plain = Stream(world, origin=ORIGIN, rate=200)
     slot = next(slot for slot in range(9000) if not bet(plain.message(slot).body).get("selections"))
     stream = Stream(world, origin=ORIGIN, rate=200, large_every=1, large_bytes=1)

@@ -112,7 +112,7 @@ def sport_of(known: Known) -> Any:
         {"languages": ("en", "ja", "ar"), "only_in_lists": {"ja"}, "only_in_all": {"ar"}},
     ],
 )
-def test_the_endpoints_together_tell_the_truth(policy: dict[str, Any]) -> None:
+def test_the_endpoints_together_return_the_truth(policy: dict[str, Any]) -> None:
     """All that can be asked is in the truth, and all of the truth can be asked for."""
     side = rest(**policy)
     asked = told(side, policy["languages"])
@@ -189,7 +189,7 @@ def test_what_is_not_known_has_no_names(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(Indexed))
-def test_a_new_name_is_told_everywhere_and_nothing_else_changes(kind: Indexed) -> None:
+def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Indexed) -> None:
     """One renamed thing is one difference in the truth, and in the list that was read before."""
     side = rest(languages=("en", "de"))
     before, asked = true(side), told(side, ("en", "de"))
@@ -203,7 +203,7 @@ def test_a_new_name_is_told_everywhere_and_nothing_else_changes(kind: Indexed) -
 
 
 @pytest.mark.parametrize("kind", LISTS)
-def test_what_was_removed_is_told_no_more(kind: Indexed) -> None:
+def test_a_removed_entity_is_gone_everywhere(kind: Indexed) -> None:
     """It is gone from the truth and from its list; an event that refers to it has no name for it."""
     side = rest(languages=("en",))
     event = SMALL.events[0]
@@ -380,3 +380,34 @@ def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
         assert get(bare, f"translations/all/{kind}/{full[kind]['id']}") == full[kind]
     assert short["competitors"] == [{"id": one["id"], "translations": {}} for one in full["competitors"]]
     assert len(short["competitors"]) > 1
+
+
+@pytest.mark.parametrize("place", ["path", "body"])
+def test_templates_may_be_asked_for_elsewhere(place: str) -> None:
+    """With the same answers as in the query."""
+    usual, other = rest(), rest(template_ids=place)
+    known = {thing.kind: thing for thing in usual.catalogue.truth()}
+    selection, type_ = known["selection-template"].id, known["market-type-template"]
+    sport = type_.relations["sportId"]
+    for query, path, body in (
+        (f"selections?selectionIds={selection}", f"selections/{selection},1", {"selectionIds": [selection]}),
+        (
+            f"market-types?sportId={sport}&marketTypeIds={type_.id}",
+            f"market-types/{sport}/{type_.id}",
+            {"sportId": sport, "marketTypeIds": [type_.id]},
+        ),
+    ):
+        root = "/api/translations/templates/"
+        asked = (root + path, b"") if place == "path" else (root + path.partition("/")[0], orjson.dumps(body))
+        found = other.answer(NOW, asked[0], f"Bearer {other.tokens.mint(NOW)}", asked[1])
+        assert found.status == 200
+        assert orjson.loads(found.body)[:1] == get(usual, f"translations/templates/{query}")
+        for wrong in (root + query, root + path.partition("/")[0]):
+            assert other.answer(NOW, wrong, f"Bearer {other.tokens.mint(NOW)}", b"[5").status == 400
+
+
+def test_templates_take_no_ids_in_the_path_unless_they_do() -> None:
+    """There is nothing then."""
+    side = rest()
+    answer = side.answer(NOW, "/api/translations/templates/selections/1", f"Bearer {side.tokens.mint(NOW)}")
+    assert answer.status == 404

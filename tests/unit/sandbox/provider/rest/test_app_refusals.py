@@ -88,7 +88,7 @@ def test_nobody_is_answered_without_a_token(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_too_many_requests_are_refused_for_as_long_as_is_said(endpoint: Endpoint) -> None:
+def test_too_many_requests_are_refused_until_retry_after(endpoint: Endpoint) -> None:
     """After the burst 429, with the seconds in Retry-After; then one is let in, and no more."""
     side = rest(rate=0.4, burst=3)
     assert [ask(side, PATHS[endpoint]).status for _ in range(4)] == [200, 200, 200, 429]
@@ -112,7 +112,7 @@ def test_a_clock_that_is_set_back_takes_nothing() -> None:
     assert [ask(side, PATHS["sports"], NOW + t).status for t in (3600, 0, 0, 1)] == [200, 200, 429, 200]
 
 
-def test_who_has_no_token_spends_nothing_and_learns_nothing() -> None:
+def test_without_a_token_the_answer_is_401_and_spends_no_request() -> None:
     """401 comes before 429, 429 before 403, 403 before 400 and 404."""
     side = rest(rate=0.1, burst=2, forbidden={"all-event"})
     unknown = "/api/translations/all/event/1"

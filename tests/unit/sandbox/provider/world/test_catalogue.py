@@ -39,8 +39,7 @@ def test_only_what_is_known_can_be_changed(kind: Kind) -> None:
     assert catalogue.changes == 2
 
 
-def test_a_name_in_a_language_that_there_is_not_is_refused() -> None:
-    """Nobody would ever see it."""
+def test_a_name_in_an_unknown_language_is_refused() -> None:
     catalogue = Catalogue(WORLD, ("en", "sv"))
     with pytest.raises(Unknown, match="there is no language de, only en, sv"):
         catalogue.rename("sport", 1, "x", "de")

@@ -8,7 +8,6 @@ from bridge.sandbox.provider.world.entities import Sizes, World, mix
 
 
 def test_a_seed_gives_one_world(world: World) -> None:
-    """The same seed makes the same world, another seed another one."""
     assert World(7, 1_790_000_000.0).events == world.events
     assert World(8, 1_790_000_000.0).events != world.events
 
@@ -20,7 +19,6 @@ def test_the_hash_is_the_same_everywhere() -> None:
 
 
 def test_ids_name_one_thing(world: World) -> None:
-    """No two markets of any events and no two selections share an id."""
     markets = [market.id for event in world.events for market in event.markets]
     selections = [s for event in world.events for market in event.markets for s in market.selections]
     assert len(set(markets)) == len(markets)
@@ -29,7 +27,6 @@ def test_ids_name_one_thing(world: World) -> None:
 
 
 def test_two_lines_of_one_type_are_two_markets(world: World) -> None:
-    """Over 2.5 and over 3.5 of one event have one type, other ids and other properties."""
     event = next(event for event in world.events if not event.is_outright and not event.league.sport.is_race)
     totals = [market for market in event.markets if market.type == 18]
     assert [market.properties for market in totals] == [{"total": "2.5"}, {"total": "3.5"}]
@@ -58,6 +55,5 @@ def test_sizes_can_be_large() -> None:
 
 
 def test_a_league_needs_two_competitors() -> None:
-    """Sizes of which no match could be made are refused."""
     with pytest.raises(ValueError, match="10 leagues need 20 competitors"):
         Sizes(leagues=10, competitors=19)

@@ -1,0 +1,126 @@
+"""Runs the checks of `bridge doctor`.
+
+A check is skipped if a setting that it needs is missing or a check that it depends on has failed. A check
+that hangs fails after a time limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
+
+from bridge import clock
+from bridge.avro.encoder import compiled
+from bridge.avro.registry import Registry
+from bridge.clock import AnchoredClock
+from bridge.config import Settings
+from bridge.doctor import feed_checks, kafka_checks
+from bridge.doctor.finding import Finding, Outcome
+from bridge.errors import BridgeError, SettingsError
+from bridge.feed.provider_clock import ask
+from bridge.kafka import clients, topics
+from bridge.kafka.blocking import Worker
+from bridge.kafka.election import group_of
+
+CHECK_SECONDS = 30.0
+"""Time limit of a check; its requests have shorter limits of their own."""
+
+
+class Check(NamedTuple):
+    """A check. `run` may raise BridgeError, which explains itself, instead of returning a failure."""
+
+    name: str
+    run: Callable[[Settings], Finding]
+    settings: tuple[str, ...] = ()
+    """Settings that it needs."""
+    after: tuple[str, ...] = ()
+    """Checks that it depends on."""
+
+
+def _provider(settings: Settings) -> Finding:
+    skew = asyncio.run(ask(settings.feed))
+    return feed_checks.assess_clock(settings, skew and skew.by(AnchoredClock().offset))
+
+
+_KAFKA = ("kafka.bootstrap_servers",)
+CHECKS = (
+    Check("settings", feed_checks.check_settings),
+    Check(
+        "compiled",
+        lambda s: feed_checks.assess_form(
+            compiled(), feed_checks.outdated(feed_checks.PACKAGE), s.feed.converter
+        ),
+    ),
+    Check("kafka", kafka_checks.check_brokers, _KAFKA),
+    Check(
+        "topics",
+        lambda s: kafka_checks.assess_topics(topics.plan(clients.admin(s.kafka), topics.declare(s))),
+        _KAFKA,
+        ("kafka",),
+    ),
+    Check("rights", kafka_checks.check_rights, _KAFKA, ("kafka",)),
+    Check(
+        "registry",
+        lambda s: kafka_checks.assess_schemas(Registry(s.registry).standings(s.topics.prefix)),
+        ("registry.url",),
+    ),
+    Check(
+        "leadership",
+        lambda s: kafka_checks.assess_leadership(group_of(s), kafka_checks.ask_members(s)),
+        _KAFKA,
+        ("kafka",),
+    ),
+    Check(
+        "checkpoint",
+        lambda s: feed_checks.assess_checkpoint(s, feed_checks.committed(s), clock.now().wall),
+        (*_KAFKA, "registry.url"),
+        ("kafka", "registry"),
+    ),
+    Check("provider", _provider, ("feed.base_url",)),
+)
+
+
+def run_checks(
+    load: Callable[[], Settings], checks: tuple[Check, ...] = CHECKS, patience: float = CHECK_SECONDS
+) -> Iterator[tuple[str, Finding]]:
+    """Yield the name and the finding of each check as soon as it has ended.
+
+    `load` reads the settings and may raise SettingsError. `patience` is the time limit of each check in
+    seconds.
+    """
+    try:
+        settings = load()
+    except SettingsError as error:
+        yield "settings", Finding(Outcome.FAIL, str(error))
+        for check in checks:
+            if check.name != "settings":
+                yield check.name, Finding(Outcome.SKIPPED, "the settings cannot be read")
+        return
+    failed: set[str] = set()
+    for check in checks:
+        missing = [name for name in check.settings if not attrgetter(name)(settings)]
+        missing += [name for name in check.after if name in failed]
+        if missing:
+            finding = Finding(Outcome.SKIPPED, f"needs {' and '.join(missing)}")
+        else:
+            finding = _run(check, settings, patience)
+        if finding.outcome in (Outcome.FAIL, Outcome.SKIPPED):
+            failed.add(check.name)
+        yield check.name, finding
+
+
+def _run(check: Check, settings: Settings, patience: float) -> Finding:
+    worker = Worker(check.name)  # a daemon: a call that never returns does not block the doctor
+    try:
+        return worker.submit(partial(check.run, settings)).result(patience)
+    except TimeoutError:
+        return Finding(Outcome.FAIL, f"no answer in {patience:g} s")
+    except BridgeError as error:
+        return Finding(Outcome.FAIL, str(error))
+    except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run
+        return Finding(Outcome.FAIL, f"unexpected: {error!r}", "Please report it.")
+    finally:
+        worker.close(0)

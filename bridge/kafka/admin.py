@@ -1,0 +1,103 @@
+"""Ask Kafka about topics and offsets, with the client of an administrator."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from bridge.config import KafkaSettings
+from bridge.errors import TopologyError
+from bridge.kafka import clients
+from bridge.kafka.errors import KafkaUnavailable, explained
+
+T = TypeVar("T")
+
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
+LOOK_SECONDS = 5.0
+"""Time-out of a request whose answer a person is waiting for."""
+ANSWER_SECONDS = 20.0
+"""Exceeds the time-out of every request: a client that has not answered by then never will."""
+
+
+def result_of(future: Future[T]) -> T:
+    """Return the result of an admin call. Raises KafkaException, and TimeoutError after ANSWER_SECONDS."""
+    return future.result(ANSWER_SECONDS)
+
+
+def look_for_broker(client: AdminClient) -> None:
+    """Check that a broker answers. Raises as `explained`."""
+    with explained("looking for a broker"):
+        client.list_topics(timeout=3)
+
+
+def listed(client: AdminClient, timeout: float = 3) -> set[str]:
+    """Return the names of all topics. Raises as `explained`.
+
+    Asking for a single topic could create it (auto.create.topics.enable).
+    """
+    with explained("listing the topics"):
+        return set(client.list_topics(timeout=timeout).topics)
+
+
+def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
+    """Return a client for a cluster, after checking that it has the topic.
+
+    Raises TopologyError, with the fix, when the topic is missing; KafkaUnavailable, with the addresses,
+    when no broker answers; otherwise as `explained`.
+    """
+    client = clients.admin(settings)
+    try:
+        found = topic_id(client, topic, LOOK_SECONDS)
+    except KafkaUnavailable as error:
+        raise KafkaUnavailable(f"no broker of {settings.bootstrap_servers} answers: {error}") from None
+    if found is None:
+        raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
+    return client
+
+
+def topic_id(client: AdminClient, topic: str, timeout: float = 3.0) -> str | None:
+    """Return the id of a topic, None if it does not exist. A recreated topic has a new id.
+
+    Raises as `explained`.
+    """
+    with explained(f"looking for {topic}"):
+        try:
+            [future] = client.describe_topics(TopicCollection([topic]), request_timeout=timeout).values()
+            return str(result_of(future).topic_id)
+        except KafkaException as exception:
+            if exception.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return None
+
+
+def partition_count(client: AdminClient, topic: str) -> int:
+    """Count a topic's partitions. Raises as `explained`, and KafkaUnavailable while it has no leader."""
+    with explained(f"looking for {topic}"):
+        found = client.list_topics(timeout=3).topics.get(topic)  # as in `listed`
+    if found is None:
+        topic_id(client, topic)  # raises if the right to describe it is missing
+    if found is None or found.error is not None or not found.partitions:
+        raise KafkaUnavailable(f"{topic} is not there, or not yet: {found and found.error}")
+    return len(found.partitions)
+
+
+def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bool = False) -> list[int]:
+    """Return the high watermark of each partition. Raises as `explained`.
+
+    With `visible`, return the last stable offsets, which open transactions hold back.
+    """
+    with explained(f"reading the end offsets of {topic}"):
+        futures = client.list_offsets(
+            {TopicPartition(topic, p): LATEST for p in range(partitions)},
+            isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=3,
+        )
+        found = [result_of(futures[partition]).offset for partition in sorted(futures)]
+    # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
+    if min(found) < 0:
+        raise KafkaUnavailable(f"reading the end offsets of {topic}: no broker answered")
+    return found

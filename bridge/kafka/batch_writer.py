@@ -1,0 +1,155 @@
+"""Write batches of the feed, each in a transaction with the checkpoint that covers it.
+
+Records go to the broker as they come, into the open transaction; `commit` adds the checkpoint and commits.
+Nothing can be produced meanwhile: new records wait in the next batch. A batch is kept until it is committed,
+so that it can be written again. All that may block runs on one worker thread (decision 0004).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import Producer, TopicPartition
+
+from bridge.config import Settings
+from bridge.errors import NotOwner
+from bridge.kafka import clients
+from bridge.kafka.batch import Batch, Record
+from bridge.kafka.blocking import Worker
+from bridge.kafka.election import LeaderElection
+from bridge.kafka.topics import max_record_bytes
+from bridge.kafka.transactions import TransactionalWriter
+
+T = TypeVar("T")
+
+CALL_SECONDS = 2.0
+STUCK_SECONDS = 15.0
+MAX_FAILURES = 3
+CLOSE_SECONDS = 2.0
+
+
+def transactional_id(settings: Settings) -> str:
+    """Return the feed's transactional id: each producer that uses it fences the one before."""
+    return f"{settings.topics.prefix}.{settings.feed.name}"
+
+
+def transactional(settings: Settings) -> Producer:
+    """Create the feed's producer, which fences nobody before its `init_transactions`."""
+    return clients.producer(
+        settings.kafka,
+        transactional_id=transactional_id(settings),
+        max_record_bytes=max_record_bytes(settings),
+    )
+
+
+class _Term:
+    """Leadership of the feed since it was won, as the lease of the writer."""
+
+    def __init__(
+        self,
+        election: LeaderElection,
+        committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        self.abandoned = threading.Event()
+        self._election = election
+        self._term = election.term
+        self._committed = committed
+        self._on_error = on_error
+
+    def confirm(self) -> None:
+        if not self._election.confirm(self._is_over) or self._is_over():
+            raise NotOwner("another process owns the feed")
+
+    def committed(self) -> bytes | None:
+        found = self._committed(self._is_over, self._on_error)
+        self.check()
+        return found
+
+    def check_marker(self, found: bytes | None, last: bytes | None) -> None:
+        if found != last:
+            raise NotOwner("another process has written a checkpoint of this feed")
+
+    def offsets(self) -> tuple[list[TopicPartition], Any]:
+        return self._election.offsets()
+
+    def pause(self, reason: str, seconds: float) -> None:
+        self._on_error(reason)
+        self.abandoned.wait(seconds)
+        self.check()
+
+    def check(self) -> None:
+        if self._is_over():
+            raise NotOwner("another process owns the feed, or this one is ending")
+
+    def _is_over(self) -> bool:
+        return self.abandoned.is_set() or not self._election.holds(self._term)
+
+
+class BatchWriter:
+    """Writes batches one after the other.
+
+    The worker thread calls `on_error` with Kafka's error whenever something failed and is tried again.
+    `committed` reads back the feed's checkpoint, as `bridge.state.restore.Store.checkpoint` does.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        election: LeaderElection,
+        committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
+        on_error: Callable[[str], None],
+    ) -> None:
+        self._term = _Term(election, committed, on_error)
+        self._worker = Worker("kafka")
+        self._writer = TransactionalWriter(
+            transactional_id(settings),
+            lambda: transactional(settings),
+            self._term,
+            call_seconds=CALL_SECONDS,
+            stuck_seconds=STUCK_SECONDS,
+            max_failures=MAX_FAILURES,
+        )
+
+    # Called by the event loop.
+
+    def run(self, job: Callable[[], T]) -> Future[T]:
+        """Queue a job for the worker thread, behind all queued before."""
+        return self._worker.submit(job)
+
+    def write(self, batch: Batch) -> None:
+        """Produce the new records of the batch, as far as the client's queue takes them.
+
+        Not to be called while a job is under way. It does not wait; `commit` handles errors and the rest.
+        """
+        self._writer.produce_ready(batch.records)
+
+    def close(self, *, abandon: bool = False) -> None:
+        """End the worker. `abandon` gives up what is not committed; a replay brings it back."""
+        if abandon:
+            self._term.abandoned.set()
+        self._worker.submit(self._writer.close)
+        self._worker.close(0 if abandon else CLOSE_SECONDS)
+
+    # Jobs for `run`.
+
+    def open(self) -> bytes | None:
+        """Fence every earlier owner; return the committed checkpoint. Raises NotOwner and SinkBroken."""
+        self._writer.last = self._writer.retry(self._writer.reopen)
+        return self._writer.last
+
+    def commit(self, batch: Batch, checkpoint: Record) -> None:
+        """Commit the batch with the checkpoint that covers it, however long Kafka is unavailable.
+
+        Raises NotOwner when another process owns the feed, and SinkBroken when a person has to act.
+        """
+        batch.add(checkpoint)
+
+        def fill() -> bytes | None:
+            self._writer.produce_blocking(batch.records[self._writer.written :])
+            return checkpoint.value
+
+        self._writer.commit(fill)

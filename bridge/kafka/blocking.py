@@ -1,0 +1,104 @@
+"""Run calls of Kafka's clients that may block, and now and then never return, on threads of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0
+
+
+class Worker:
+    """An executor of one daemon thread: a job stuck in a call does not keep the process from ending."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Callable[[], T]) -> Future[T]:
+        """Queue a job; the future receives its result or exception."""
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(job())
+                except BaseException as error:  # noqa: BLE001  # the future's reader handles it
+                    future.set_exception(error)
+
+        self._jobs.put(work)
+        return future
+
+    def close(self, seconds: float) -> None:
+        """End after the queued jobs; wait for that at most `seconds`."""
+        self._jobs.put(None)
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (work := self._jobs.get()) is not None:
+            work()
+
+
+class Watchdog:
+    """Runs calls of the transactional producer on a thread of its own, and waits `seconds` for each.
+
+    Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._calls = Worker("kafka-calls")
+
+    def call(self, call: Callable[[], object]) -> None:
+        """Make the call. Raises what it raises, and a fatal error if it does not return in time."""
+        try:
+            self._calls.submit(call).result(self._seconds)
+        except TimeoutError:
+            self._calls.close(0)
+            self._calls = Worker("kafka-calls")  # the old thread is left behind with its producer
+            raise KafkaException(
+                KafkaError(KafkaError._FATAL, "a call does not return", fatal=True)
+            ) from None
+
+    def close(self) -> None:
+        """End the thread unless a call blocks it."""
+        self._calls.close(0)
+
+
+def discard(producer: Producer) -> None:
+    """Destroy a producer, which may block too, on a thread that is not waited for."""
+    _end(producer.purge, 0)
+
+
+class Clients:
+    """The clients of one attempt to read."""
+
+    def __init__(self, admin: AdminClient, consumer: Consumer) -> None:
+        self.admin = admin
+        self.consumer = consumer
+
+    def close(self) -> None:
+        """Close and destroy both, which may block, on another thread; wait CLOSE_SECONDS for that.
+
+        The thread holds the last references to them.
+        """
+        _end(self._let_go, CLOSE_SECONDS)
+
+    def _let_go(self) -> None:
+        self.consumer.close()
+        del self.consumer, self.admin
+
+
+def _end(call: Callable[[], object], seconds: float) -> None:
+    end = Worker("kafka-end")
+    end.submit(call)
+    end.close(seconds)

@@ -1,0 +1,164 @@
+"""Classify Kafka's errors: which are transient, which need a person, and how a transaction recovers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from bridge.errors import BridgeError, TopologyError
+
+
+class KafkaUnavailable(BridgeError):
+    """No broker answers, or no client can be created. Callers wait and retry."""
+
+
+class Stalled(KafkaUnavailable):
+    """A reader receives nothing although it has not reached its end. The text gives the likely cause."""
+
+
+_RIGHTS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.SECURITY_DISABLED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+}
+_PASSING = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._WAIT_COORD,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._NOENT,  # no leader is found
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+}
+"""Errors of a cluster whose brokers start, stop or elect leaders."""
+
+
+def lacks_right(error: KafkaError) -> bool:
+    """Whether the principal lacks a right."""
+    return error.code() in _RIGHTS
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Translate librdkafka's errors of an admin call into ours; `what` names the attempt in the message.
+
+    Raises KafkaUnavailable when no broker or not even the client answered, TopologyError otherwise.
+    """
+    try:
+        yield
+    except KafkaException as exception:
+        error: KafkaError = exception.args[0]
+        if error.retriable() or error.code() in _PASSING:
+            raise KafkaUnavailable(f"{what}: no broker answered ({error.str()})") from None
+        if lacks_right(error):
+            reason = error.str().rstrip(".")
+            raise TopologyError(f"{what}: {reason}. The principal lacks a right; grant it.") from None
+        raise TopologyError(f"{what}: {error.str()}") from None
+    except (ValueError, TypeError) as error:
+        raise TopologyError(f"{what}: {error}") from None
+    except TimeoutError:  # raised by `admin.result_of`; librdkafka has errors of its own
+        raise KafkaUnavailable(f"{what}: the client does not answer") from None
+
+
+class ErrorAction(enum.Enum):
+    """How to recover from an error of the transactional producer."""
+
+    RETRY = "repeat the call"
+    ABORT = "abort the transaction and write the batch again"
+    REOPEN = "create a new producer and read back what was committed"
+    REFUSED = "stop: a person has to change rights or limits"
+
+
+_NEVER_ACCEPTED = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+    KafkaError.INVALID_RECORD,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT,
+    KafkaError.TOPIC_EXCEPTION,  # its name
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError._UNSUPPORTED_FEATURE,  # no transactions
+}
+_FOLLOWING = {
+    KafkaError._PURGE_QUEUE,
+    KafkaError._PURGE_INFLIGHT,
+    KafkaError._STATE,
+    KafkaError._INVALID_DIFFERENT_RECORD,
+}
+"""Errors that only follow from another one."""
+
+
+def triage(error: KafkaError) -> ErrorAction:
+    """Decide how to recover from an error of the transactional producer.
+
+    An error that gives no hint asks for the strongest recovery, a new producer.
+    """
+    code = error.code()
+    if lacks_right(error) or code in _NEVER_ACCEPTED:
+        return ErrorAction.REFUSED
+    if error.fatal() or code in (KafkaError._FATAL, KafkaError._FENCED):
+        return ErrorAction.REOPEN
+    if error.txn_requires_abort() or code == KafkaError._STATE:
+        return ErrorAction.ABORT
+    if error.retriable() or code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._QUEUE_FULL):
+        return ErrorAction.RETRY
+    return ErrorAction.REOPEN
+
+
+def follows(error: KafkaError) -> bool:
+    """Whether the error only follows from another one."""
+    return error.code() in _FOLLOWING
+
+
+def cause(producer: Producer, error: KafkaError) -> KafkaError:
+    """Return the error that caused one that only follows, as far as the producer knows it."""
+    # Seen: of many records with a wrong time, the broker calls one invalid and the others INVALID_DIFFERENT.
+    if not follows(error) and error.code() != KafkaError.INVALID_RECORD:
+        return error
+    try:
+        # Asks no broker. Within a failed transaction it raises the error that failed it.
+        producer.begin_transaction()
+    except KafkaException as exception:
+        found: KafkaError = exception.args[0]
+        return error if follows(found) else found
+    if not follows(error):
+        return error
+    # No transaction was open, so the outcome of the last one is unknown.
+    return KafkaError(KafkaError._INCONSISTENT, f"{error.str()}, and no transaction is open")
+
+
+def refusal(who: str, error: KafkaError) -> str:
+    """Format an error that needs a person; `who` is the transactional id."""
+    said = f"Kafka refuses to take what {who} writes: {error.str()}"
+    if error.code() != KafkaError.INVALID_TIMESTAMP:
+        return said
+    return (
+        f"{said}. The clock of this machine is probably wrong: a broker takes nothing that is more than an "
+        "hour ahead of its own (message.timestamp.after.max.ms). Set the clock, and start again."
+    )

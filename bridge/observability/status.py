@@ -1,0 +1,119 @@
+"""The status of `bridge run` at one moment, from which health and metrics are computed.
+
+Readers combine a StatusSnapshot with their own `now`. Handling a message costs nothing for them, and a
+snapshot that is no longer renewed grows visibly old.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final
+
+from bridge.feed.rate_limits import LimitUsage
+from bridge.state.checkpoint import Counters, State
+
+BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""
+
+
+@dataclass(slots=True)
+class DurationHistogram:
+    """Durations in seconds, counted in buckets."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    """Durations up to each bound and above the one before; the last are above all bounds."""
+    seconds: float = 0.0
+    """Sum of all durations."""
+
+    @property
+    def count(self) -> int:
+        """Number of durations."""
+        return sum(self.counts)
+
+    def observe(self, seconds: float) -> None:
+        """Count one duration."""
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+    def buckets(self) -> Iterator[tuple[str, float]]:
+        """Yield each bound with the number of durations up to it, as Prometheus counts them."""
+        return zip((*map(str, BOUNDS), "+Inf"), accumulate(self.counts), strict=True)
+
+    def copy(self) -> DurationHistogram:
+        """Return an independent copy."""
+        return DurationHistogram(self.counts.copy(), self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSnapshot:
+    """A bridge at one moment. Times are Unix seconds of our clock, durations are seconds.
+
+    The defaults describe a process that has just started.
+    """
+
+    at: float
+    """When the event loop took this snapshot; it takes one every second while it runs."""
+    started_at: float
+    feed: str
+    idle_timeout_seconds: float
+    """The setting `feed.idle_timeout_seconds`."""
+    owner_id: str
+    """Name of this process in the checkpoints that it writes."""
+    compiled: bool = False
+    """Whether the hot path is compiled rather than plain Python."""
+    converter: str = "pydantic"
+    """The setting `feed.converter`."""
+    state: State | None = None
+    """None until the first state is entered."""
+    reason: str = ""
+    since: float
+    """When the state began."""
+    until: float | None = None
+    """When the wait ends, if known."""
+    owner: bool = False
+    """Whether this process owns the feed, as far as it knows."""
+    revision: int | None = None
+    """The committed position, Unix seconds of the provider's clock."""
+    committed_at: float | None = None
+    """Time of this process's last commit."""
+    counters: Counters = field(default_factory=Counters)
+    dedup_entries: int = 0
+    skew: float | None = None
+    """How far the provider's clock is ahead of ours."""
+    gaps: int = 0
+    """Gaps declared by this process."""
+    connections: Mapping[str, int] = field(default_factory=dict)
+    """Connection attempts of this process by result: `accepted`, `refused`, `failed`."""
+    newest: float | None = None
+    """The newest settlementTime read on this connection, Unix seconds of the provider's clock."""
+    rate: float = 0.0
+    """Recent messages per second."""
+    eta: float | None = None
+    """Estimated time until the bridge has caught up."""
+    usage: tuple[LimitUsage, ...] = ()
+    next_connect: float | None = None
+    """When the provider's limits allow a reconnect."""
+    extras: Mapping[str, int] = field(default_factory=dict)
+    """Messages with a field that the interface does not document, by the path of the field."""
+    fallbacks: int = 0
+    """Messages that the compiled converter left to pydantic."""
+    queue_messages: int = 0
+    """Messages read from the socket and not yet handled."""
+    batch_records: int = 0
+    """Records produced and not yet committed."""
+    commit_durations: DurationHistogram = field(default_factory=DurationHistogram)
+    """Durations of this process's commits."""
+
+    def revision_age(self, now: float) -> float | None:
+        """How far the committed position is behind the provider's clock; None before the first commit."""
+        return None if self.revision is None else now + (self.skew or 0.0) - self.revision
+
+    def lag(self, now: float) -> float | None:
+        """How far the newest settlementTime is behind the provider's clock; None before the first message.
+
+        Never negative: the provider may date a bet in the future.
+        """
+        return None if self.newest is None else max(0.0, now + (self.skew or 0.0) - self.newest)

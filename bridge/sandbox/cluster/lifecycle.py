@@ -1,0 +1,129 @@
+"""Starting and stopping the cluster of a directory, by one process at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bridge.errors import DevError
+from bridge.sandbox.cluster import broker, ports, state
+from bridge.sandbox.cluster.cluster import Cluster, PortTaken
+from bridge.sandbox.cluster.downloads import obtain
+from bridge.sandbox.cluster.process import stop_all
+from bridge.sandbox.cluster.progress import Progress, silent
+
+KAFKA_PORT = 9092
+REGISTRY_PORT = 8080
+START_SECONDS = 90.0
+PORT_ATTEMPTS = 3
+
+
+def start(
+    data: Path,
+    *,
+    brokers: int = 1,
+    kafka_port: int | None = None,
+    registry_port: int | None = None,
+    progress: Progress = silent,
+    timeout: float = START_SECONDS,
+) -> Cluster:
+    """Start a cluster that belongs to this process; returns when it answers.
+
+    Ports default to 9092 (and the next ones) and 8080; 0 is any free port. A port that is taken is replaced
+    by a free one. `timeout` is in seconds, without the download. Raises DevError.
+    """
+    data = data.resolve()
+    with state.locked(data, progress):
+        if (running := state.status(data)).state == "running":
+            raise DevError(
+                f"a cluster runs in {data} already, at {running.bootstrap_servers}. "
+                "Stop it with `bridge dev down`, or name another directory by --data."
+            )
+        _stop(data)
+        return _launch(data, brokers, kafka_port, registry_port, progress, timeout)
+
+
+def up(
+    data: Path,
+    *,
+    brokers: int = 1,
+    kafka_port: int | None = None,
+    registry_port: int | None = None,
+    progress: Progress = silent,
+    timeout: float = START_SECONDS,
+) -> state.State:
+    """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
+    data = data.resolve()
+    with state.locked(data, progress):
+        running = state.load(data)
+        if running and state.status(data).state == "running":
+            progress(f"already running in {data}")
+            return running
+        if _stop(data):
+            progress(f"a part of the cluster in {data} had died: starting all of it again")
+        return _launch(data, brokers, kafka_port, registry_port, progress, timeout).detach()
+
+
+def down(data: Path, *, progress: Progress = silent) -> bool:
+    """Stop the cluster of the directory and keep its data. Returns False when none was running."""
+    data = data.resolve()
+    if not data.is_dir():
+        return False
+    with state.locked(data, progress):
+        return _stop(data)
+
+
+def status(data: Path) -> state.Status:
+    """Whether a cluster runs in the directory, where it listens and how much memory it uses."""
+    return state.status(data.resolve())
+
+
+def _stop(data: Path) -> bool:
+    found = state.load(data)
+    was_alive = state.status(data).state != "stopped"
+    if found:
+        stop_all([member.identity for member in found.members])
+    state.forget(data)
+    return was_alive
+
+
+def _launch(
+    data: Path,
+    brokers: int,
+    kafka_port: int | None,
+    registry_port: int | None,
+    progress: Progress,
+    timeout: float,
+) -> Cluster:
+    artifacts = obtain(progress)
+    progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
+    for attempt in range(1, PORT_ATTEMPTS + 1):
+        listeners, http_port = choose_ports(brokers, kafka_port, registry_port, progress)
+        cluster = Cluster(data, artifacts, listeners, http_port, timeout)
+        try:
+            cluster.start(progress)
+            return cluster
+        except PortTaken:
+            if attempt == PORT_ATTEMPTS:
+                raise
+            progress("another process took a port in the meantime, trying others")
+    raise AssertionError("unreachable")
+
+
+def choose_ports(
+    brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
+) -> tuple[list[broker.Listener], int]:
+    """Ports of every broker and of the registry: those wanted where they are free, no two the same."""
+    taken: set[int] = set()
+
+    def take(name: str, wanted: int) -> int:
+        port = ports.choose(name, wanted, taken, progress)
+        taken.add(port)
+        return port
+
+    http_port = take("registry", REGISTRY_PORT if registry_port is None else registry_port)
+    first = KAFKA_PORT if kafka_port is None else kafka_port
+    listeners = [
+        broker.Listener(take(f"kafka-{node}", first and first + node - 1), take("controller", 0))
+        for node in range(1, brokers + 1)
+    ]
+    return listeners, http_port

@@ -1,0 +1,235 @@
+"""The results of a run: its records, its join coverage, and the report for people, scripts and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Protocol
+
+from bridge import errors
+from bridge.formatting import utc
+from bridge.snapshots.model import (
+    KINDS,
+    NO_RIGHT,
+    Counts,
+    Kind,
+    LeftOut,
+    Snapshot,
+    Translation,
+    key_of,
+    kind_of,
+)
+from bridge.snapshots.references import References
+
+MAX_EXAMPLES = 10
+
+Lookup = Callable[[bytes], Translation | None]
+"""Returns the record of a key in the snapshot."""
+
+
+@dataclass(slots=True)
+class Covered:
+    """The join coverage of one kind: which of the ids in bets have names."""
+
+    kind: Kind
+    seen: int = 0
+    """Number of ids that bets mention."""
+    named: dict[str, int] = field(default_factory=dict)
+    """Language → how many of these ids have a text in it."""
+    missing: list[str] = field(default_factory=list)
+    """The first keys that lack a language."""
+
+    def share(self, language: str) -> float:
+        """Return the share with a text in the language, from 0 to 1; 1 if there are no ids."""
+        return self.named[language] / self.seen if self.seen else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the coverage for `--json`."""
+        return {"seen": self.seen, "named": self.named, "missing": self.missing}
+
+
+def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
+    """Return a row for each kind that the bets mention."""
+    rows = (_cover(kind, keys, languages, lookup) for kind, keys in _keys(references, lookup))
+    return [row for row in rows if row.seen]
+
+
+def _keys(references: References, lookup: Lookup) -> Iterable[tuple[Kind, Iterable[bytes]]]:
+    for kind in KINDS:
+        if kind == "competitor":
+            yield kind, {key_of("competitor", c) for c in _competitors(references, lookup)}
+        else:
+            yield kind, set(references.keys(kind))
+
+
+def _competitors(references: References, lookup: Lookup) -> Iterable[int]:
+    """Return the competitors of the events: bets do not mention competitors."""
+    for key in references.keys("event"):
+        event = lookup(key)
+        yield from (event and event.competitor_ids) or ()
+
+
+def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: Lookup) -> Covered:
+    row = Covered(kind, named=dict.fromkeys(languages, 0))
+    for key in sorted(keys):
+        record = lookup(key)
+        if record is None and key.endswith(b":0"):
+            continue  # 0 may be how the provider writes "none"
+        row.seen += 1
+        has = [language for language in languages if record is not None and language in record.texts]
+        for language in has:
+            row.named[language] += 1
+        if len(has) < len(languages) and len(row.missing) < MAX_EXAMPLES:
+            row.missing.append(key.decode())
+    return row
+
+
+class IdComparison:
+    """Compares two ids that the interface only suggests to be the same."""
+
+    def __init__(self, ours: str, theirs: str) -> None:
+        self.ours, self.theirs = ours, theirs
+        self.same = self.other = 0
+        self.example = ""
+
+    @property
+    def seen(self) -> int:
+        """Number of comparisons."""
+        return self.same + self.other
+
+    def see(self, event: int, ours: int, theirs: int) -> None:
+        """Compare `ours` from a bet on the event (0: none) with `theirs` from the event itself."""
+        if not ours:
+            return
+        if ours == theirs:
+            self.same += 1
+        else:
+            self.other += 1
+            self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
+
+    def __str__(self) -> str:
+        if not self.other:
+            return f"{self.ours} is the {self.theirs} in all {self.same:,} events of this run"
+        return (
+            f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.seen:,} events ({self.example})"
+        )
+
+
+class Publishable(Protocol):
+    """A record of the job's topic, such as `Translation`."""
+
+    @property
+    def key(self) -> bytes:
+        """The key of its record."""
+
+    @property
+    def asked_as(self) -> str:
+        """The name of the thing to ask about for it."""
+
+    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
+        """Return the Avro datum of its value."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run publishes and reports."""
+
+    # Without a repr: asyncio makes one of a task's result, and a whole snapshot's is more than 100 MB.
+    written: dict[bytes, Publishable] = field(repr=False)
+    """New and changed records. Emptied while they are encoded, to save memory."""
+    removed: set[bytes] = field(repr=False)
+    counts: dict[str, Counts]
+    forbidden: tuple[str, ...] = ()
+    """Paths of the endpoints without a right (403)."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What the provider failed to answer."""
+    owed: frozenset[str] = field(default=frozenset(), repr=False)
+    """Names of what the next run asks about again."""
+    missing: frozenset[str] = field(default=frozenset(), repr=False)
+    """Names of what lists lack, if they are too short to be believed."""
+    coverage: list[Covered] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
+
+    def leave_out(self, key: bytes, owed: str, why: str, *, is_new: bool) -> None:
+        """Leave out a record that cannot be written: the topic keeps the old one."""
+        self.left_out = (*self.left_out, LeftOut.of("", key.decode(), why))
+        self.owed |= {owed}
+        if counts := self.counts.get(kind_of(key)):
+            counts.written -= 1
+            counts.records -= is_new
+
+
+MAX_LINES: Final = 10
+"""Things left out that the error message names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A published snapshot, and how it was made."""
+
+    snapshot: Snapshot
+    full: bool
+    """Whether everything was fetched again."""
+    bets: int
+    """Settled bets read to learn references."""
+    requests: int
+    seconds: float
+    """From the first request to the commit."""
+    coverage: list[Covered] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        """Number of new and changed records."""
+        return sum(counts.written for counts in self.snapshot.counts.values())
+
+    @property
+    def removed(self) -> int:
+        """Number of tombstones."""
+        return sum(counts.removed for counts in self.snapshot.counts.values())
+
+    def raise_if_left_out(self) -> None:
+        """Raise LeftOut, which names the first things, if anything was left out."""
+        snapshot = self.snapshot
+        if not snapshot.left_out:
+            return
+        lines = [_line(left) for left in snapshot.left_out[:MAX_LINES]]
+        if more := len(snapshot.left_out) - len(lines):
+            lines.append(f"and {more:,} more: see leftOut in --json, or in the Snapshot record")
+        lines.append(f"Everything else is published. The next run asks again about {snapshot.owed:,} things.")
+        if snapshot.forbidden:
+            lines.append("Ask the provider for the missing rights (403), or select kinds with --kind.")
+        raise errors.LeftOut("\n".join(lines))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for `--json`."""
+        snapshot = self.snapshot
+        return {
+            "job": snapshot.job,
+            "snapshot": snapshot.id,
+            "startedAt": utc(snapshot.started_at),
+            "finishedAt": utc(snapshot.finished_at),
+            "refreshedAt": None if snapshot.refreshed_at is None else utc(snapshot.refreshed_at),
+            "seconds": round(self.seconds, 3),
+            "full": self.full,
+            "complete": snapshot.complete,
+            "languages": list(snapshot.languages),
+            "forbidden": list(snapshot.forbidden),
+            "leftOut": [left._asdict() for left in snapshot.left_out],
+            "owed": snapshot.owed,
+            "bets": self.bets,
+            "requests": self.requests,
+            "written": self.written,
+            "removed": self.removed,
+            "kinds": {kind: asdict(counts) for kind, counts in snapshot.counts.items()},
+            "ends": {str(partition): offset for partition, offset in sorted(snapshot.ends.items())},
+            "coverage": {row.kind: row.as_json() for row in self.coverage},
+            "notes": self.notes,
+        }
+
+
+def _line(left: LeftOut) -> str:
+    if left.id is None and left.why == NO_RIGHT:
+        return f"the provider gives no right to {left.endpoint} (403): it is left out"
+    return f"left out: {left.endpoint}{'' if left.id is None else f', {left.id}'}: {left.why}"

@@ -1,0 +1,82 @@
+"""The status of a snapshot job: what its runs have done so far, and its health."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from bridge.formatting import utc
+from bridge.observability.health import Health, HealthStatus
+from bridge.snapshots.results import Covered, Report
+
+STUCK_SECONDS: Final = 4_200.0
+"""A run without progress for this time is stuck. A provider may ask for a pause of an hour."""
+LATE_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class JobStatus:
+    """The status of one process. Times are Unix seconds."""
+
+    job: str
+    at: float
+    """When it last made progress."""
+    doing: str = ""
+    """What it fetches, or waits for."""
+    rests_until: float | None = None
+    """When the next run is due; None during a run."""
+    last: Report | None = None
+    """The last snapshot that it published."""
+    coverage: list[Covered] = field(default_factory=list)
+    """Coverage of the last run that read bets."""
+    failure: str = ""
+    """Why the last run failed; empty if it did not."""
+    published: int = 0
+    failed: int = 0
+    written: int = 0
+    removed: int = 0
+    requests: int = 0
+
+    @classmethod
+    def of(cls, report: Report) -> JobStatus:
+        """Return the status of a process that makes this one snapshot."""
+        status = cls(report.snapshot.job, at=report.snapshot.finished_at)
+        status.publish(report)
+        return status
+
+    def publish(self, report: Report) -> None:
+        """Count a run that published."""
+        self.last = report
+        self.coverage = report.coverage or self.coverage
+        self.failure = ""
+        self.published += 1
+        self.written += report.written
+        self.removed += report.removed
+        self.requests += report.requests
+
+    def fail(self, reason: str) -> None:
+        """Count a run that failed."""
+        self.failure = reason
+        self.failed += 1
+
+    def health(self, now: float) -> Health:
+        """Healthy is a job that makes progress or rests, ready one whose last run has published."""
+        stuck, last = self._stuck(now), self.last and self.last.snapshot
+        unready = stuck or self.failure or ("" if last else "no snapshot is published yet")
+        report = {
+            "job": self.job,
+            "doing": self.doing,
+            "snapshot": last and last.id,
+            "finishedAt": last and utc(last.finished_at),
+            "complete": last and last.complete,
+            "nextAt": None if self.rests_until is None else utc(self.rests_until),
+        }
+        healthy = HealthStatus(not stuck, stuck or self.failure)
+        return Health(healthy, HealthStatus(not unready, unready), report)
+
+    def _stuck(self, now: float) -> str:
+        if self.rests_until is not None:
+            late = now - self.rests_until
+            return f"the next run should have begun {late:.0f} s ago" if late > LATE_SECONDS else ""
+        still = now - self.at
+        return f"no progress for {still:.0f} s" if still > STUCK_SECONDS else ""

@@ -1,0 +1,108 @@
+"""The pages agree with the code and with each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bridge.config import Settings
+from bridge.errors import BridgeError
+from tests.repo.source import ROOT
+from tests.repo.test_imports import LEVELS, level
+from tests.repo.test_layout import own_files
+from tools.docs import generated
+
+
+@pytest.mark.parametrize("path", generated(), ids=str)
+def test_a_generated_file_is_up_to_date(path: Path) -> None:
+    """`make docs` writes it."""
+    assert (ROOT / path).read_text("utf-8") == generated()[path]
+
+
+def test_the_drawing_of_the_packages_shows_the_levels() -> None:
+    """Each package once, below all that may import it."""
+    height: dict[str, float] = {}
+    for line in (ROOT / "docs" / "architecture" / "rooms.txt").read_text("utf-8").splitlines():
+        if box := re.match(r'box \S+ +\S+ +(\S+) .*"(.*)"', line):
+            height |= dict.fromkeys(re.findall(r"[\w.]+", box[2]), float(box[1]))
+    names = set().union(*LEVELS) - {"__main__"}
+    assert names <= height.keys()
+    assert [(a, b) for a in names for b in names if level(a) < level(b) and height[a] <= height[b]] == []
+
+
+def test_the_example_file_holds_the_defaults() -> None:
+    """Also once every # is removed: the values are TOML."""
+    text = (ROOT / "bridge.example.toml").read_text("utf-8")
+    values = tomllib.loads(re.sub(r"^#(\w+ = )", r"\1", text, flags=re.MULTILINE))
+    defaults = Settings().model_dump(mode="json", exclude_none=True)
+    for section, settings in defaults.items():
+        assert settings.items() <= values[section].items()
+
+
+def test_the_page_of_exit_codes_lists_them_all() -> None:
+    """Exactly those of the errors, of success and of Ctrl-C."""
+    page = (ROOT / "docs" / "exit-codes.md").read_text("utf-8")
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert listed == {0, 130} | {error.exit_code for error in below(BridgeError)}
+
+
+def below(root: type[BridgeError]) -> list[type[BridgeError]]:
+    """A class and all below it."""
+    return [root, *(error for child in root.__subclasses__() for error in below(child))]
+
+
+CODE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
+
+
+def test_every_relative_link_resolves() -> None:
+    """File and anchor, on every page."""
+    broken = []
+    for page in own_files():
+        if page.suffix != ".md":
+            continue
+        text = re.sub(r"`[^`\n]*`", "", CODE.sub("", page.read_text("utf-8")))
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path) if path else page
+            if "://" not in target and (not file.exists() or (anchor and anchor not in anchors(file))):
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+RETIRED = re.compile(r"\b(dial\w*|guard|reign|ledger|journal|sink|half-open)\b", re.IGNORECASE)
+"""Second words for what the glossary names."""
+MEASURED = re.compile(r"<!-- (\w+) -->.*?<!-- /\1 -->", re.DOTALL)
+
+
+def test_the_pages_use_the_words_of_the_glossary() -> None:
+    """In prose; code, tables of metrics and of measurements have the names of their source."""
+    found = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = MEASURED.sub("", CODE.sub("", page.read_text("utf-8")))
+        text = re.sub(r"`[^`\n]*`|\]\([^)]*\)|^\| `bridge_.*$", "", text, flags=re.MULTILINE)
+        found += [f"{page.relative_to(ROOT)}: {word}" for word in RETIRED.findall(text)]
+    assert found == []
+
+
+PATH = re.compile(r"`((?:bridge|benchmarks|docs|examples|k8s|schemas|tests|tools)/[\w./*-]*[\w*])/?`")
+
+
+def test_every_path_that_a_page_names_is_there() -> None:
+    """From the root or from the page: a file, a folder or a pattern. The changelog names what was."""
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in own_files()
+        if page.suffix == ".md" and page.name != "CHANGELOG.md"
+        for path in PATH.findall(page.read_text("utf-8"))
+        if not any(any(root.glob(path)) for root in (ROOT, page.parent))
+    ]
+    assert missing == []

@@ -1,0 +1,257 @@
+"""The writer's answers to what a transactional producer may do, with a producer that does it on demand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from bridge.config import KafkaSettings, Settings
+from bridge.errors import NotOwner, SinkBroken
+from bridge.kafka import batch_writer as module
+from bridge.kafka import clients
+from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch_writer import BatchWriter
+from bridge.kafka.errors import KafkaUnavailable
+from tests.unit.kafka.fake_producer import (
+    ABORT,
+    FATAL,
+    RETRY,
+    FakeProducer,
+    Owner,
+    Topic,
+    commits_and_fails,
+    fails,
+    never_returns,
+)
+
+CHECKPOINT = Record("checkpoints", b"f", b"checkpoint 1", 0)
+SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> Iterator[Topic]:
+    made = Topic()
+    monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(made))
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)
+    yield made
+    made.release.set()
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def writer(topic: Topic, owner: Owner) -> Iterator[BatchWriter]:
+    told: list[str] = []
+    made = BatchWriter(SETTINGS, owner, topic.checkpoint, told.append)  # type: ignore[arg-type]
+    yield made
+    made.close(abandon=True)
+
+
+def batch() -> Batch:
+    made = Batch()
+    for number in range(3):
+        made.add(Record("bets", b"k", b"bet %d" % number, 0))
+    return made
+
+
+WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {},
+        {"commit": [RETRY, RETRY]},
+        {"offsets": [RETRY, ABORT]},
+        {"commit": [ABORT, ABORT]},
+        {"produce": [lambda _: None, ABORT]},
+        {"begin": [FATAL]},
+        {"commit": [FATAL]},
+        {"commit": [commits_and_fails]},
+        {"commit": [ABORT], "abort": [RETRY, FATAL]},
+        {"commit": [FATAL], "init": [RETRY, FATAL]},
+        {"offsets": [never_returns]},
+        {"commit": [never_returns]},
+        {"commit": [ABORT], "abort": [never_returns]},
+        {"commit": [FATAL], "init": [never_returns, never_returns]},
+        {"commit": [lambda _: None, FATAL]},
+    ],
+)
+def test_whatever_fails_the_batch_is_committed_once(
+    topic: Topic, writer: BatchWriter, faults: dict[str, list[Callable[[FakeProducer], None]]]
+) -> None:
+    """Retried, aborted and written again, or found to be committed after all."""
+    writer.run(writer.open).result(10)
+    topic.faults = faults
+    made = batch()
+    writer.write(made)
+    writer.run(lambda: writer.commit(made, CHECKPOINT)).result(20)
+    assert topic.committed == WHOLE
+    following = Batch()
+    writer.run(lambda: writer.commit(following, CHECKPOINT._replace(value=b"checkpoint 2"))).result(20)
+    assert topic.committed == [*WHOLE, b"checkpoint 2"]
+
+
+def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> None:
+    """While a commit may be under way, no other call of the transaction is allowed."""
+    writer.run(writer.open).result(10)
+    topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
+    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert topic.calls == ["begin", *["produce"] * 4, "offsets", "commit", "commit", "commit"]
+
+
+def test_opening_outlives_a_producer_that_never_answers(topic: Topic, writer: BatchWriter) -> None:
+    """Another one is made, on another thread."""
+    topic.faults = {"init": [never_returns, RETRY, FATAL]}
+    topic.committed = [b"checkpoint 0"]
+    assert writer.run(writer.open).result(10) == b"checkpoint 0"
+    assert topic.producers == 4
+
+
+def test_a_client_that_cannot_be_made_is_waited_for(
+    topic: Topic, writer: BatchWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its password's file or its certificates may be away for a moment, at the first as at any other."""
+    makes, refusals = clients.producer, [KafkaUnavailable("a file is away")] * 3
+
+    def refused(*arguments: Any, **named: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return makes(*arguments, **named)
+
+    monkeypatch.setattr(clients, "producer", refused)
+    writer.run(writer.open).result(10)
+    refusals += [KafkaUnavailable("a file is away")] * 5
+    topic.faults = {"commit": [FATAL]}
+    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(20)
+    assert (refusals, topic.committed) == ([], WHOLE)
+
+
+def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
+    """After an indefinite error, a checkpoint that is neither the old nor ours means a rival."""
+    writer.run(writer.open).result(10)
+
+    def rival(producer: FakeProducer) -> None:
+        producer.topic.committed.append(b"checkpoint of a rival")
+        FATAL(producer)
+
+    topic.faults = {"commit": [rival]}
+    with pytest.raises(NotOwner):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert topic.committed == [b"checkpoint of a rival"]
+
+
+def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
+    """What was not committed is left to the next owner, and no new producer fences it."""
+    writer.run(writer.open).result(10)
+
+    def lose(producer: FakeProducer) -> None:
+        owner.is_owner = False
+        FATAL(producer)
+
+    topic.faults = {"commit": [lose]}
+    with pytest.raises(NotOwner):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert (topic.producers, topic.committed) == (1, [])
+
+
+def test_a_stale_owner_fences_nobody(
+    topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a pause this process may take itself for the owner; the coordinator knows better."""
+    writer.run(writer.open).result(10)
+    monkeypatch.setattr(owner, "confirm", lambda _: False)
+    topic.faults, topic.calls = {"commit": [FATAL]}, []
+    with pytest.raises(NotOwner):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert (topic.producers, "init" in topic.calls, topic.committed) == (1, False, [])
+
+
+@pytest.mark.parametrize(
+    "code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD]
+)
+def test_what_kafka_will_never_take_is_not_tried_for_ever(
+    topic: Topic, writer: BatchWriter, code: int
+) -> None:
+    """A person has to act."""
+    writer.run(writer.open).result(10)
+    topic.faults = {"commit": [fails(code, txn_requires_abort=True)]}
+    with pytest.raises(SinkBroken):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "writes: on purpose$"),
+        (KafkaError.INVALID_TIMESTAMP, "clock of this machine"),
+    ],
+)
+def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
+    topic: Topic, writer: BatchWriter, code: int, says: str
+) -> None:
+    """The client takes no record for a transaction that has failed, and does not say why of itself."""
+    writer.run(writer.open).result(10)
+    topic.faults = {
+        "begin": [lambda _: None, fails(code, txn_requires_abort=True)],
+        "produce": [lambda _: None, fails(KafkaError._STATE)],
+    }
+    with pytest.raises(SinkBroken, match=says):
+        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+
+
+def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
+    """BufferError means: try again."""
+
+    def full(_: FakeProducer) -> None:
+        raise BufferError
+
+    writer.run(writer.open).result(10)
+    topic.faults = {"produce": [full, full]}
+    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    assert topic.committed == WHOLE
+
+
+def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
+    topic: Topic, writer: BatchWriter
+) -> None:
+    """Handing over never waits: it is called on the event loop."""
+
+    def full(_: FakeProducer) -> None:
+        raise BufferError
+
+    writer.run(writer.open).result(10)
+    topic.faults, topic.calls = {"produce": [lambda _: None, full]}, []
+    made = batch()
+    writer.write(made)
+    assert topic.calls == ["begin", "produce", "produce"]
+    writer.run(lambda: writer.commit(made, CHECKPOINT)).result(10)
+    assert topic.committed == WHOLE
+
+
+def test_nothing_is_begun_for_nothing(topic: Topic, writer: BatchWriter) -> None:
+    """An empty batch, or one that is handed over already, asks for nothing."""
+    writer.run(writer.open).result(10)
+    topic.calls = []
+    writer.write(Batch())
+    assert topic.calls == []
+
+
+def test_closed_writers_leave_no_thread(topic: Topic, owner: Owner) -> None:
+    """One is opened for each term of leadership."""
+    before = threading.active_count()
+    for _ in range(5):
+        made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None)  # type: ignore[arg-type]
+        made.run(made.open).result(10)
+        made.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("kafka"):
+            thread.join(5)
+    assert threading.active_count() <= before

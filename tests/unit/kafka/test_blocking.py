@@ -1,0 +1,70 @@
+"""Calls that never return are not waited for."""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from bridge.kafka import blocking
+from bridge.kafka.blocking import Clients, Watchdog
+from bridge.kafka.errors import ErrorAction, triage
+
+
+def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
+    """And the next call has a thread of its own, which nothing holds up."""
+    release, calls, made = threading.Event(), Watchdog(0.05), []
+    with pytest.raises(KafkaException) as raised:
+        calls.call(lambda: release.wait(30))
+    assert triage(raised.value.args[0]) is ErrorAction.REOPEN
+    calls.call(lambda: made.append("again"))
+    assert made == ["again"]
+    release.set()
+    calls.close()
+
+
+class Stuck:
+    """A client that blocks, to be closed or to be destroyed."""
+
+    def __init__(self, what: str, release: threading.Event, told: SimpleQueue[str]) -> None:
+        self._what, self._release, self._told = what, release, told
+
+    def _block(self, what: str) -> None:
+        if what == self._what:
+            self._told.put("asked")
+            self._release.wait(30)
+            self._told.put("ended")
+
+    def close(self) -> None:
+        self._block("close")
+
+    def __del__(self) -> None:
+        self._block("destroy")
+
+
+@pytest.mark.parametrize("what", ["close", "destroy"])
+def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has read what was to be read goes on."""
+    monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.05)
+    release, told = threading.Event(), SimpleQueue[str]()
+    clients = Clients(object(), Stuck(what, release, told))  # type: ignore[arg-type]
+    clients.close()
+    assert told.get(timeout=30) == "asked"
+    assert told.empty(), "it was waited for"
+    release.set()
+    assert told.get(timeout=30) == "ended"
+
+
+def test_what_a_call_raises_is_raised() -> None:
+    """As it is, flags and all."""
+    calls = Watchdog(5)
+
+    def refuse() -> None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "on purpose", retriable=True))
+
+    with pytest.raises(KafkaException, match="on purpose") as raised:
+        calls.call(refuse)
+    assert triage(raised.value.args[0]) is ErrorAction.RETRY
+    calls.close()

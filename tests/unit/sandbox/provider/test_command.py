@@ -1,0 +1,56 @@
+"""The settings of `bridge simulate`: a file, and the options of the command line over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridge.errors import SettingsError
+from bridge.sandbox.provider.command import read_settings
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
+
+
+def test_the_options_win_over_the_file(tmp_path: Path) -> None:
+    """Also within a section, whose other settings stay."""
+    file = tmp_path / "provider.toml"
+    file.write_text(
+        'rate = 5\nseed = 3\nsecond = "replace"\n[api]\nrate = 2\nlanguages = ["en"]\n[sizes]\nevents = 7'
+    )
+    settings = read_settings(file, {"rate": 9, "api.rate": 4})
+    assert settings == SimulatorSettings(
+        rate=9, seed=3, second="replace", api=RestPolicy(rate=4, languages=("en",)), sizes=Sizes(events=7)
+    )
+    assert read_settings(None, {}) == SimulatorSettings()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("brust = 5", "brust is not a setting; did you mean burst?"),
+        ("[sizes]\nevent = 5", "sizes.event is not a setting; did you mean sizes.events?"),
+        ("colour = 5", "colour is not a setting; remove it"),
+        ("api = 5", "api: Input should be a valid dictionary"),
+        ('[api]\nlanguages = ["en", "xx"]', "api.languages.1: Input should be 'en', 'de'"),
+        ("[sizes]\nleagues = 501", "sizes: 501 leagues need 1002 competitors or more"),
+        ('auth = "bearer"', "auth = bearer needs auth_value"),
+        ("seed = 1\nodd = 2\nrate = 0", "rate: Input should be greater than 0\nodd: "),
+        ("seed", "the settings file FILE cannot be read: "),
+        ("seed = \ud800", "the settings file FILE cannot be read: "),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, content: str, told: str) -> None:
+    """One line for each, with the nearest name where there is none such, and never its value."""
+    file = tmp_path / "provider.toml"
+    file.write_bytes(content.encode(errors="surrogatepass"))
+    with pytest.raises(SettingsError) as caught:
+        read_settings(file, {"api.rate": 4})
+    assert str(caught.value).startswith(told.replace("FILE", str(file)))
+
+
+def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:
+    """Nor is a pipe that nobody writes to, which would block the start."""
+    with pytest.raises(SettingsError, match="there is no settings file"):
+        read_settings(tmp_path, {})

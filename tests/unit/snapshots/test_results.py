@@ -1,0 +1,137 @@
+"""What comes of a run: coverage, the outcome, and the report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bridge import errors
+from bridge.snapshots.model import NO_RIGHT, LeftOut, Translation
+from bridge.snapshots.references import References
+from bridge.snapshots.results import MAX_EXAMPLES, Covered, cover
+from tests.unit.snapshots.reports import report
+from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, item, mention, translate
+
+
+def records(*found: Translation) -> dict[bytes, Translation]:
+    return {record.key: record for record in found}
+
+
+def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
+    """And of no bets there is none."""
+    assert cover(References(), ["en"], lambda key: None) == []
+    references = References()
+    references.add(bet([item(None, sportId=1)]))
+    assert [row.kind for row in cover(references, ["en"], lambda key: None)] == ["sport"]
+
+
+def test_shares_are_by_language() -> None:
+    """What lacks one is missing, and told by its key."""
+    references = References(sports={1, 2, 3, 4})
+    have = records(
+        Translation("sport", 1, {"en": "a", "sv": "b"}),
+        Translation("sport", 2, {"en": "a"}),
+        Translation("sport", 3, {"en": "a", "fr": "c"}),
+    )
+    (row,) = cover(references, ["en", "sv"], have.get)
+    assert row == Covered("sport", 4, {"en": 3, "sv": 1}, ["sport:2", "sport:3", "sport:4"])
+    assert (row.share("en"), row.share("sv")) == (0.75, 0.25)
+    assert row.as_json() == {"seen": 4, "named": {"en": 3, "sv": 1}, "missing": row.missing}
+
+
+def test_only_the_first_missing_ones_are_told() -> None:
+    """In the order of their keys."""
+    references = References(sports=set(range(100, 200)))
+    (row,) = cover(references, ["en"], lambda key: None)
+    assert (row.seen, row.share("en")) == (100, 0)
+    assert row.missing == [f"sport:{number}" for number in range(100, 100 + MAX_EXAMPLES)]
+
+
+def test_competitors_are_those_of_the_events() -> None:
+    """Bets do not name them; each counts once."""
+    references = mention(*WORLD.events[:2])
+    first, second = sorted(references.events)
+    have = records(
+        Translation("event", first, {}, competitor_ids=(4, 5)),
+        Translation("event", second, {}, competitor_ids=(5, 6)),
+        Translation("competitor", 5, {"en": "x"}),
+    )
+    row = next(row for row in cover(references, ["en"], have.get) if row.kind == "competitor")
+    assert (row.seen, row.named, row.missing) == (3, {"en": 1}, ["competitor:4", "competitor:6"])
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_run_covers_with_what_it_wrote_and_what_was_there(full: bool) -> None:
+    """All of it, when the provider has it all."""
+    provider, topic = Provider(), Topic()
+    await translate(provider, topic, mention(WORLD.events[0]))
+    outcome = await translate(provider, topic, mention(*WORLD.events[:2]), full=full)
+    assert [row.kind for row in outcome.coverage][:5] == ["sport", "region", "league", "competitor", "event"]
+    assert len(outcome.coverage) == 9
+    for row in outcome.coverage:
+        assert row.named == dict.fromkeys(("en", "sv", "de"), row.seen)
+        assert row.missing == []
+
+
+async def test_an_outcome_is_shown_without_its_records() -> None:
+    """An event loop makes a text of what a task returns, and that of a whole snapshot fills the memory."""
+    outcome = await translate(Provider(), Topic(), mention(*WORLD.events))
+    assert len(outcome.written) > 500
+    assert len(repr(outcome)) < 5_000
+
+
+LEAGUES, EVENTS = "/api/translations/{lang}/leagues", "/api/translations/all/event/{eventId}"
+
+
+def test_it_counts_what_all_kinds_have_changed() -> None:
+    """Written and removed, whatever they are."""
+    assert (report().written, report().removed) == (3, 1)
+
+
+def test_a_report_for_scripts() -> None:
+    """Every field, with its times in words."""
+    assert report(notes=("odd",), forbidden=(LEAGUES,), complete=False).as_json() == {
+        "job": "translations",
+        "snapshot": "20260921T141320.000000Z-0badcafe",
+        "startedAt": "2026-09-21T14:13:20Z",
+        "finishedAt": "2026-09-21T14:13:22.500000Z",
+        "refreshedAt": "2026-09-21T13:13:20Z",
+        "seconds": 2.0,
+        "full": False,
+        "complete": False,
+        "languages": ["en", "sv"],
+        "forbidden": [LEAGUES],
+        "leftOut": [],
+        "owed": 0,
+        "bets": 1234,
+        "requests": 56,
+        "written": 3,
+        "removed": 1,
+        "kinds": {
+            "sport": {"records": 12, "written": 3, "removed": 1},
+            "event": {"records": 2000, "written": 0, "removed": 0},
+        },
+        "ends": {"0": 7, "1": 20},
+        "coverage": {
+            "sport": {"seen": 4, "named": {"en": 4, "sv": 4}, "missing": []},
+            "event": {"seen": 2000, "named": {"en": 2000, "sv": 1999}, "missing": ["event:7"]},
+        },
+        "notes": ["odd"],
+    }
+    assert json.loads(json.dumps(report(refreshed_at=None).as_json()))["refreshedAt"] is None
+
+
+def test_what_was_left_out_is_an_error_in_the_end() -> None:
+    """With a line for each of the first things, what it means and what to do."""
+    left = (LeftOut(LEAGUES, None, NO_RIGHT), *(LeftOut(EVENTS, str(x), "HTTP 500") for x in range(20)))
+    with pytest.raises(errors.LeftOut) as caught:
+        report(forbidden=(LEAGUES,), left_out=left, owed=21).raise_if_left_out()
+    assert caught.value.exit_code == 4
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"the provider gives no right to {LEAGUES} (403): it is left out"
+    assert lines[1] == f"left out: {EVENTS}, 0: HTTP 500"
+    assert lines[-3].startswith("and 11 more")
+    assert lines[-2] == "Everything else is published. The next run asks again about 21 things."
+    assert "right" in lines[-1]
+    report().raise_if_left_out()

@@ -1,0 +1,64 @@
+"""The health of a snapshot job."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.snapshots.status import LATE_SECONDS, STUCK_SECONDS, JobStatus
+from tests.unit.snapshots.reports import AT, report
+
+
+def test_before_the_first_snapshot_a_job_is_healthy_but_not_ready() -> None:
+    health = JobStatus("translations", at=AT, doing="its turn").health(AT)
+    assert (health.healthy, health.ready) == ((True, ""), (False, "no snapshot is published yet"))
+    assert health.report == {
+        "job": "translations",
+        "doing": "its turn",
+        "snapshot": None,
+        "finishedAt": None,
+        "complete": None,
+        "nextAt": None,
+    }
+
+
+def test_after_a_snapshot_a_job_is_ready() -> None:
+    status = JobStatus("translations", at=AT, doing="publishing", rests_until=AT + 900)
+    status.publish(report())
+    health = status.health(AT)
+    assert (health.healthy, health.ready) == ((True, ""), (True, ""))
+    assert health.report == {
+        "job": "translations",
+        "doing": "publishing",
+        "snapshot": "20260921T141320.000000Z-0badcafe",
+        "finishedAt": "2026-09-21T14:13:22.500000Z",
+        "complete": True,
+        "nextAt": "2026-09-21T14:28:20Z",
+    }
+
+
+def test_after_a_failure_a_job_is_healthy_but_not_ready_until_it_publishes() -> None:
+    status = JobStatus("translations", at=AT)
+    status.publish(report())
+    status.fail("HTTP 500")
+    health = status.health(AT)
+    assert (health.healthy, health.ready) == ((True, "HTTP 500"), (False, "HTTP 500"))
+    status.publish(report())
+    assert status.health(AT).ready == (True, "")
+
+
+@pytest.mark.parametrize(
+    ("rests_until", "now", "reason"),
+    [
+        (None, AT + STUCK_SECONDS, ""),
+        (None, AT + STUCK_SECONDS + 1, "no progress for 4201 s"),
+        (AT + 10_000, AT + 10_000 + LATE_SECONDS, ""),
+        (AT + 10_000, AT + 10_000 + LATE_SECONDS + 1, "the next run should have begun 61 s ago"),
+    ],
+)
+def test_a_job_stuck_in_a_run_or_late_for_one_is_neither(
+    rests_until: float | None, now: float, reason: str
+) -> None:
+    status = JobStatus("translations", at=AT, rests_until=rests_until)
+    status.publish(report())
+    health = status.health(now)
+    assert health.healthy == health.ready == (not reason, reason)

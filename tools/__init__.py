@@ -1,0 +1,1 @@
+"""Programs that write pages of the documentation; `make docs` runs them."""
