@@ -6,6 +6,7 @@ asks again. A run fails if too large a share of its things does.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -111,9 +112,16 @@ class Account:
         others = {left for left in self._left_out if left.endpoint not in self.forbidden}
         return tuple(sorted((*no_right, *others), key=lambda left: (left.endpoint, left.id or "", left.why)))
 
-    def begin(self, things: int) -> None:
-        """Begin a step with this many things."""
-        self._failures, self._things = 0, things
+    def begin(self, things: Sequence[Thing]) -> list[Thing]:
+        """Begin a step. Returns its things in the order in which to ask: what is owed last.
+
+        A run does not ask about all that is owed if many fail, so it begins with any of them: what always
+        fails must not be what it always begins with.
+        """
+        self._failures, self._things = 0, len(things)
+        owed = [thing for thing in things if str(thing) in self._before]
+        start = random.randrange(len(owed)) if owed else 0
+        return [*(x for x in things if str(x) not in self._before), *owed[start:], *owed[:start]]
 
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
         """Return the answer to a request. Raises Refused, AuthError and ClockError.

@@ -65,10 +65,9 @@ class Currencies:
                 f"api.max_shrink_share: {BELIEVED if believed else DISBELIEVED}"
             )
         account.owed -= {str(_thing(symbol)) for symbol in self._owed if symbol.encode() in self._found}
-        unlisted = self.unlisted(believed)
-        account.begin(len(unlisted))
-        for index, symbol in enumerate(unlisted, 1):
-            await self._precision(account, symbol)
+        unlisted = account.begin([_thing(symbol) for symbol in self.unlisted(believed)])
+        for index, thing in enumerate(unlisted, 1):
+            await self._precision(account, thing)
             progress("currencies by symbol", index, len(unlisted))
         gone = {key for key in believed if key.decode() not in self._used}
         if gone:
@@ -152,11 +151,13 @@ class Currencies:
         if len(self._notes) < MAX_NOTES:
             self._notes[note] = None
 
-    async def _precision(self, account: Account, symbol: str) -> None:
+    async def _precision(self, account: Account, thing: Thing) -> None:
+        symbol = str(thing.id)
+
         async def ask(thing: Thing) -> CurrencyPrecision | None:
             return await account.ask_about(thing, self._questions.currency_precision(symbol))
 
-        if found := await account.attempt(_thing(symbol), ask):
+        if found := await account.attempt(thing, ask):
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency
 

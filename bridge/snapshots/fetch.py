@@ -14,7 +14,6 @@ see `bridge.snapshots.asking`.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import islice
@@ -102,36 +101,28 @@ class Fetcher:
         plan = self._plan
         for kind in plan.lists:
             await self._list(kind)
-        events = self._in_turn("event", plan.events)
+        events = [Thing("event", number) for number in plan.events]
         await self._each("events", events, self._event, self._take_event)
-        markets = self._in_turn("markets", plan.markets)
+        markets = [Thing("markets", number) for number in plan.markets]
         await self._each("markets", markets, self._markets, self._take_markets)
         for kind in plan.lists:
             await self._by_id(kind)
         await self._templates(
             "selection-template",
-            [[Thing("selection-template", x) for x in ids] for ids in chunks(plan.selection_templates)],
+            [Thing("selection-template", x) for x in plan.selection_templates],
             lambda things: self._questions.selection_templates(_ids(things)),
         )
         await self._templates(
             "market-type-template",
             [
-                [Thing("market-type-template", x, sport) for x in ids]
+                Thing("market-type-template", x, sport)
                 for sport, found in plan.market_type_templates.items()
-                for ids in chunks(found)
+                for x in found
             ],
             lambda things: self._questions.market_type_templates(things[0].sport or 0, _ids(things)),
         )
         self._report_flawed_items()
         return self.names
-
-    def _in_turn(self, kind: str, numbers: Sequence[int]) -> list[Thing]:
-        """Put owed things last, and begin with any of them: if many fail, a run does not ask about all."""
-        things = [Thing(kind, number) for number in numbers]
-        new = [thing for thing in things if str(thing) not in self._plan.owed]
-        owed = [thing for thing in things if str(thing) in self._plan.owed]
-        start = random.randrange(len(owed)) if owed else 0
-        return [*new, *owed[start:], *owed[:start]]
 
     # Lists.
 
@@ -295,7 +286,7 @@ class Fetcher:
     async def _templates(
         self,
         kind: Template,
-        asked: Sequence[Sequence[Thing]],
+        things: Sequence[Thing],
         request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
     ) -> None:
         def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
@@ -311,7 +302,12 @@ class Fetcher:
                         market_type_id=None if thing.sport is None else thing.id,
                     )
 
-        self.account.begin(sum(map(len, asked)))
+        by_sport: dict[int | None, list[int]] = {}
+        for thing in self.account.begin(things):
+            by_sport.setdefault(thing.sport, []).append(int(thing.id))
+        asked = [
+            [Thing(kind, x, sport) for x in part] for sport, ids in by_sport.items() for part in chunks(ids)
+        ]
         what = f"{kind.replace('-', ' ')}s"
         await self._in_order(what, asked, lambda things: self.account.ask_chunk(things, request_of), take)
 
@@ -328,7 +324,7 @@ class Fetcher:
             if answer is not None:
                 take(thing, answer)
 
-        self.account.begin(len(things))
+        things = self.account.begin(things)
         await self._in_order(what, things, lambda thing: self.account.attempt(thing, ask), take_answer)
 
     async def _in_order(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import orjson
 import pytest
 
 from bridge.errors import Unanswered
-from bridge.rest.endpoints import Answered, Request
+from bridge.rest.endpoints import Answered, Questions, Request
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots.fetch import Fetcher
+from bridge.snapshots.model import Job
 from bridge.snapshots.plan import FetchPlan, Scope
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.provider import Provider as Scripted
@@ -44,28 +46,46 @@ def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(runs: Runs) -> Non
 
 
 class Broken(Provider):
-    """Never answers about these events."""
+    """Does not answer these requests; has a precision for every symbol."""
 
-    def __init__(self, *events: int) -> None:
+    def __init__(self, broken: Iterable[str]) -> None:
         super().__init__()
-        self._events = {f"/api/translations/all/event/{number}" for number in events}
+        self._broken = {*broken}
 
     async def ask(self, request: Request[T], attempts: int | None = None) -> Answered[T]:
-        if request.target in self._events:
+        if request.target in self._broken:
             raise Unanswered(f"{request}: 500")
+        if request.endpoint.endswith("currency-precision"):
+            return request.read(b'{"precision": 2}')
         return await super().ask(request, attempts)
 
 
-def test_events_that_always_fail_do_not_keep_others_from_being_asked_about(runs: Runs) -> None:
-    """A run stops asking after some owed events in a row have failed: not each run after the same ones."""
-    events = sorted(event.id for event in WORLD.events)
+EVENT_IDS = [event.id for event in WORLD.events]
+SYMBOLS = [f"X{letter}" for letter in "ABCDEFGHIJKL"]
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "ids", "request_of"),
+    [
+        ("translations", "event", EVENT_IDS, Questions(api()).event),
+        ("translations", "markets", EVENT_IDS, Questions(api()).all_markets),
+        ("currencies", "currency", SYMBOLS, Questions(api()).currency_precision),
+    ],
+)
+def test_what_always_fails_does_not_keep_the_rest_from_being_asked_about(
+    job: Job, kind: str, ids: list[Any], request_of: Callable[[Any], Request[Any]]
+) -> None:
+    """A run stops after some owed things in a row without an answer: not each run after the same ones."""
+    runs = Runs(job)
     settings = api(max_left_out_share=1, concurrency=1)
-    runs.bets(mention(*WORLD.events))
-    runs.run(Broken(*events), settings=settings)
-    broken = {f"event:{number}" for number in events[:8]}
+    runs.bets(mention(*WORLD.events, currencies=SYMBOLS))
+    runs.run(Broken(request_of(x).target for x in ids), settings=settings)
+    owed = {name for name in runs.owed if name.startswith(f"{kind}:")}
+    assert owed == {f"{kind}:{x}" for x in ids}
+    broken = sorted(ids)[:8]
     for _ in range(30):
-        runs.run(Broken(*events[:8]), settings=settings)
-    assert {name for name in runs.owed if name.startswith("event:")} == broken
+        runs.run(Broken(request_of(x).target for x in broken), settings=settings)
+    assert {name for name in runs.owed if name.startswith(f"{kind}:")} == {f"{kind}:{x}" for x in broken}
 
 
 def test_a_run_of_one_language_leaves_the_others_to_the_next(runs: Runs) -> None:
