@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -24,29 +22,19 @@ from bridge.sandbox import cluster as dev
 from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.stream import Published
+from tests.processes import Forked, Process
 
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
 IN_VAIN = "not within "
 """How the failure of a wait begins."""
-_PR_SET_PDEATHSIG = 1
 
 
 class Bridge:
-    """A bridge command as a process of its own, which dies with the test run: a module and its arguments."""
+    """A bridge command as a process of its own, which dies with the test run."""
 
-    def __init__(self, command: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
-        self._log = log
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
-        with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", *command],
-                env={**inherited, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=out,
-                preexec_fn=_as_from_a_terminal,
-            )
+    def __init__(self, process: Process, log: Path) -> None:
+        self.process, self._log = process, log
 
     def lines(self) -> list[dict[str, Any]]:
         """What it has logged."""
@@ -60,6 +48,10 @@ class Bridge:
         """Everything on its stderr."""
         return self._log.read_text()
 
+    def output(self) -> str:
+        """Everything on its stdout."""
+        return _output(self._log).read_text()
+
     def signal(self, number: int) -> None:
         """Send it a signal."""
         self.process.send_signal(number)
@@ -69,8 +61,6 @@ class Bridge:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
 
     async def wait(self, seconds: float = PATIENCE) -> int:
         """Its exit code. Raises TimeoutExpired."""
@@ -90,6 +80,8 @@ class Place:
     prefix: str
     directory: Path
     bridges: list[Bridge] = field(default_factory=list)
+    start: Callable[[Sequence[str], Mapping[str, str], Path, Path], Process] = Forked
+    """How a command becomes a process."""
 
     def environment(self, **settings: str) -> dict[str, str]:
         """Settings as variables: `FEED__START="5m"`."""
@@ -117,22 +109,17 @@ class Place:
 
     def _start(self, command: tuple[str, ...], settings: Mapping[str, str]) -> Bridge:
         log = self.directory / f"bridge-{len(self.bridges)}.log"
-        started = Bridge(command, self.environment(**settings), log)
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
+        process = self.start(command, inherited | self.environment(**settings), _output(log), log)
+        started = Bridge(process, log)
         self.bridges.append(started)
         return started
 
     def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
-        return subprocess.run(
-            [sys.executable, "-m", "bridge", *arguments],
-            env={**inherited, **self.environment(**settings)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        bridge = self.bridge(*arguments, **settings)
+        code = bridge.process.wait(PATIENCE)
+        return subprocess.CompletedProcess(arguments, code, bridge.output(), bridge.text())
 
     def admin(self) -> AdminClient:
         """An administration client of the cluster."""
@@ -280,8 +267,5 @@ def assert_exact(tally: Tally) -> None:
     assert (tally.missing, tally.duplicates, tally.wrong) == (0, 0, [])
 
 
-def _as_from_a_terminal() -> None:
-    """Ctrl-C ends it, also where a shell has started the tests in the background; and it dies with them."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _output(log: Path) -> Path:
+    return log.with_suffix(".out")

@@ -37,8 +37,7 @@ async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
 
     await until(has_ended, "the end of the run", 240)
     assert run.process.returncode == 0, run.text()
-    assert run.process.stdout is not None
-    return json.loads(run.process.stdout.read()), most
+    return json.loads(run.output()), most
 
 
 async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:

@@ -1,0 +1,15 @@
+"""Faults strike processes that were started as a user starts them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness import Place
+from tests.processes import start_cold
+
+
+@pytest.fixture
+def place(place: Place) -> Place:
+    """With nothing imported beforehand."""
+    place.start = start_cold
+    return place

@@ -1,0 +1,120 @@
+"""Commands as processes of their own, started cold or forked from a server that has imported the bridge.
+
+The imports of a command take about a second of CPU, and the tests on Kafka start more than a thousand. A fork
+has everything else of a process: its own environment, files, signals, threads and exit code.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from ctypes import CDLL
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Protocol
+
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["tests.imported"])
+_PR_SET_PDEATHSIG = 1
+
+
+class Process(Protocol):
+    """A process that was started; as `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def start_cold(command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path) -> Process:
+    """Start `python -m command` as a user would. It dies with the test run."""
+    with stdout.open("ab") as out, stderr.open("ab") as err:
+        return subprocess.Popen(
+            [sys.executable, "-m", *command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            preexec_fn=_as_from_a_terminal,
+        )
+
+
+class Forked:
+    """A command that begins where its imports have ended. It dies with the test run."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path
+    ) -> None:
+        self._process = _SERVER.Process(
+            target=_main, args=(tuple(command), dict(environment), str(stdout), str(stderr)), daemon=True
+        )
+        self._process.start()
+        assert self._process.pid
+        self.pid = self._process.pid
+        self._lock = threading.Lock()
+
+    @property
+    def returncode(self) -> int | None:
+        """Negative for a signal; None while it runs."""
+        return self.poll()
+
+    def poll(self) -> int | None:
+        with self._lock:  # the exit code can be read only once
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises TimeoutExpired."""
+        wait([self._process.sentinel], timeout)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _main(command: tuple[str, ...], environment: dict[str, str], stdout: str, stderr: str) -> None:
+    """What `python -m command` does."""
+    _as_from_a_terminal()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, stdout, _APPEND), (2, stderr, _APPEND)):
+        opened = os.open(path, flags, 0o644)
+        os.dup2(opened, number)
+        os.close(opened)
+    module, *arguments = command
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+def _as_from_a_terminal() -> None:
+    """Ctrl-C ends it, also where a shell has started the tests in the background; and it dies with them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
