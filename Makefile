@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 JOBS   ?= 2
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
 QUIX   := $(VENV)/quix-join
@@ -11,6 +11,9 @@ PEERS  := $(VENV)/bench
 COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
 
 COMPUTING := tests/virtual tests/property tests/unit
+# The suites of what is compiled, by name; a layout of fields is read by projections.
+OF_COMPILED := tests/unit/avro/test_projection.py $(foreach module,$(COMPILED),$(foreach name,$(basename $(notdir $(module))), \
+	$(wildcard $(patsubst bridge/%,tests/unit/%,$(dir $(module)))test_$(name)*.py tests/property/test_$(name)*.py)))
 # Behind a command: of the tests that ARGS choose, this part may have none.
 OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
 # A command whose output comes whole, under a heading, when it has ended.
@@ -20,12 +23,14 @@ TOLD = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$sa
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit bench bench-check flame chaos mutants check lock clean
+.PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
+	@$(if $(filter command line,$(origin PYTHON)),test "$$($(PYTHON) -V)" = "$$($(BIN)/python -V)" || \
+		{ echo "error: $(VENV) has another Python than $(PYTHON); make clean, or name another: VENV=.venv-other" >&2; exit 1; })
 
 $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -62,11 +67,17 @@ test-kafka: setup
 
 test-compiled-and-plain: setup
 	@$(call TOLD,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
-	@$(call TOLD,$(PLAIN) nice $(BIN)/python -m pytest $(COMPUTING) \
-		$(foreach part,benchmarks cli doctor inspection observability rest sandbox snapshots,--ignore=tests/unit/$(part)) $(ARGS),the same with what is compiled as plain Python)
+	@$(call TOLD,$(PLAIN) nice $(BIN)/python -m pytest $(OF_COMPILED) $(ARGS),those of what is compiled as plain Python)
 
 test-unit: setup ## only those that need no Kafka
-	@$(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(ARGS)
+
+test-pythons: ## those that need no Kafka, on each supported Python that is found
+	@for version in 3.11 3.12 3.13; do \
+		if python$$version -V >/dev/null 2>&1; then \
+			echo "Python $$version" && $(MAKE) --no-print-directory test-unit PYTHON=python$$version VENV=.venv-$$version || exit; \
+		else echo "Python $$version is not found" >&2; fi; \
+	done
 
 bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
@@ -124,6 +135,6 @@ lock: setup ## write the requirement files anew, with hashes and without address
 
 clean: ## stop the embedded Kafka and remove everything that make has made here
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf $(VENV) .bridge-dev build dist *.egg-info *.so .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev build dist *.egg-info *.so .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
