@@ -27,8 +27,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, KafkaSettings
-from bridge.feed import protocol
-from bridge.feed.client import dial
+from bridge.feed import client, protocol
 from bridge.kafka import clients
 from bridge.messages.converter import conversion
 from bridge.messages.model import SettledBet
@@ -180,12 +179,12 @@ def _producing(lane: Lane, values: list[bytes]) -> Ways:
 
 async def _receive(settings: FeedSettings) -> float:
     awake = asyncio.Event()
-    connection = await dial(settings, protocol.request(settings, 1), awake.set, clock.now)
+    connection = await client.connect(settings, protocol.request(settings, 1), awake.set, clock.now)
     began, left = time.process_time(), MESSAGES
     while left > 0:
         await awake.wait()
         awake.clear()
-        while left > 0 and (taken := connection.take(1000)):
+        while left > 0 and (taken := connection.receive_many(1000)):
             left -= len(taken)
     used = time.process_time() - began
     await connection.disconnect()

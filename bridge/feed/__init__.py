@@ -1,1 +1,1 @@
-"""From the provider: the connection, what it sends, where it stands and when it may be dialled."""
+"""The provider's feed: the connection, its messages, the position in it, and the limits on connecting."""

@@ -1,7 +1,7 @@
-"""The socket: websockets' own connection, with frames of any size and one queue for all that comes.
+"""The feed's socket: websockets' connection, with frames of any size and one queue of messages.
 
-Redirects are not followed, keep-alive pings are not sent: a dial is a dial, and the provider's pings
-say whether it lives.
+Redirects are not followed: each would be an attempt that is not in the ledger. No keep-alive pings are sent:
+the provider sends pings of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as opening
 from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus, WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
@@ -31,23 +32,22 @@ from bridge.feed.received import Received
 
 HANG_UP_SECONDS = 1.5
 UNREAD_BYTES = 1024 * 1024
-"""Answers to pings that the provider may leave unread before the connection is given up."""
+"""Answers that the provider may leave unread before the connection is aborted."""
 QUEUE_MESSAGES = 2_000
 QUEUE_BYTES = 4 * 1024 * 1024
-"""The socket is not read while more than this waits: the provider is slowed down, nothing is dropped."""
+"""Above these sizes the socket is not read: the provider is slowed down, nothing is dropped."""
 TAKE_BYTES = 128 * 1024
-"""No more is taken at once, but for the last message."""
+"""Size of what is received at once, exceeded by the last message at most."""
 TURN_BYTES = 4 * 1024 * 1024
-"""Of the library's frames, inflated: how much is handled before others on the event loop get their turn."""
+"""Inflated bytes handled in one turn of the event loop."""
 FRAME_BYTES = 256
-"""What a frame counts on top of that, since it costs as much as inflating so many, whatever is in it."""
+"""Added for each frame: its fixed cost, in bytes inflated in the same time."""
 
 
 class Connection(ClientConnection):
-    """An open connection whose messages are taken in bursts, by `take`.
+    """An open connection whose messages are received in bursts, by `receive_many`.
 
-    `wake` is called when there is something to take, or when the connection is over; `clock` stamps what
-    is read.
+    `wake` is called when messages are waiting, or when the connection has ended; `clock` stamps messages.
     """
 
     def __init__(
@@ -64,40 +64,40 @@ class Connection(ClientConnection):
         super().__init__(*args, **kwargs)
         self._reader = Reader()
         self._spent = 0
-        """Of `TURN_BYTES`, in this turn."""
+        """Bytes handled in this turn, of `TURN_BYTES`."""
         self._has_turn = False
-        """Whether the event loop will call again for what has been read from the socket and not handled."""
+        """Whether `_next_turn` is scheduled for data that was read and not handled."""
         self._reads = True
         """Whether the event loop reads the socket."""
         self._ended = False
         """Whether the library has seen the end of the messages."""
         self._hung_up = False
         self._lost: list[Exception | None] = []
-        """What the event loop said when the socket was closed, until the library is told."""
+        """The argument of `connection_lost`, until it is passed to the library."""
         self._assembler = assembler
         self._wake = wake
         self._without_secret = without_secret
         self._refusal_codes = refusal_codes
         self.skew: Skew | None = None
-        """What the handshake says of the provider's clock, by our monotonic one."""
+        """The provider's clock in the handshake, minus our monotonic clock."""
         self._queue: deque[Received] = deque()
         self._queued_bytes = 0
-        self.held = False
-        """Whether the socket is not read because too much waits."""
+        self.reading_paused = False
+        """Whether the socket is not read because the queue is full."""
         self._stall_after = stall_after
-        self._stalled = False
+        self._after_read_pause = False
         self._clock = clock
         self._read_at = clock()
         self.heard_at = self._read_at.monotonic
-        """When something last came, monotonic: a message, a part of one, or a ping of the protocol."""
+        """When data last arrived, monotonic seconds: a message, a part of one, or a protocol ping."""
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more will come; what is queued can still be taken."""
+    def closed(self) -> bool:
+        """Whether no more messages will arrive; queued ones can still be received."""
         return self.protocol.state is State.CLOSED
 
     def data_received(self, data: bytes) -> None:
-        """Called by the event loop with what was read from the socket."""
+        """Called by the event loop with data read from the socket."""
         self._note_reading()
         self._reader.feed(data)
         self._handle()
@@ -107,9 +107,9 @@ class Connection(ClientConnection):
             self._wake()
 
     def _handle(self) -> None:
-        """Handle what was read from the socket, as far as there is room and time; then see about the rest."""
+        """Handle data that was read, as far as the queue and the turn allow; schedule the rest."""
         self._spent, before = 0, len(self._queue)
-        while self._reader.more and self._spent < TURN_BYTES and not self._full and not self.over:
+        while self._reader.more and self._spent < TURN_BYTES and not self._full and not self.closed:
             for piece in self._reader.read():
                 if isinstance(piece, bytearray):
                     self._hand_on(bytes(piece))
@@ -117,12 +117,12 @@ class Connection(ClientConnection):
                     self._add(piece, fin=True)
         if len(self._queue) > before:
             self.heard_at = self._read_at.monotonic
-        if self._lost and (not self._reader.more or self.over):
+        if self._lost and (not self._reader.more or self.closed):
             super().connection_lost(self._lost.pop())
         self._hold()
 
     def _hand_on(self, data: bytes) -> None:
-        """Let the library see bytes; it answers pings and the end by itself."""
+        """Pass bytes to the library, which answers pings and the close by itself."""
         super().data_received(data)
         self._ended = self.protocol.close_rcvd is not None or self.protocol.parser_exc is not None
         self._must_be_read()
@@ -134,7 +134,7 @@ class Connection(ClientConnection):
             self._wake()
 
     def process_event(self, event: Event) -> None:
-        """Called by the base class with each frame that it has seen, and first with the response."""
+        """Called by the base class with the response, then with each frame."""
         if isinstance(event, Frame):
             self._spent += FRAME_BYTES + len(event.data)
             if event.fin or event.data:  # fragments with nothing in them could go on for ever
@@ -145,39 +145,39 @@ class Connection(ClientConnection):
         super().process_event(event)
 
     def _add(self, data: bytes, fin: bool) -> None:
-        """Queue the message that this fragment completes, if it does; drop it once we have hung up."""
+        """Queue the message that this fragment completes, unless `disconnect` was called."""
         if self._hung_up:
             return
         body = self._assembler.add(data, fin)
         if body is not None:
-            self._queue.append(Received(body, self._read_at.wall, self._stalled))
-            self._stalled = False
+            self._queue.append(Received(body, self._read_at.wall, self._after_read_pause))
+            self._after_read_pause = False
             self._queued_bytes += len(body)
 
     def eof_received(self) -> None:
-        """Called by the event loop at the end of what is sent; over TLS also while the socket is not read."""
+        """Called by the event loop at the end of the data; over TLS also while reading is paused."""
         if not self._reader.more:
             super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by the event loop when the socket is closed, by whomever. What has come is handled first."""
+        """Called by the event loop when the socket is closed. Received data is handled first."""
         self._lost = [exc]
         self._handle()
         self._wake()
 
     def note_alive(self) -> None:
-        """To be called at least every second: while it is, and nothing holds it up, the socket is read."""
+        """Must be called at least every second: a longer pause counts as one in which nothing was read."""
         if self._reads:
             self._note_reading()
 
     def _note_reading(self) -> None:
         now = self._clock()
         if now.monotonic - self._read_at.monotonic > self._stall_after:
-            self._stalled = True
+            self._after_read_pause = True
         self._read_at = now
 
-    def take(self, most: int) -> list[Received]:
-        """Up to `most` messages, in order."""
+    def receive_many(self, most: int) -> list[Received]:
+        """Return at most `most` messages, in order."""
         taken: list[Received] = []
         queue, size = self._queue, 0
         while queue and len(taken) < most and size < TAKE_BYTES:
@@ -190,34 +190,34 @@ class Connection(ClientConnection):
 
     @property
     def waiting(self) -> int:
-        """How many messages can be taken now."""
+        """Number of messages that can be received without waiting."""
         return len(self._queue)
 
     def reply(self, text: str) -> None:
-        """Send a message, and do not wait for the provider to read it: what it sends matters more."""
-        with contextlib.suppress(WebSocketException, OSError):  # closed meanwhile: no news
+        """Send a message without waiting for the provider to read it."""
+        with contextlib.suppress(WebSocketException, OSError):  # closed meanwhile
             if self._must_be_read():
                 self.protocol.send_text(text.encode())
                 self.send_data()
 
     def _must_be_read(self) -> bool:
-        """Whether the provider reads our answers; if it does not, the connection is given up."""
+        """Return whether the provider reads our answers. If not, the connection is aborted."""
         unread = self.transport.get_write_buffer_size() > UNREAD_BYTES
         if unread:
             self.transport.abort()
         return not unread
 
     def end_reason(self) -> FeedError:
-        """What ended the connection: FeedRefused where its close code is one for a limit."""
+        """Return what ended the connection: FeedRefused if the close code means a limit."""
         detail = self._without_secret(str(self.protocol.close_exc))
         if self.protocol.close_code in self._refusal_codes:
             return FeedRefused(f"close code {self.protocol.close_code}", detail)
         return FeedLost(f"the connection ended: {detail}")
 
     async def disconnect(self) -> None:
-        """Close politely, but not for longer than a moment. What is queued, and what still comes, is dropped.
+        """Close with a closing handshake, within HANG_UP_SECONDS. Queued and later messages are dropped.
 
-        It is read all the same: the provider's answer comes after whatever it had sent.
+        The socket is read all the same: the provider's close frame follows what it had sent before.
         """
         self._hung_up = True
         self._queue.clear()
@@ -234,14 +234,14 @@ class Connection(ClientConnection):
         return len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
 
     def _hold(self) -> None:
-        """Read on, or not yet: what was read and is not handled comes first."""
-        self.held = self._full
-        if self.over:
+        """Pause or resume reading: data that was read and not handled comes first."""
+        self.reading_paused = self._full
+        if self.closed:
             return
-        if self._reader.more and not self.held and not self._has_turn:
+        if self._reader.more and not self.reading_paused and not self._has_turn:
             self._has_turn = True
             self.loop.call_soon(self._next_turn)
-        reads = not self.held and not self._reader.more
+        reads = not self.reading_paused and not self._reader.more
         if reads != self._reads:
             self._reads = reads
             if reads:
@@ -250,14 +250,13 @@ class Connection(ClientConnection):
                 self.transport.pause_reading()
 
 
-async def dial(
+async def connect(
     settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
 ) -> Connection:
-    """Open a connection; one attempt, whatever comes of it.
+    """Open a connection, in one attempt.
 
-    Raises FeedRefused when the provider answers with anything but an acceptance, FeedLost when it does
-    not answer, or with what is no answer, SettingsError when the proxy or the certificate authority cannot
-    be used.
+    Raises FeedRefused if the provider answers with another status, FeedLost if it does not answer or the
+    answer is invalid, SettingsError if the proxy or the certificate authority cannot be used.
     """
     proxy = _proxy(settings, request.url)
 
@@ -292,16 +291,16 @@ async def dial(
             **options,
         )
     except InvalidStatus as error:
-        # A provider may well repeat what it was asked, the credential included.
+        # The answer may repeat the request, credential included.
         body = request.without_secret((error.response.body or b"").decode("utf-8", "replace"))
         status = error.response.status_code
         raise FeedRefused(f"HTTP {status}", body[:200].strip(), status) from None
     except InvalidHandshake as error:
         raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
-    except (OSError, EOFError) as error:  # a time-out, and whatever TLS finds wrong, among them
+    except (OSError, EOFError) as error:  # timeouts and TLS errors among them
         detail = request.without_secret(str(error)) or type(error).__name__
         raise FeedLost(f"no connection: {detail}") from None
-    except Exception as error:  # noqa: BLE001  # whatever an answer holds, it ends this attempt and no more
+    except Exception as error:  # noqa: BLE001  # an odd answer ends this attempt only
         detail = request.without_secret(f"{type(error).__name__}: {error}")
         raise FeedLost(f"no connection: {detail}") from None
     assert isinstance(connection, Connection)
@@ -311,7 +310,7 @@ async def dial(
 
 
 def _proxy(settings: FeedSettings, url: str) -> str | None:
-    """The address of the proxy to use. Raises SettingsError."""
+    """Return the address of the proxy, if any. Raises SettingsError."""
     if settings.proxy == "none":
         return None
     try:
@@ -326,8 +325,8 @@ def _proxy(settings: FeedSettings, url: str) -> str | None:
     return proxy
 
 
-class _Once(connect):
-    """Follows no redirect: each would be one more attempt that nobody counted."""
+class _Once(opening):
+    """Follows no redirects."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc

@@ -1,15 +1,15 @@
 """WebSocket frames of any size in bounded memory, each read once: RFC 6455, section 5.
 
-Nearly all that a feed sends is one kind of frame: a whole message, small, neither compressed nor
-fragmented. `Reader` takes these messages out of the bytes of a connection; everything else (handshake,
-control frames, fragments, compression, what breaks the protocol) is for the WebSocket library.
+Nearly all frames of a feed are alike: a whole small message, neither compressed nor fragmented. `Reader`
+takes these out of the bytes of a connection; everything else (handshake, control frames, fragments,
+compression, protocol errors) goes to the WebSocket library.
 
-A provider that once sent a message too large to take would send it again in each replay, and a bridge
-that closes the connection for it would never get past it. So nothing is refused for its size: `Reader`
-turns a large frame into small fragments before the library sees it, and `Assembler` puts messages
-together again, keeping no more than size, hash and head of one that is above the limit.
+A message that is too large would come again in each replay, and a bridge that closes the connection for it
+would never get past it. So no message is refused for its size: `Reader` splits large frames into small
+fragments before the library sees them, and `Assembler` joins messages again, keeping only size, hash and head
+of one above the limit.
 
-Called for every message, so this module is compiled where it can be.
+Called for every message, so this module is compiled if possible.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Final
 from bridge.feed.received import Oversized
 
 WHOLE_BYTES: Final = 64 * 1024
-"""The largest message that is taken out here."""
+"""The largest message that `Reader` takes out."""
 SLICE_BYTES: Final = 16 * 1024
-"""The largest fragment handed on, and about as much as is handed on at once. It bounds what comes of it: a
-compressed one inflates to 1,032 times that at most, and the smallest frames are 8,192."""
+"""The largest fragment passed to the library, and about the most passed at once. It bounds the result: a
+compressed fragment inflates to at most 1,032 times its size, and at most 8,192 frames fit."""
 STEP_MESSAGES: Final = 1_000
-"""Messages that are found at once, at most."""
+"""The most messages found at once."""
 HEAD_BYTES: Final = 64 * 1024
-"""How much of an oversized message is kept."""
+"""Bytes kept of an oversized message."""
 
 _FIN: Final = 0x80
 _OPCODE: Final = 0x0F
@@ -41,51 +41,51 @@ _LONGEST_HEADER: Final = 10
 
 
 class Reader:
-    """Reads the bytes of a connection, from the answer to the handshake on.
+    """Reads the bytes of a connection, beginning with the answer to the handshake.
 
-    RFC 6455, section 5.4, lets an intermediary re-fragment as long as it keeps the order, which holds
-    with permessage-deflate as well: compression works on messages, not on frames.
+    RFC 6455, section 5.4, lets an intermediary re-fragment messages if it keeps the order, also with
+    permessage-deflate: compression works on messages, not on frames.
     """
 
     def __init__(self) -> None:
         self._data = b""
-        """What has come and is not read, from `_at` on."""
+        """Unread data, from `_at` on."""
         self._at = 0
         self._status = b""
-        """The beginning of the response, until it is over."""
+        """The beginning of the response."""
         self._tail = b""
-        """The end of what has come of the response: its last line may be cut."""
+        """The end of the response so far: its last line may be cut."""
         self._in_response = True
         self._remaining = 0
-        """Bytes of payload that are still to come of a frame that the library sees."""
+        """Bytes of payload still to come of a frame for the library."""
         self._large = -1
-        """The first byte of that frame, when it is being sliced."""
+        """The first byte of that frame if it is being split, else -1."""
         self._sliced = False
-        """Whether a slice of it has been handed on."""
+        """Whether a part of it was passed on."""
         self._in_fragments = False
         """Whether a fragmented message has begun and not ended."""
         self._raw = False
-        """Whether all that comes is for the library, as it is."""
+        """Whether all further bytes go to the library unchanged."""
         self._handed_on = 0
-        """Bytes for the library that this `read` has found."""
+        """Bytes for the library found by this `read`."""
         self.more = False
         """Whether `read` would find more without another `feed`."""
 
     @property
     def midway(self) -> bool:
-        """Whether all is read, and it ends within a frame, behind its header."""
+        """Whether the data so far ends within a frame, behind its header."""
         return not self.more and (self._remaining > 0 or len(self._data) > _LONGEST_HEADER)
 
     def feed(self, data: bytes) -> None:
-        """Take what has come from the socket."""
+        """Add data from the socket."""
         self._data = self._data[self._at :] + data if self._at < len(self._data) else data
         self._at = 0
         self.more = True
 
     def read(self) -> list[bytes | bytearray]:
-        """The next of what has come, in order: messages as `bytes`, what is for the library as `bytearray`.
+        """Return the next parts, in order: messages as `bytes`, data for the library as `bytearray`.
 
-        Of the latter it is little more than `SLICE_BYTES`. While `more` is set, there is more to read.
+        The latter is little more than `SLICE_BYTES`. While `more` is set, there is more to read.
         """
         found: list[bytes | bytearray] = []
         data, at = self._data, self._at
@@ -107,7 +107,7 @@ class Reader:
         return found
 
     def _response(self, found: list[bytes | bytearray], data: bytes) -> int:
-        """Hand on the answer to the handshake; returns where it ends."""
+        """Pass on the answer to the handshake. Returns where it ends."""
         self._status = (self._status + data[:_STATUS])[:_STATUS]
         seen = self._tail + data
         end = seen.find(_HEADERS_END)
@@ -116,18 +116,18 @@ class Reader:
             self._hand_on(found, data)
             return len(data)
         self._in_response = False
-        self._raw = self._status.split(b" ", 2)[1:2] != [b"101"]  # what follows a refusal is no frames
+        self._raw = self._status.split(b" ", 2)[1:2] != [b"101"]  # no frames follow a refusal
         end += len(_HEADERS_END) - len(self._tail)
         self._hand_on(found, data[:end])
         return end
 
     def _frame(self, found: list[bytes | bytearray], data: bytes, at: int) -> int:
-        """Read a message, or the header of another frame; returns where it ends, -1 if it is cut."""
+        """Read a message, or the header of another frame. Returns where it ends, -1 if it is cut."""
         if len(data) < at + 2:
             return -1
         first, size, body = data[at], data[at + 1], at + 2
         if size & _MASKED or (first & _CONTROL and size > 125):
-            self._raw = True  # not a frame that a server may send: the library sees it and says so
+            self._raw = True  # a protocol error, which the library reports
             return at
         if size > 125:
             body += 2 if size == 126 else 8
@@ -150,7 +150,7 @@ class Reader:
         return body
 
     def _payload(self, found: list[bytes | bytearray], data: bytes, at: int) -> int:
-        """Hand on payload of the present frame, as a slice if it is a large one; returns where it ends."""
+        """Pass on payload of the current frame, split if it is large. Returns where it ends."""
         if self._raw:
             piece = data[at : at + SLICE_BYTES]
             self._hand_on(found, piece)
@@ -169,7 +169,7 @@ class Reader:
         return at + len(piece)
 
     def _hand_on(self, found: list[bytes | bytearray], data: bytes) -> None:
-        """Add to what the library is to see."""
+        """Add data for the library."""
         self._handed_on += len(data)
         if found:
             last = found[-1]
@@ -180,18 +180,18 @@ class Reader:
 
 
 class Assembler:
-    """Puts the fragments of a message together, up to a limit of bytes."""
+    """Joins the fragments of a message, up to a limit in bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._data = bytearray()
-        """What has come; no more than the head, once it is above the limit."""
+        """The message so far; only its head once it is above the limit."""
         self._size = 0
         self._hash: hashlib._Hash | None = None
-        """Of all that has come, once it is above the limit."""
+        """Hash of the message so far, once it is above the limit."""
 
     def add(self, data: bytes, fin: bool) -> bytes | Oversized | None:
-        """The message that this fragment completes, if it does."""
+        """Return the message that this fragment completes, if it does."""
         if fin and self._size == 0 and len(data) <= self._limit:
             return data
         self._size += len(data)

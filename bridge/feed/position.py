@@ -1,33 +1,33 @@
-"""The revision that is safe to promise, sans-IO.
+"""The revision from which a later connection must be replayed, sans-IO.
 
-No message says where in the feed it stands (interface, "Settlement feed"), so a position is worked out
-from two facts: nothing is published before it is settled, and what is published is sent in order. So
-when a message settled at t has come, everything published before t has come too.
+No message carries its position in the feed (interface, "Settlement feed"), so it is derived from two facts:
+nothing is published before it is settled, and messages are sent in the order of publication. When a message
+settled at t has arrived, everything published before t has arrived too.
 
-    catching up    every connection begins so: what comes may be days old. The revision follows the
-                   lowest settlementTime of the last `WINDOW` plausible ones, less the overlap.
-                   Plausible is what lies in (revision, now]: a late resettlement may carry an old
+    catching up    every connection begins here: messages may be days old. The revision follows the
+                   lowest settlementTime of the last `WINDOW` plausible ones, minus the overlap.
+                   Plausible are times in (revision, now]: a late resettlement may carry an old
                    time, a broken clock a future one, and 0001-01-01 means none.
     live           the last `NEAR` settlementTimes were within `disorder` of now, so the feed cannot
-                   be further behind than that. Then data, and what says nothing of its time and
-                   comes after it, move the revision to their time of receipt less disorder and
-                   overlap. Older data stops it until as many near ones have come again: it may be a
-                   late resettlement, or a feed that has fallen behind.
+                   be further behind than that. Then data, and messages without a time that follow it,
+                   move the revision to their time of receipt minus disorder and overlap. Older data
+                   stops it until `NEAR` near ones have arrived again: it may be a late resettlement, or
+                   a feed that has fallen behind.
 
-Back to catching up when the socket was not read for more than half the overlap, because what is read
-next was published long ago; when `WINDOW` data in a row were settled longer than `disorder` ago, because
-then the feed is behind after all; and when such data, between others, have held it for `quiet` seconds.
-Pings alone count as caught up after `quiet` seconds, but only if the last data before them were near now,
-otherwise after an hour: a provider may pause, and ping, in the middle of a replay.
+It returns to catching up when the socket was not read for more than half the overlap, because the next data
+was published long ago; when `WINDOW` data in a row were settled longer than `disorder` ago, because then the
+feed is behind; and when such data, between others, have stopped the revision for `quiet` seconds. Pings alone
+mean caught up after `quiet` seconds if the last data before them were near now, otherwise after an hour: a
+provider may pause, and ping, in the middle of a replay.
 
-What is not understood moves nothing: it may have been sent at any time. Pings after it do not either, until
+Invalid messages do not move the revision: they may have been sent at any time. Nor do pings after them, until
 data near now, or pings alone for `quiet` seconds, have shown that the feed has not fallen behind.
 
-settlementTime is in the provider's time, receipt in ours. By as much as the two clocks are known to
-differ, a time may lie ahead of now, and the revision stays further behind. Where a handshake does not tell,
-the data do; where it does, data from further ahead are a question (`doubts_clocks`), not an answer.
+settlementTime is in the provider's time, receipt in ours. A time may lie ahead of now by the known skew, and
+the revision stays behind by as much. If the handshake does not show the skew, the data do; if it does, data
+from further ahead raise a doubt (`doubts_clocks`).
 
-The revision never goes back and never passes now; one that turns out to lie in the future is taken back
+The revision never decreases and never passes now; one that turns out to lie in the future is taken back
 (`reset`), and a gap declared. All times are Unix seconds.
 """
 
@@ -38,11 +38,11 @@ from dataclasses import dataclass
 from statistics import median
 
 WINDOW = 50
-"""How many plausible settlementTimes are looked at while catching up."""
+"""Number of plausible settlementTimes considered while catching up."""
 NEAR = 3
-"""How many settlementTimes in a row must be near now: a single one may be wrong."""
+"""Number of settlementTimes in a row that must be near now: a single one may be wrong."""
 BLIND_LIVE_AFTER_PINGS_SECONDS = 3600.0
-"""How long pings alone must last where no data has shown the feed to be near now."""
+"""How long pings alone must last if no data was near now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,43 +55,43 @@ class PositionSettings:
 
 
 class Position:
-    """Where the feed stands, and what of it may be promised."""
+    """The position in the feed. Its `revision` is safe to commit."""
 
     def __init__(self, settings: PositionSettings, revision: int) -> None:
         self._settings = settings
         self._revision = float(revision)
         self._window = _Window()
         self._near = self._far = 0
-        """How many data in a row were near now, and were not."""
+        """Number of data in a row that were near now, and that were not."""
         self._leads: list[float] = []
-        """By how much the last data were settled in the future, as long as all of them were."""
+        """Seconds by which the last data were ahead of now, while all of them were."""
         self._ahead = 0.0
-        """How far in the future a settlementTime may lie: so far the provider's clock may be ahead."""
+        """Seconds by which the provider's clock, and so a settlementTime, may be ahead."""
         self._learns = True
-        """Whether the data tell how far it is, because no handshake did."""
+        """Whether that is learnt from the data, because the handshake did not show it."""
         self._obscured = False
-        """Whether something came that is not understood, and nothing since shows where the feed is."""
+        """Whether an invalid message arrived, and nothing since shows where the feed is."""
         self._was_live = False
-        """Whether it was live on this connection, and no data that were not near have come since."""
+        """Whether it was live on this connection, and all data since were near now."""
         self._pings_since: float | None = None
         self._live_since: float | None = None
         self.skew = 0.0
-        """How far the provider's clock is from ours at least, seconds, as far as is known."""
+        """Lower bound of the distance between the clocks, seconds."""
         self.doubts_clocks = False
-        """Whether data in a row were settled later than the provider's clock can be by its own word."""
+        """Whether data in a row were settled later than the provider's clock can be by its handshake."""
         self._promised_at = 0.0
         self._not_before = 0.0
-        """Until it can be promised as much, nothing more is."""
+        """The revision does not advance until it can advance beyond this."""
         self.taken_back = False
-        """Whether the revision has gone back, until somebody takes note of it."""
+        """Whether the revision was taken back since the last checkpoint."""
         self.newest: float | None = None
         """The newest plausible settlementTime of this connection."""
         self.last_data: float | None = None
-        """When data last came on this connection."""
+        """When data last arrived on this connection."""
 
     @property
     def revision(self) -> int:
-        """Everything that the provider published before this second has been handed on."""
+        """Everything that the provider published before this second was handled."""
         return int(self._revision)
 
     @property
@@ -100,29 +100,29 @@ class Position:
         return self._live_since is not None
 
     def replaying(self, at: float) -> bool:
-        """Whether what comes now may have come before: catching up, or not long enough after."""
+        """Return whether a message may be a repetition: catching up, or shortly after."""
         margin = self._settings.disorder + self._settings.overlap + self.skew
         return self._live_since is None or at - self._live_since <= margin
 
     def quiet(self, now: float) -> bool:
-        """Whether the feed is live but no data has come for long."""
+        """Return whether the feed is live but had no data for long."""
         return self.live and (self.last_data is None or now - self.last_data > self._settings.quiet)
 
-    def held(self, now: float) -> bool:
-        """Whether it is live, but has had nothing to promise for long: the feed may have fallen behind."""
+    def stagnant(self, now: float) -> bool:
+        """Return whether it is live but has not advanced for long: the feed may have fallen behind."""
         return self.live and now - self._promised_at > self._settings.quiet
 
     def connected(self, skew: float = 0.0, ahead: float | None = None) -> None:
-        """A new connection: what comes may be old. The arguments are those of `compared`."""
-        self.stalled()
+        """Begin a connection: messages may be old. The arguments are those of `compared`."""
+        self.after_read_pause()
         self.compared(skew, ahead)
         self._was_live = self._obscured = False
         self.newest = self.last_data = None
 
     def compared(self, skew: float, ahead: float | None) -> None:
-        """What the provider says of its clock: how far it is from ours at least, seconds.
+        """Take note of the provider's clock: its least distance from ours, and how far it is ahead at most.
 
-        And how far it may be ahead at most; None where it does not say, and the data are to tell.
+        Both in seconds; `ahead` is None if it is to be learnt from the data.
         """
         self.skew = abs(skew)
         self._ahead = max(0.0, skew if ahead is None else ahead)
@@ -130,44 +130,44 @@ class Position:
         self._leads.clear()
         self.doubts_clocks = False
 
-    def stalled(self) -> None:
-        """The socket was not read for more than half the overlap before what comes next."""
+    def after_read_pause(self) -> None:
+        """Note that the socket was not read for more than half the overlap before the next message."""
         self._live_since = self._pings_since = None
         self._near = self._far = 0
         self._window.clear()
 
     def skip(self, revision: int) -> None:
-        """Go on from a later revision: what lies before it is a gap, and declared as one."""
+        """Continue from a later revision; the caller declares the gap."""
         self._revision = max(self._revision, float(revision))
 
     def reset(self, revision: int) -> None:
-        """Go back to an earlier revision: the one so far lies in the future, and is declared as a gap."""
+        """Go back to an earlier revision, from one in the future; the caller declares the gap."""
         self._revision = float(revision)
         self.taken_back = True
 
     def set_right(self, now: float) -> None:
-        """Our clock was set forward to `now`: what came lately is stamped by one that was behind.
+        """Note that our clock was set forward to `now`: recent records were stamped by one that was behind.
 
-        In between no revision is promised: a replay from there would bring back what the stamps, by which the
-        guard forgets and is restored, say to be older.
+        The revision does not advance in between: a replay from there would repeat bets that seem older by
+        their stamps, by which the deduplicator evicts and is restored.
         """
         self._not_before = now + self._settings.overlap
 
     def data(self, at: float, settled_at: float) -> None:
-        """A settled bet was received; `settled_at` is its settlementTime."""
+        """Note a settled bet; `settled_at` is its settlementTime."""
         self.last_data = at
         self._pings_since = None
         self._locate(at, settled_at)
         self._advance(at)
 
     def not_understood(self, at: float) -> None:
-        """Something was received that is no bet, and no ping that is nothing else."""
+        """Note a message that is neither a valid bet nor a plain ping."""
         self.last_data = at
         self._pings_since = None
         self._obscured = True
 
     def _locate(self, at: float, settled_at: float) -> None:
-        """Learn from a settlementTime how far behind now the feed is."""
+        """Learn from a settlementTime how far the feed is behind now."""
         self._compare_clocks(settled_at - at)
         if -self._ahead <= at - settled_at <= self._settings.disorder:
             self._far = 0
@@ -179,14 +179,14 @@ class Position:
             self._was_live = False
             self._near = 0
             self._far += 1
-            if self.live and (self._far >= WINDOW or self.held(at)):
-                self.stalled()
+            if self.live and (self._far >= WINDOW or self.stagnant(at)):
+                self.after_read_pause()
         if self._revision < settled_at <= at + self._ahead:
             self._window.add(settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
 
     def _compare_clocks(self, ahead: float) -> None:
-        """Where all data come from the future, the provider's clock is ahead; by what half of them are."""
+        """Learn the skew: if all data are from the future, the provider's clock is ahead by their median."""
         if ahead <= self._ahead:
             self._leads.clear()
             return
@@ -199,7 +199,7 @@ class Position:
             self._leads.clear()
 
     def ping(self, at: float) -> None:
-        """A ping was received."""
+        """Note a ping."""
         if self._pings_since is None:
             self._pings_since = at
         quiet = self._settings.quiet if self._was_live else BLIND_LIVE_AFTER_PINGS_SECONDS
@@ -230,25 +230,25 @@ class Position:
 
 
 class _Window:
-    """The lowest of the last `WINDOW` times, kept as they come: looking at all would take a microsecond."""
+    """The lowest of the last `WINDOW` times, in constant time on average."""
 
     def __init__(self) -> None:
         self._rising: deque[tuple[int, float]] = deque()
-        """Of the last `WINDOW` times, each that no later one goes below, with its number."""
+        """Those of the last `WINDOW` times that no later one is below, with their numbers."""
         self._count = 0
 
     @property
     def full(self) -> bool:
-        """Whether there have been as many."""
+        """Whether there are `WINDOW` times."""
         return self._count >= WINDOW
 
     @property
     def lowest(self) -> float:
-        """The lowest of them; there must have been one."""
+        """The lowest time; there must be one."""
         return self._rising[0][1]
 
     def add(self, time: float) -> None:
-        """Take one in, and leave the oldest."""
+        """Add a time, and drop the oldest."""
         while self._rising and self._rising[-1][1] >= time:
             self._rising.pop()
         self._rising.append((self._count, time))
@@ -257,6 +257,6 @@ class _Window:
             self._rising.popleft()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Drop all times."""
         self._rising.clear()
         self._count = 0

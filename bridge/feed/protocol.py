@@ -1,4 +1,4 @@
-"""One connection's life, sans-IO: what to ask for, how to answer pings, when silence is too long.
+"""The protocol of a connection, sans-IO: the request, the answers to pings, the idle timeout.
 
 Follows the interface, "Settlement feed" and "Events". What the interface leaves open (authentication,
 the answer to a ping) is a setting. Times are monotonic seconds.
@@ -19,23 +19,23 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Request:
-    """What to dial. Every part may hold a secret: none is ever shown."""
+    """The handshake's request. Any part may hold a secret: it is never shown."""
 
     url: str
     headers: dict[str, str]
     secret: str = ""
 
     def without_secret(self, text: str) -> str:
-        """A text of somebody else's that may be shown, as far as the credential goes."""
+        """Return a foreign text with the credential masked."""
         if not self.secret:
             return text
         return text.replace(self.secret, "**********").replace(quote(self.secret, safe=""), "**********")
 
 
 def request(settings: FeedSettings, revision: int | None) -> Request:
-    """The request for the messages from `revision` on, Unix seconds; None asks with the interface's 0.
+    """Return the request for the messages from `revision` on, Unix seconds; None sends the interface's 0.
 
-    Raises SettingsError when the file of the credential cannot be read.
+    Raises SettingsError if the credential's file cannot be read.
     """
     assert settings.base_url is not None
     scheme, _, rest = settings.base_url.partition("://")
@@ -57,25 +57,25 @@ def request(settings: FeedSettings, revision: int | None) -> Request:
 
 
 class Session:
-    """The rules of a connection that is open."""
+    """The rules of an open connection."""
 
     def __init__(self, settings: FeedSettings, now: float) -> None:
         self._settings = settings
         self._heard_at = now
 
     def heard(self, now: float) -> None:
-        """Something came through the socket, whatever it was."""
+        """Note that data arrived."""
         self._heard_at = max(self._heard_at, now)
 
     @property
     def silent_at(self) -> float:
-        """When the socket is to be taken for half-open, unless something comes before."""
+        """When the idle timeout ends, unless data arrives before."""
         return self._heard_at + self._settings.idle_timeout_seconds
 
     def reply(self, ping_id: str, body: bytes) -> str | None:
-        """What to send for a ping that came as `body`; None for nothing.
+        """Return the answer to a ping received as `body`; None for no answer.
 
-        In a template `{pingId}` stands for the id as it must be written inside a JSON string.
+        In a template, `{pingId}` is replaced by the id, escaped for a JSON string.
         """
         match self._settings.ping_reply:
             case "none":

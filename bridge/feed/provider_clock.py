@@ -1,4 +1,4 @@
-"""Asks the provider what time it is, without touching its feed."""
+"""Asks the provider for its time, without connecting to the feed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _SCHEMES = {"ws": "http", "wss": "https"}
 async def ask(settings: FeedSettings) -> Skew | None:
     """Ask the provider for the time, at the root of its base address and without the credential.
 
-    Returns its clock less our monotonic one. No connection to the feed is attempted, so this counts against
-    none of its limits (interface, "Limits"). Any status is an answer. None when it has no `Date`, or one
-    that a cache has kept.
+    Returns its clock minus our monotonic clock; None without a `Date`, or with a cached one. Any status is an
+    answer. No connection to the feed is attempted, so none of its limits apply (interface, "Limits").
 
-    Raises FeedLost when the provider does not answer, SettingsError when the proxy or the certificate
-    authority cannot be used.
+    Raises FeedLost if the provider does not answer, SettingsError if the proxy or the certificate authority
+    cannot be used.
     """
     headers = {"User-Agent": "settlement-bridge", "Cache-Control": "no-cache"}
     try:
@@ -43,7 +42,7 @@ async def ask(settings: FeedSettings) -> Skew | None:
 def _root(settings: FeedSettings) -> str:
     assert settings.base_url is not None
     url = urlsplit(settings.base_url)
-    host = url.netloc.rpartition("@")[2]  # what is before the @ would be sent as a credential
+    host = url.netloc.rpartition("@")[2]  # a part before the @ would be sent as a credential
     return f"{_SCHEMES.get(url.scheme, url.scheme)}://{host}{url.path.rstrip('/')}/"
 
 

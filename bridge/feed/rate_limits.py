@@ -1,17 +1,17 @@
-"""When the provider may be dialled, and why not now, sans-IO: the limits of the interface ("Limits").
+"""When a connection to the provider is allowed, and why not now, sans-IO (interface, "Limits").
 
     initial    connections without a revision, with 0, or with one older than the feed's memory
     proper     connections with any other revision
     large      connections with any revision older than an hour, 0 and what is too old included
-    bucket     the rest of the proper ones: the seconds they ask for fill a bucket, which leaks
+    bucket     the other proper ones: the seconds they ask for fill a leaky bucket
 
-What the provider makes of an attempt is known to within bounds only. It arrives up to `reach` seconds
-after it was decided, and is older by then; it is judged by a clock up to `skew` seconds from ours. So an
-attempt counts in every class that it could belong to, at the last moment at which it may have arrived,
-whether it was refused or not. What is let in here is within the limits whatever the truth.
+How the provider counts an attempt is known only within bounds. It arrives up to `reach` seconds after the
+decision, and its revision is older by then; the provider's clock is up to `skew` seconds from ours. So an
+attempt counts in every class that it may belong to, at the last moment at which it may have arrived, refused
+or not. An attempt that is allowed here is within the limits in any case.
 
-The ledger of attempts is part of the checkpoint: it is committed before the dial, so that a crash loop
-cannot spend the budget.
+The ledger of attempts is part of the checkpoint and committed before each attempt, so that a crash loop
+cannot use up the limits.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from bridge.clock import Instant
 from bridge.config import LimitsSettings
 
 DECIDED_SECONDS = 10.0
-"""How long after its decision a dial may begin: Kafka has to commit the attempt first."""
+"""How long after the decision an attempt may begin: Kafka has to commit it first."""
 MARGIN_SECONDS = 2.0
-"""Between our clock and the moment at which the provider may have counted an attempt."""
+"""Margin for the moment at which the provider may have counted an attempt."""
 RESOLUTION_SECONDS = 0.001
-"""How exactly the moment is found at which the bucket has room."""
+"""Resolution of the moment at which the bucket has room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One dial of the provider, as the ledger keeps it. Times are Unix seconds."""
+    """An entry of the ledger: an attempt to connect. Times are Unix seconds."""
 
     at: float
-    """When it was decided; written before the dial."""
+    """When it was decided."""
     recovery_seconds: int
-    """How far back it asked, rounded up; 0 for the interface's `revision=0`."""
+    """Age of the requested revision, rounded up; 0 for the interface's `revision=0`."""
     initial: bool
-    """Whether it went without a revision."""
+    """Whether it was made without a revision."""
     answered_at: float | None = None
     refused: bool = False
     own: bool = field(default=True, compare=False)
-    """Whether this process made it: by its own clock, not by that of another machine."""
+    """Whether this process made it, by its own clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Dial now, when `until` is not after now; else wait until then, because of `reason`."""
+    """Connect now if `until` is not in the future; else wait until then, because of `reason`."""
 
     until: float
     reason: str
@@ -58,13 +58,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
-    """How much of a limit is used: attempts, or seconds for the bucket."""
+    """Usage of a limit: attempts, or seconds for the bucket."""
 
     name: str
     used: float
     allowed: float
     free_at: float | None
-    """When some of it is free again; None when some is."""
+    """When an attempt is allowed again; None if it is now."""
 
 
 class _Window(NamedTuple):
@@ -76,14 +76,14 @@ class _Window(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """What is in the bucket, and since when it has not been empty: infinity when it is."""
+    """Contents of the bucket, and since when it has not been empty; infinity if it is."""
 
     seconds: float
     since: float
 
 
 class _Ages(NamedTuple):
-    """How old a revision may be, seconds, when the provider looks at it. `low` is infinite for none."""
+    """Bounds of a revision's age, seconds, when it reaches the provider. `low` is infinite for none."""
 
     low: float
     high: float
@@ -92,8 +92,8 @@ class _Ages(NamedTuple):
 class Limiter:
     """The provider's limits and the attempts that count against them.
 
-    `connect_timeout` bounds how long after its intent an attempt may reach the provider, `skew` how far
-    the provider's clock may be from ours; both in seconds.
+    `connect_timeout` bounds how long an attempt may take to reach the provider, `skew` how far the provider's
+    clock may be from ours; both in seconds.
     """
 
     def __init__(
@@ -118,29 +118,28 @@ class Limiter:
         self._last: Instant | None = None
         self.ledger: tuple[Attempt, ...] = tuple(ledger)
 
-    # What may be asked.
+    # Decisions.
 
     def oldest_replayable(self, now: float) -> int:
-        """The oldest revision that is within the feed's memory whenever a dial of now arrives."""
-        # The ledger keeps whole seconds, rounded up: one more, so that it too has it within the memory.
+        """Return the oldest revision that the feed can still replay when an attempt of now arrives."""
+        # One more, because the ledger rounds ages up to whole seconds.
         return math.ceil(now + self._reach + self._skew - self._memory) + 1
 
     def decide(self, now: Instant, revision: int | None) -> Decision:
-        """When an attempt with this revision is let in; None is the interface's `revision=0`.
+        """Return when an attempt with this revision is allowed; None is the interface's `revision=0`.
 
-        The answer is the earliest such moment, to a millisecond, for a recovery as long as it will be by
-        then. A revision that falls out of the feed's memory while it waits is taken for the edge of it.
+        This is the earliest such moment, to a millisecond, for a recovery as long as it will be by then. A
+        revision that becomes too old while it waits is replaced by the oldest replayable one.
         """
         self.observe(now)
         decision = Decision(now.wall, "")
-        # Each step goes to the first moment at which what forbids this one does not. A class that is left
-        # behind, or entered, meanwhile is seen at the next.
+        # Each step goes to the moment at which the present obstacle ends; the next step sees new ones.
         while (later := self._forbidden(decision.until, revision)) is not None:
             decision = later
         return decision
 
     def _forbidden(self, at: float, revision: int | None) -> Decision | None:
-        """What forbids a dial at this moment, and until when at least."""
+        """Return what forbids an attempt at this moment, and until when at least."""
         ages = self._asking(at, revision)
         for window in self._windows:
             if self._may_be(window.name, ages):
@@ -156,21 +155,21 @@ class Limiter:
         return None
 
     def _seen(self, window: _Window) -> list[float]:
-        """When the attempts that may count in the window were seen, in order."""
+        """Return when the attempts that may count in the window were seen, in order."""
         return sorted(self._seen_at(a) for a in self.ledger if self._may_be(window.name, self._ages(a)))
 
     def _free_at(self, window: _Window) -> float:
-        """From when on one more attempt fits into the window."""
+        """Return from when on another attempt fits into the window."""
         seen = self._seen(window)
         return seen[-window.connections] + window.seconds if len(seen) >= window.connections else -math.inf
 
     def _until_room(self, at: float, revision: int | None, ages: _Ages, excess: float) -> float:
-        """Seconds until there may be room for what is too much by `excess`, or something else happens.
+        """Return the seconds until `excess` may have leaked out, or until the recovery changes its class.
 
-        Attempts on their way, which are added then, are seen at the next step.
+        Attempts that arrive in the meantime are seen at the next step.
         """
-        # A recovery grows while it waits: until it is as long as a small one can be, then until it is a large
-        # one, and in no case once it asks for the edge of memory.
+        # A recovery grows while it waits, until it is as long as a small one can be, or a large one; it does
+        # not grow once it asks for the oldest replayable revision.
         growing, older = self._large_age - ages.high, (revision or 0) - self.oldest_replayable(at)
         room = excess / self._drain
         if older > 0:
@@ -180,7 +179,7 @@ class Limiter:
         return room + RESOLUTION_SECONDS
 
     def usage(self, now: Instant) -> tuple[LimitUsage, ...]:
-        """How much of each limit is used."""
+        """Return the usage of each limit."""
         self.observe(now)
         usage = []
         for window in self._windows:
@@ -194,10 +193,10 @@ class Limiter:
         usage.append(LimitUsage("bucket", level, self._bucket, full_until if level >= self._bucket else None))
         return tuple(usage)
 
-    # What was asked.
+    # The ledger.
 
     def attempt(self, now: Instant, revision: int | None) -> Attempt:
-        """Enter an attempt into the ledger; to be committed before the dial."""
+        """Enter an attempt into the ledger, which must be committed before the attempt is made."""
         self.observe(now)
         length = 0 if revision is None else max(0, math.ceil(now.wall - revision))
         entry = Attempt(now.wall, length, initial=revision is None)
@@ -207,13 +206,13 @@ class Limiter:
         return entry
 
     def withdraw(self) -> None:
-        """The last attempt was never made."""
+        """Remove the last attempt: it was not made."""
         self.ledger = self.ledger[:-1]
 
     def answered(self, now: Instant, *, refused: bool) -> None:
-        """The provider has answered the last attempt: it has counted it by now, whatever it said.
+        """Note the provider's answer to the last attempt, which it has counted by now in any case.
 
-        An attempt that was let in may still be refused, by a close code; the first answer is its time.
+        An accepted attempt may still be refused by a close code; the first answer is its time.
         """
         self.observe(now)
         last = self.ledger[-1]
@@ -221,19 +220,19 @@ class Limiter:
         self.ledger = (*self.ledger[:-1], replace(last, answered_at=at, refused=refused))
 
     def observe(self, now: Instant) -> None:
-        """Keep the ledger as old as it is: by the monotonic clock, however the wall clock was set meanwhile.
+        """Age the ledger by the monotonic clock, however the wall clock was set.
 
-        At first only the wall clock is known. A ledger from its future happened now at the latest.
+        A restored ledger has wall-clock times only. Entries from the future are taken to have happened now.
         """
         last, self._last = self._last or now, now
         ahead = (now.wall - last.wall) - (now.monotonic - last.monotonic)
         self.ledger = tuple(_moved(attempt, ahead, now.wall) for attempt in self.ledger)
 
-    # What counts, and for how much.
+    # How attempts count.
 
     def _seen_at(self, attempt: Attempt) -> float:
-        """The last moment at which the provider may have counted it."""
-        # Each of two clocks may be that far from the provider's.
+        """Return the last moment at which the provider may have counted it."""
+        # Both clocks, of that process and of this one, may be that far from the provider's.
         clocks = 0.0 if attempt.own else 2 * self._skew
         if attempt.answered_at is None:
             return attempt.at + self._reach + clocks
@@ -253,7 +252,7 @@ class Limiter:
         return _Ages(age - self._skew, age + self._reach + self._skew)
 
     def _may_be(self, name: str, ages: _Ages) -> bool:
-        """Whether the provider may put a revision so old into this class."""
+        """Return whether the provider may count a revision of this age in this class."""
         match name:
             case "initial":
                 return ages.high > self._memory
@@ -263,15 +262,15 @@ class Limiter:
                 return ages.high > self._large_age
 
     def _may_be_small(self, ages: _Ages) -> bool:
-        """Whether it may be a recovery that goes into the bucket."""
+        """Return whether it may be a recovery that counts in the bucket."""
         return ages.low <= self._large_age
 
     def _length(self, ages: _Ages) -> float:
-        """What it may add to the bucket, seconds: a longer recovery is a large one."""
+        """Return what it may add to the bucket, seconds: a longer recovery is a large one."""
         return min(max(ages.high, 0.0), self._large_age)
 
     def _level(self, at: float) -> _Level:
-        """What may be in the bucket."""
+        """Return what may be in the bucket."""
         level, then, since = 0.0, -math.inf, math.inf
         for attempt in sorted(self.ledger, key=self._seen_at):
             ages = self._ages(attempt)
@@ -290,7 +289,7 @@ _NONE = _Ages(math.inf, math.inf)
 
 
 def _moved(attempt: Attempt, by: float, latest: float) -> Attempt:
-    """Later by so much, but not beyond `latest`, and as long on its way as it was."""
+    """Move an attempt by seconds, not beyond `latest`, together with its answer."""
     at, answered = attempt.at, attempt.answered_at
     by = min(by, latest - (at if answered is None else answered))
     return replace(attempt, at=at + by, answered_at=None if answered is None else answered + by)

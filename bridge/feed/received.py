@@ -1,4 +1,4 @@
-"""What comes out of the connection: messages, in the order in which the provider sent them."""
+"""Messages as they come out of the connection, in the order in which the provider sent them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Oversized:
-    """A message above the limit of size, of which only this is kept."""
+    """What is kept of a message above the size limit."""
 
     size: int
     """Bytes of the whole message, decompressed."""
@@ -18,17 +18,17 @@ class Oversized:
     """Its first 64 KiB."""
 
     def __len__(self) -> int:
-        """Bytes that it takes up."""
+        """Bytes kept."""
         return len(self.head)
 
 
 class Received:
     """A whole message and the time at which its last byte was read, Unix seconds.
 
-    `stalled` says that the socket had not been read for long before it: it may have been sent long ago.
+    `after_read_pause`: the socket was not read for long before it, so it may have been sent long ago.
     """
 
-    def __init__(self, body: bytes | Oversized, at: float, stalled: bool = False) -> None:
+    def __init__(self, body: bytes | Oversized, at: float, after_read_pause: bool = False) -> None:
         self.body: Final = body
         self.at: Final = at
-        self.stalled: Final = stalled
+        self.after_read_pause: Final = after_read_pause

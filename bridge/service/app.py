@@ -1,4 +1,4 @@
-"""Composition root of `bridge run`: start-up order, standby, signals, an end that does not drag on."""
+"""Composition root of `bridge run`: start-up, standby, signals, and an end that does not wait for Kafka."""
 
 from __future__ import annotations
 
@@ -45,49 +45,46 @@ from bridge.state.restore import Store
 T = TypeVar("T")
 
 SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
-"""Of the records that it writes."""
+"""Schemas of the records that the bridge writes."""
 RETRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
-"""Between two terms of leadership, so that what ends at once is not tried a hundred times a second."""
+"""Pause between two terms of leadership, in case a term ends at once."""
 LOOK_SECONDS = 2.0
-"""How often a standby looks whom it waits for, and whether Kafka is there at all."""
+"""How often a standby checks who owns the feed, and whether Kafka answers."""
 HEARTBEAT_SECONDS = 1.0
-"""How often the status snapshot is renewed."""
+"""Interval between status snapshots."""
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 16 * 1024 * 1024
-"""Of memory that is free again: so much stays with the process at most, by and large."""
+"""Free memory that the process keeps, approximately."""
 LARGE_BLOCK_BYTES = 1024 * 1024
-"""A larger block goes back to the system at once when it is freed."""
+"""Larger blocks return to the system as soon as they are freed."""
 SWITCH_SECONDS = 0.001
-"""How long a thread that commits waits at most for a busy event loop, each time it comes back from Kafka."""
+"""How long the committing thread waits for the interpreter lock while the event loop is busy."""
 
 
 def run(settings: Settings) -> None:
-    """Own the feed, or stand by, until SIGTERM or SIGINT.
-
-    Raises the errors of `bridge.errors` whose exit code says what a person has to do.
-    """
+    """Own the feed, or stand by, until SIGTERM or SIGINT. Raises errors of `bridge.errors`."""
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
-    _must_be_fit_to_dial(settings.feed)
+    _check_connection_settings(settings.feed)
     sys.setswitchinterval(SWITCH_SECONDS)
     _keep_little_memory()
     asyncio.run(_Service(settings).serve())
 
 
 def _keep_little_memory() -> None:
-    """glibc would keep up to 64 MiB of what large messages have once taken, and more between the pieces."""
+    """Limit what glibc keeps: by default up to 64 MiB after a large message, and fragments beyond that."""
     with contextlib.suppress(AttributeError):  # another C library
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
         libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
 
 
-def _must_be_fit_to_dial(feed: FeedSettings) -> None:
-    """Raises SettingsError where the credential or the certificate authority cannot be used.
+def _check_connection_settings(feed: FeedSettings) -> None:
+    """Raise SettingsError if the credential or the certificate authority cannot be used.
 
-    It would only show at the dial, and until then a standby passed for ready.
+    A standby would otherwise seem ready, and fail when it takes over.
     """
     request = protocol.request(feed, None)
     if feed.auth != "none" and not request.secret:
@@ -98,7 +95,7 @@ def _must_be_fit_to_dial(feed: FeedSettings) -> None:
 
 
 class _Service:
-    """One process: it stands by, owns the feed when it is its turn, and shows what it does."""
+    """One process: stands by, owns the feed while it is the leader, and serves its status."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -111,7 +108,7 @@ class _Service:
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
-        """Until SIGTERM or SIGINT cancels this, once: the end takes its time to commit what has come."""
+        """Run until SIGTERM or SIGINT cancels this, once: the end commits what was received."""
         signals = signal.SIGTERM, signal.SIGINT
         ending = asyncio.Event()
         main = asyncio.current_task()
@@ -152,7 +149,7 @@ class _Service:
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
         declared, codecs, store = await self._prepare()
-        gc.freeze()  # what is there by now stays: no collection is to walk through it while bets wait
+        gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
             self._settings,
             group_of(self._settings),
@@ -166,7 +163,7 @@ class _Service:
             store=store,
             leadership=leadership,
             writer=lambda on_error: BatchWriter(self._settings, leadership, store.checkpoint, on_error),
-            dial=client.dial,
+            connect=client.connect,
             ask_time=provider_clock.ask,
             clock=self._clock,
         )
@@ -186,11 +183,11 @@ class _Service:
                 self._status.become(State.STOPPED)
 
     async def _stand_by(self, leadership: LeaderElection) -> None:
-        """Until something changes. No answer of Kafka is waited for then."""
+        """Wait until leadership may have changed, even while Kafka does not answer."""
         await unless(self._changed.wait(), self._look_around(leadership))
 
     async def _look_around(self, leadership: LeaderElection) -> NoReturn:
-        """Tell whom this process stands by for. While Kafka is away nobody is: so that is the state."""
+        """Keep the state current: whom this process stands by for, or that Kafka is unreachable."""
         client, worker = None, Worker("standby")
         watch = Watch(self._owner_id, clients.session_seconds(self._settings.kafka))
         try:
@@ -204,7 +201,7 @@ class _Service:
                     if group is not None:
                         wait = watch.look(group, self._clock())
                         self._status.become(State.STANDBY, wait.reason, until=wait.until)
-                    else:  # what was told before may be long over
+                    else:  # an earlier reason may be outdated
                         self._status.become(State.STANDBY)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
@@ -221,9 +218,9 @@ class _Service:
             leadership.released()
 
     async def _prepare(self) -> tuple[topics.Topics, Codecs, Store]:
-        """Topics as they must be and the ids of the schemas; waits for Kafka and the registry."""
+        """Create topics and register schemas; waits for Kafka and the registry."""
         settings = self._settings
-        worker = Worker("start")  # a daemon: the end of the process does not wait for a broker that is away
+        worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
 
         async def patiently(job: Callable[[], T]) -> T:
             while True:
@@ -241,8 +238,7 @@ class _Service:
                 get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
             registry = Registry(settings.registry)
             ids = await patiently(lambda: registry.register(settings.topics.prefix, SCHEMAS))
-            # Not used: a setting that librdkafka refuses is told at the start, and what it refuses later
-            # is a file that is away.
+            # Created only to validate their settings now: a later failure then means that a file is missing.
             discard(transactional(settings))
             await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
         finally:
@@ -250,7 +246,7 @@ class _Service:
         codecs = Codecs(*(Codec(load(name), ids[name], registry.schema_by_id) for name in SCHEMAS))
         return declared, codecs, Store(settings, declared, registry.schema_by_id)
 
-    # What can be seen from outside.
+    # Status.
 
     def _take_snapshot(self) -> StatusSnapshot:
         status = self._status
@@ -273,7 +269,7 @@ class _Service:
         while True:
             try:
                 self._snapshot = self._take_snapshot()
-            except Exception as error:  # noqa: BLE001  # must not look like an event loop that hangs
+            except Exception as error:  # noqa: BLE001  # must not look like a blocked event loop
                 get().error("no status snapshot", reason=repr(error))
             await asyncio.sleep(HEARTBEAT_SECONDS)
 

@@ -1,4 +1,4 @@
-"""What is committed, and when: the batch in hand with the checkpoint that covers it."""
+"""Decides what is committed, and when: the current batch with the checkpoint that covers it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bridge.state.checkpoint import Checkpoint, State
 
 
 class Checkpointer:
-    """Commits what the pipeline has in hand. Nothing is committed without a checkpoint."""
+    """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
 
     def __init__(
         self,
@@ -38,33 +38,33 @@ class Checkpointer:
         self._timekeeper = timekeeper
         self._owner_id = owner_id
         self._latest = previous
-        """The last checkpoint that was written, committed or about to be."""
-        self._told: State | None = None
-        """The state as the last checkpoint has it."""
+        """The last checkpoint, committed or being committed."""
+        self._written_state: State | None = None
+        """The state in the last checkpoint."""
         self.committed = previous
-        """The last checkpoint that is committed."""
+        """The last committed checkpoint."""
         self.progress = CatchUpTracker()
 
     def due_at(self, backlog: int) -> float | None:
-        """When the next commit is due, monotonic seconds, while so many messages wait to be handled.
+        """Return when the next commit is due, monotonic seconds; None if there is nothing to commit.
 
-        None while there is nothing to commit.
+        `backlog` is the number of received messages not handled yet.
         """
         if self._committer.busy:
             return None
-        if self._told is not self._status.state:
+        if self._written_state is not self._status.state:
             return 0.0
         if (
             self._pipeline.batch.records
             and self._dependencies.clock().monotonic < self._committer.next_begin_at
         ):
-            return self._committer.next_begin_at  # first the broker is to have its records
+            return self._committer.next_begin_at  # the records are produced first
         return self._pipeline.batch.due_at(self._settings.batch, backlog)
 
     def go_on(self, backlog: int) -> None:
-        """Let the broker have what is new, and begin a commit when it is time, if none is under way.
+        """Produce new records, and begin a commit when it is due, unless one is running.
 
-        Raises what ended the last commit.
+        Raises the error of the last commit.
         """
         if self._collect():
             if self._dependencies.clock().monotonic >= self._committer.next_begin_at:
@@ -74,7 +74,7 @@ class Checkpointer:
                 self._start()
 
     async def commit(self) -> None:
-        """Commit at once, and wait for it; an empty batch too, the checkpoint is what matters."""
+        """Commit at once and wait for it, even an empty batch: the checkpoint is what matters."""
         await self._committer.finish()
         self._collect()
         self._start()
@@ -90,7 +90,7 @@ class Checkpointer:
     def _start(self) -> None:
         now, status, position = self._dependencies.clock(), self._status, self._pipeline.position
         state = status.state or State.CONNECTING
-        self._limiter.observe(now)  # a clock that was set meanwhile must not make the attempts older
+        self._limiter.observe(now)  # a clock that was set must not make attempts older
         checkpoint = Checkpoint(
             feed=self._settings.feed.name,
             revision=position.revision,
@@ -117,5 +117,5 @@ class Checkpointer:
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
         assert follows, "the checkpoint would go back"
         position.taken_back = False
-        self._latest, self._told = checkpoint, status.state
+        self._latest, self._written_state = checkpoint, status.state
         self._committer.start(self._pipeline.take_batch(), record)

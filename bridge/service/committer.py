@@ -1,4 +1,4 @@
-"""The worker as the event loop sees it: at most one batch commits while the next is filled."""
+"""The writer's thread as the event loop sees it: one batch is committed while the next is filled."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bridge.service.interfaces import Writer
 T = TypeVar("T")
 
 REST_SECONDS = 0.003
-"""Between a commit and the first record of the next transaction: one that begins while the coordinator still
-writes the markers of the last is refused, and tried again only after 20 ms."""
+"""Pause between a commit and the next transaction. One that begins while the coordinator still writes the
+markers of the last is refused, and retried only after 20 ms."""
 LOOK_SECONDS = 1.0
 TROUBLE_SECONDS = 2.0
-"""A job that takes longer is told: the bridge is waiting for Kafka."""
+"""A job that takes longer is reported: the bridge is waiting for Kafka."""
 
 
 class Committer:
-    """Gives jobs to the writer's thread and waits for them, one at a time.
+    """Submits jobs to the writer's thread and waits for them, one at a time.
 
-    `make` makes the writer, which tells its troubles to the function that it is given. `wake` is set
-    whenever something has come about. `told` is called when Kafka keeps us waiting, with what it says.
+    `make` creates the writer with a callback for its errors. `wake` is set when a job ends or fails to
+    advance. `on_blocked` is called with the reason while Kafka blocks a job.
     """
 
     def __init__(
@@ -34,18 +34,18 @@ class Committer:
         make: Callable[[Callable[[str], None]], Writer],
         clock: Clock,
         wake: asyncio.Event,
-        told: Callable[[str], None],
+        on_blocked: Callable[[str], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._wake = wake
-        self._told = told
+        self._on_blocked = on_blocked
         self._committing: asyncio.Future[None] | None = None
         self._trouble = self._doing = ""
         self._since: float | None = None
-        """Since when the job that is awaited has been under way, monotonic."""
+        """Start of the running job, monotonic seconds."""
         self.next_begin_at = 0.0
-        """When the next transaction may begin, monotonic."""
+        """When the next transaction may begin, monotonic seconds."""
         self.durations = DurationHistogram()
         """Durations of all commits so far."""
         self.writer = make(self.report_error)
@@ -56,28 +56,28 @@ class Committer:
         return self._committing is not None
 
     def report_if_blocked(self) -> bool:
-        """Whether Kafka keeps us waiting; if so, it is told."""
+        """Return whether Kafka blocks the running job; if so, report it."""
         waiting = self._since is not None and self._clock().monotonic - self._since > TROUBLE_SECONDS
         if waiting:
-            self._told(self._trouble or self._doing or "it has not answered yet")
+            self._on_blocked(self._trouble or self._doing or "it has not answered yet")
         return waiting
 
     def produce(self, batch: Batch) -> None:
-        """Let the broker have what the batch has gained; nothing is being committed.
+        """Produce the batch's new records. No commit may be running.
 
-        On the event loop: it only fills the client's queue. Another thread would wait for the
-        interpreter's lock record by record, for as long as the event loop is busy.
+        Runs on the event loop, as it only fills the client's queue: another thread would wait for the
+        interpreter lock record by record while the event loop is busy.
         """
         assert self._committing is None
         self.writer.write(batch)
 
     def start(self, batch: Batch, checkpoint: Record) -> None:
-        """Begin to commit a batch; nothing else is being committed."""
+        """Begin to commit a batch. No other commit may be running."""
         assert self._committing is None
         self._committing = self._submit(partial(self.writer.commit, batch, checkpoint))
 
     def collect(self) -> bool:
-        """Whether nothing is being committed any more. Raises what ended the commit."""
+        """Return whether no commit is running. Raises the error of the last one."""
         if self._committing is None:
             return True
         if not self._committing.done():
@@ -91,16 +91,13 @@ class Committer:
         return True
 
     async def finish(self) -> None:
-        """Wait for the commit under way. Raises what ended it. A commit goes on when this is cancelled."""
+        """Wait for the running commit, which continues if this is cancelled. Raises its error."""
         if self._committing is not None:
             await self._wait(self._committing)
         self.collect()
 
     async def run(self, job: Callable[[], T], doing: str) -> T:
-        """Do a job on the worker and wait for it; `doing` says what it is, should it take long.
-
-        Raises as `finish` does, and what the job raises.
-        """
+        """Run a job on the writer's thread. `doing` describes it if it takes long. Raises its error."""
         self._doing = doing
         future = self._submit(job)
         await self._wait(future)
@@ -108,7 +105,7 @@ class Committer:
         return future.result()
 
     def close(self, *, abandon: bool) -> None:
-        """End the writer; what is not committed is given up, a replay brings it back."""
+        """Close the writer. Uncommitted records are dropped: a replay repeats them."""
         self.writer.close(abandon=abandon or self.busy)
 
     def _submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
@@ -123,7 +120,7 @@ class Committer:
             self.report_if_blocked()
 
     def report_error(self, reason: str) -> None:
-        """What stands in the way of the job under way, "" if nothing does any more. Called on its thread."""
+        """Note what blocks the running job, "" for nothing. Called on its thread."""
         if reason != self._trouble:
             self._trouble = reason
             self._loop.call_soon_threadsafe(self._wake.set)

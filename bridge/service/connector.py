@@ -1,7 +1,7 @@
-"""From one connection to the next: wait for the limits, declare what is lost, write it down, dial.
+"""From one connection to the next: wait for the limits, declare gaps, commit the attempt, connect.
 
-What the interface says of reconnecting is in `bridge.feed.rate_limits`; what comes on top of it, a pause
-after a failure, in `bridge.feed.backoff`.
+The provider's rules on reconnecting are in `bridge.feed.rate_limits`; the pause after a failure, which is
+ours, is in `bridge.feed.backoff`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from bridge.state.checkpoint import State
 from bridge.state.gap import Cause, Gap
 
 LONGEST_WAIT_SECONDS = 30.0
-"""After which the limiter is asked again: a clock may have been set."""
+"""The limiter is consulted again after this time: a clock may have been set."""
 EDGE_SECONDS = 600
-"""Room between a position that is taken back and the edge of memory, which moves on until the dial."""
+"""Distance kept to the oldest replayable revision, which advances until the connection is open."""
 CREDENTIAL_SECONDS = 5.0
-"""From one look for a credential's file to the next, where the last credential was refused."""
+"""How often the credential's file is read again after a refusal."""
 HOW_TO_GO_ON = (
     "Get that interval from the provider by other means; to go on behind it, start with feed.on_gap "
     "(BRIDGE_FEED__ON_GAP) = continue. `bridge gaps` lists all gaps."
@@ -41,10 +41,9 @@ HOW_TO_GO_ON = (
 class Connector:
     """Opens one connection after the other.
 
-    `first` says that nothing was ever asked of the feed: only then the URL has `revision=0`. `certain` is
-    the revision to go back to where the position lay in the future when the guard was restored, else None.
-    `pause` sleeps for at most the given seconds, `still_owner` asks the coordinator, `woken` is called when a
-    connection has received something.
+    `first`: no connection was ever attempted; only then the URL has `revision=0`. `certain`: the revision to
+    go back to if the position was in the future when the state was restored. `pause` sleeps for at most the
+    given seconds, `still_owner` asks the group coordinator, `woken` is called when data arrives.
     """
 
     def __init__(
@@ -85,16 +84,16 @@ class Connector:
         """Attempts so far: `accepted`, `refused`, `failed`."""
 
     def decide(self, now: Instant) -> Decision:
-        """When the next dial is let in, by the provider's limits and by the pause after a failure."""
+        """Return when the next attempt is allowed: by the limits, and by the pause after a failure."""
         decision = self._limiter.decide(now, None if self._first else self._revision(now))
         rested = now.wall + self._backoff.left(now.monotonic)
         return decision if decision.until >= rested else Decision(rested, "a pause after a failure")
 
     async def connect(self) -> Connection | None:
-        """Open a connection as soon as that is allowed; None when there is none, for now.
+        """Open a connection as soon as that is allowed. Returns None if the attempt failed or was put off.
 
-        Raises GapError, ClockError, AuthError and SettingsError when a person has to act, and what
-        ends a commit. Every attempt is in the committed ledger before it is made.
+        Every attempt is in the committed ledger before it is made. Raises GapError, ClockError, AuthError and
+        SettingsError when an operator has to act, and the errors of a commit.
         """
         try:
             await self._settle()
@@ -103,18 +102,19 @@ class Connector:
                 return None
             now = self._clock()
             revision = None if self._first else self._revision(now)
-            if revision is None:  # nothing was asked yet, so nothing is promised
+            if revision is None:  # the first connection: nothing is promised yet
                 self._pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
-            asked = request(self._feed, revision)  # a credential that cannot be read costs no attempt
+            # Before the attempt: an unreadable credential must not cost one.
+            asked = request(self._feed, revision)
             self._limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
             await self._checkpointer.commit()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
-                get().warning("Kafka took long for the checkpoint: asking the limiter anew")
-                self._limiter.withdraw()  # what was decided then need not hold now
+                get().warning("the checkpoint took too long to commit, consulting the limiter again")
+                self._limiter.withdraw()  # its decision may be outdated
                 return None
-            self._first = False  # from here on the position is promised
-            return await self._dial(asked, revision, now)
+            self._first = False  # from here on, the position is a promise
+            return await self._open(asked, revision, now)
         except FeedError as error:
             self.ended(error)
             if isinstance(error, FeedRefused) and error.status == 401:
@@ -122,17 +122,17 @@ class Connector:
             return None
 
     def ended(self, error: FeedError) -> None:
-        """The connection, or the attempt at one, has come to this end."""
+        """Account for the end of a connection, or of an attempt."""
         now = self._clock()
         refused = self._is_refusal(error)
-        if refused and self._opened_at is not None:  # let in, and then closed for a limit
+        if refused and self._opened_at is not None:  # accepted, then closed because of a limit
             self._limiter.answered(now, refused=True)
         if self._opened_at is None or refused:
             self.connections["refused" if refused else "failed"] += 1
         lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
         self._opened_at = None
         self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
-        get().warning("the connection is over", reason=str(error), failures=self._backoff.failures)
+        get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
 
     async def _wait(self) -> None:
         while True:
@@ -146,26 +146,26 @@ class Connector:
             await self._pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
 
     def _revision(self, now: Instant) -> int:
-        """What to ask for: never what may lie ahead by the provider's clock, nor what is forgotten."""
+        """Return the revision to request: not in the future of the provider's clock, and still replayable."""
         present = int(now.wall - self._feed.max_clock_skew_seconds)
         return max(min(self._pipeline.position.revision, present), self._limiter.oldest_replayable(now.wall))
 
     async def _settle(self) -> None:
-        """Have a clock that ages can be taken by. Raises FeedError, ClockError."""
+        """Settle the clock, so that ages can be computed. Raises FeedError, ClockError."""
         self.moved(await self._timekeeper.settle())
 
     def moved(self, seconds: float | None) -> bool:
-        """The clock was set right by so many seconds; returns whether that is more than the margins bear."""
+        """Take note that the clock was corrected. Returns whether by more than the margins allow."""
         far = seconds is not None and abs(seconds) > self._feed.max_clock_skew_seconds
         if far:
             self._pipeline.position.set_right(self._clock().wall)
         return far
 
     async def _look_back(self) -> bool:
-        """Whether the feed still has what comes after the position, so that the limiter's decision holds.
+        """Return whether to connect now: the position is neither in the future nor just taken back.
 
-        Raises GapError when it has not and the operator wants to stop then, ClockError when a clock is
-        wrong, FeedError when the provider cannot be asked for the time: then a dial would fail as well.
+        Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
+        a clock is wrong, FeedError if the provider does not tell its time: connecting would fail as well.
         """
         position, now = self._pipeline.position, self._clock().wall
         if self._certain is not None or self._in_future(now):
@@ -175,7 +175,7 @@ class Connector:
             return False
         if self._first or position.revision >= self._limiter.oldest_replayable(now):
             return True
-        # A clock that runs days ahead would give away what the provider still has.
+        # A clock that is days ahead would skip what the provider can still replay.
         if self.moved(await self._timekeeper.compare()):
             return False
         if self._feed.on_gap == "stop":
@@ -183,14 +183,14 @@ class Connector:
         return True
 
     def _in_future(self, now: float) -> bool:
-        """Whether the position lies ahead of the provider's clock, however far that is from ours."""
+        """Return whether the position is ahead of the provider's clock."""
         return self._pipeline.position.revision > now + self._feed.max_clock_skew_seconds
 
     async def _take_back(self) -> None:
-        """Go back to what is certain: what was promised beyond may not have come. Raises as `declared`."""
+        """Go back to the certain revision and declare the rest as a gap. Raises as `declared`."""
         position, now = self._pipeline.position, self._clock().wall
         clock_was_wrong = abs(self._clock.offset - self._offset) > STEP_SECONDS
-        if self._certain is None or clock_was_wrong:  # and so is what the guard was restored from
+        if self._certain is None or clock_was_wrong:  # and the state was restored by it
             raise ClockError(
                 f"the committed position {utc(position.revision)} is in the future: this machine's clock is "
                 "behind, or was wrong until now. Set it right (is NTP running?) and start the bridge again: "
@@ -199,11 +199,11 @@ class Connector:
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
         position.reset(max(self._certain, self._limiter.oldest_replayable(now) + EDGE_SECONDS))
-        self._certain = None  # what the guard was restored from; it forgets from here on
+        self._certain = None  # no longer covered by the restored state, which is evicted from now on
         await self.declared(gap)
 
     async def _skip(self, revision: int) -> None:
-        """Go on from a revision behind the position; what lies between is a gap. Raises as `declared`."""
+        """Continue from a later revision; the interval between is a gap. Raises as `declared`."""
         position, now = self._pipeline.position, self._clock().wall
         gap = Gap(self._feed.name, position.revision, revision, Cause.TOO_OLD, now)
         self._pipeline.declare(gap)
@@ -211,19 +211,19 @@ class Connector:
         await self.declared(gap)
 
     async def declared(self, gap: Gap) -> None:
-        """A gap is in the batch in hand: say so, loudly, and stop where the operator wants that.
+        """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
 
-        Raises GapError, once the gap is committed with a checkpoint that goes on behind it.
+        Raises GapError then, once the gap is committed with a checkpoint behind it.
         """
         get().error(
-            "a gap: what the provider published in this interval may be missing",
+            "gap: bets published in this interval may be missing",
             feed=gap.feed,
             start=utc(gap.start),
             end=utc(gap.end),
             lasted=duration(gap.seconds),
             cause=gap.cause.value,
             on_gap=self._feed.on_gap,
-            what_to_do="get this interval from the provider by other means; `bridge gaps` lists it",
+            what_to_do="obtain this interval from the provider by other means; `bridge gaps` lists it",
         )
         if self._feed.on_gap == "stop":
             self._status.become(
@@ -232,9 +232,9 @@ class Connector:
             await self._checkpointer.commit()
             raise GapError(gap_text(gap))
 
-    async def _dial(self, asked: Request, revision: int | None, decided: Instant) -> Connection:
+    async def _open(self, asked: Request, revision: int | None, decided: Instant) -> Connection:
         try:
-            connection = await self._dependencies.dial(self._feed, asked, self._woken, self._clock)
+            connection = await self._dependencies.connect(self._feed, asked, self._woken, self._clock)
         except FeedRefused as error:
             self._limiter.answered(self._clock(), refused=self._is_refusal(error))
             raise
@@ -252,29 +252,29 @@ class Connector:
         self.connections["accepted"] += 1
         # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
         if not await self._still_owner():
-            raise NotOwner("leadership was lost while dialling")
+            raise NotOwner("leadership was lost while connecting")
         if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
-            raise FeedLost("this process stood still while it dialled: what was decided is too old")
+            raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")
         if self.moved(self._timekeeper.note(connection.skew)):
-            raise FeedLost("this machine's clock was set right: what was asked for was older than it seemed")
+            raise FeedLost("this machine's clock was corrected: the revision was older than it seemed")
         now = self._clock()
         if self._in_future(now.wall):
             raise FeedLost("the position turns out to be in the future")
         self._credential_read_again = False
         if revision is not None and revision > self._pipeline.position.revision:
-            # Only now: as long as nobody answers, the gap grows, and one is enough.
+            # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
         self._pipeline.connected(revision, self._timekeeper.skew, now.wall)
         self._checkpointer.progress.connected()
 
     def _is_refusal(self, error: FeedError) -> bool:
-        """Whether the provider meant: not now. Any other answer is a fault of somebody's."""
+        """Return whether the answer is a refusal for a limit. Any other answer is a fault."""
         return isinstance(error, FeedRefused) and error.status in {None, *self._feed.refusal_statuses}
 
     async def _credential_refused(self, error: FeedRefused, asked: Request, revision: int | None) -> None:
-        """A credential in a file may have been rotated just now: it is read again, once.
+        """Read the credential again, once: its file may have been rotated. Raises AuthError.
 
-        While it cannot be read nothing is concluded, and nothing dialled. Raises AuthError.
+        While the file cannot be read, no connection is attempted.
         """
         while trouble := self._feed.auth_trouble():
             reason = f"the credential was refused, and its file cannot be read: {trouble}"
@@ -283,7 +283,7 @@ class Connector:
             await self._pause(CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
-            get().warning("the credential was refused, and its file holds another by now: trying that")
+            get().warning("the credential was refused, its file holds another one now, trying that")
             return
         raise AuthError(
             f"{error}. Check feed.auth (BRIDGE_FEED__AUTH) and the credential that goes with it."
@@ -291,7 +291,7 @@ class Connector:
 
 
 def gap_text(gap: Gap) -> str:
-    """What a person has to know and to do about a gap at which the bridge has stopped."""
+    """Return what an operator has to know and do about a gap at which the bridge stopped."""
     return (
         f"a gap of {duration(gap.seconds)}: what the provider published from {utc(gap.start)} to "
         f"{utc(gap.end)} may be missing ({gap.cause.value}). {HOW_TO_GO_ON}"

@@ -1,7 +1,7 @@
-"""What a term of leadership reaches the world through, each thing by the little that it uses of it.
+"""The interfaces through which a term of leadership reaches Kafka, the feed and the clock.
 
-`bridge.service.app` fills the ports with Kafka, the feed's socket and the clock; a test fills them with
-memory, a simulated provider and a clock of its own, and lives through days in seconds.
+`bridge.service.app` provides the real ones. Tests provide memory, a simulated provider and virtual time, in
+which days pass in seconds.
 """
 
 from __future__ import annotations
@@ -31,29 +31,30 @@ class Connection(Protocol):
     """An open connection to the feed, as `bridge.feed.client.Connection`."""
 
     skew: Skew | None
-    """What its handshake says of the provider's clock, by our monotonic one."""
-    held: bool
+    """The provider's clock in the handshake, minus our monotonic clock."""
+    reading_paused: bool
     heard_at: float
+    """When data last arrived, monotonic seconds."""
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more will come."""
+    def closed(self) -> bool:
+        """Whether no more messages will arrive."""
 
     @property
     def waiting(self) -> int:
-        """How many messages can be taken now."""
+        """Number of messages that can be received without waiting."""
 
     def note_alive(self) -> None:
-        """Told at least every second while the event loop is free."""
+        """Must be called at least every second: a longer pause counts as one in which nothing was read."""
 
-    def take(self, most: int) -> list[Received]:
-        """Up to `most` messages, in order."""
+    def receive_many(self, most: int) -> list[Received]:
+        """Return at most `most` messages, in order."""
 
     def reply(self, text: str) -> None:
         """Answer a ping."""
 
     def end_reason(self) -> FeedError:
-        """What ended the connection."""
+        """Return what ended the connection."""
 
     async def disconnect(self) -> None:
         """Close it."""
@@ -63,19 +64,19 @@ class Writer(Protocol):
     """Transactions into Kafka, as `bridge.kafka.batch_writer.BatchWriter`."""
 
     def run(self, job: Callable[[], T]) -> Future[T]:
-        """Do a job after all others, on the writer's own thread."""
+        """Run a job after all others, on the writer's thread."""
 
     def open(self) -> bytes | None:
-        """Fence all former owners; returns the committed checkpoint."""
+        """Fence all former owners. Returns the committed checkpoint."""
 
     def write(self, batch: Batch) -> None:
-        """Hand to the broker what the batch has gained, at once; while no job is under way."""
+        """Produce the batch's new records. No job may be running."""
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         """Commit the batch with the checkpoint that covers it."""
 
     def close(self, *, abandon: bool = False) -> None:
-        """End it."""
+        """Close the writer."""
 
 
 class Store(Protocol):
@@ -104,16 +105,16 @@ class Ownership(Protocol):
 
 @dataclass(frozen=True)
 class Dependencies:
-    """All of it."""
+    """What a term of leadership depends on."""
 
     topics: Topics
     codecs: Codecs
     store: Store
     leadership: Ownership
     writer: Callable[[Callable[[str], None]], Writer]
-    """Makes a writer, which tells its troubles to the function that it is given."""
-    dial: Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
-    """Opens a connection, whose messages are stamped by the clock; one attempt. Raises FeedError."""
+    """Creates a writer; its argument is called with what blocks a job."""
+    connect: Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
+    """Opens a connection in one attempt; the clock stamps its messages. Raises FeedError."""
     ask_time: AskTime
-    """Asks the provider what time it is, without touching the feed."""
+    """Asks the provider for its time, without connecting to the feed."""
     clock: AnchoredClock

@@ -31,9 +31,9 @@ from bridge.state.checkpoint import Checkpoint, Counters, State
 T = TypeVar("T")
 
 LAST_COMMIT_SECONDS = 3.0
-"""How long a process that is told to end waits for Kafka."""
+"""How long a process that ends waits for its last commit."""
 FOLLOWS_SECONDS = 3600.0
-"""A revision that is nearer than that to the clock may have followed it."""
+"""A revision closer to the clock than this may have followed it."""
 
 
 class FeedOwner:
@@ -48,15 +48,15 @@ class FeedOwner:
         self._owner_id = owner_id
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
-        """Leadership may have."""
+        """Set when leadership may have changed."""
         self._ending = False
         self._timekeeper = Timekeeper(settings.feed, dependencies.clock, dependencies.ask_time)
         self._committer = Committer(dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away)
         self._pump: Pump | None = None
-        """None until what is in Kafka was read back."""
+        """None until the state in Kafka was restored."""
 
     def leadership_changed(self) -> None:
-        """Look whether this process still leads. To be called on the event loop."""
+        """Check whether this process still leads. Must be called on the event loop."""
         self._changed.set()
 
     def snapshot(self) -> dict[str, Any]:
@@ -64,10 +64,10 @@ class FeedOwner:
         return {"owner": True, **(self._pump.snapshot() if self._pump else {})}
 
     async def run(self) -> NoReturn:
-        """Own the feed until cancelled. What has come by then is committed, if Kafka answers in time.
+        """Own the feed until cancelled. What was received is then committed, if Kafka answers in time.
 
         Raises NotOwner when leadership is lost, GapError, ClockError, AuthError, SinkBroken and
-        SettingsError when a person has to act.
+        SettingsError when an operator has to act.
         """
         try:
             await unless(self._own(), self._loss())
@@ -135,7 +135,7 @@ class FeedOwner:
             self._gone,
             self._committer.report_error,
         )
-        deduplicator = await self._committer.run(restoring, "reading back what is published already")
+        deduplicator = await self._committer.run(restoring, "restoring the published bets")
         pipeline = Pipeline(
             settings,
             self._dependencies.topics,
@@ -193,14 +193,14 @@ class FeedOwner:
         )
 
     async def _compare_clocks(self) -> None:
-        """Raises ClockError when the provider can be asked for the time and ours is too far from it."""
+        """Raises ClockError when the provider tells its time and the clocks differ by too much."""
         try:
             await self._timekeeper.compare()
         except FeedError as error:
             get().warning("the provider cannot be asked for the time", reason=str(error))
 
     def _beginning(self, now: Instant) -> int:
-        """The position of a first start, Unix seconds."""
+        """Return the position of a first start, Unix seconds."""
         feed = self._settings.feed
         start = parse_start(feed.start, now.wall)
         if start is None:
@@ -210,15 +210,15 @@ class FeedOwner:
         return start
 
     def _certain(self, previous: Checkpoint, limiter: Limiter) -> int | None:
-        """Where to go back to if the position turns out to lie in the future; None where that is not known.
+        """Return the revision to go back to if the position lies in the future; None if that is unknown.
 
-        Everything published before the newest settlementTime had come. Where nothing was published, nothing
-        is certain but the edge of the feed's memory. A settlementTime that lies in the future as well speaks
-        against our clock, unless the provider has confirmed that.
+        Everything published before the newest settlementTime was received. If nothing was published, only the
+        oldest replayable revision is safe. A settlementTime in the future as well means that our clock is
+        wrong, unless the provider has confirmed it.
         """
         now, skew = self._clock().wall, self._settings.feed.max_clock_skew_seconds
         newest, oldest_replayable = previous.newest, limiter.oldest_replayable(now)
-        # Written by a clock that was ahead, and while live the revision follows that.
+        # Written by a clock that was ahead; while live, the revision follows the clock.
         by_wrong_clock = (
             previous.updated_at > now + 2 * skew and previous.revision > previous.updated_at - FOLLOWS_SECONDS
         )
@@ -230,17 +230,15 @@ class FeedOwner:
             return None
         return max(oldest_replayable, int(deduplicated_from(self._settings.feed, min(newest, now))))
 
-    # Little things.
-
     def _leads(self) -> bool:
         return self._dependencies.leadership.holds(self._term)
 
     async def _still_owner(self) -> bool:
         confirm = partial(self._dependencies.leadership.confirm, self._gone)
-        return await self._committer.run(confirm, "asking whether the feed is still ours")
+        return await self._committer.run(confirm, "confirming the leadership")
 
     def _gone(self) -> bool:
-        """Whether a thread that waits for Kafka is to give up."""
+        """Return whether a thread that waits for Kafka must give up."""
         return self._ending or not self._leads()
 
     def _kafka_is_away(self, reason: str) -> None:
@@ -252,7 +250,7 @@ class FeedOwner:
 
 
 async def unless(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:
-    """The result of the job, which is cancelled when `end` raises first. Neither goes on after this."""
+    """Return the result of `job`, which is cancelled if `end` raises first. Neither is running afterwards."""
     tasks = asyncio.ensure_future(job), asyncio.ensure_future(end)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

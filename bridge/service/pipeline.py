@@ -1,8 +1,8 @@
-"""feed → decode → guard → encode → batch: what becomes of each message.
+"""feed → decode → deduplicate → encode → batch: what becomes of each message.
 
-No IO: messages with their time of receipt in, records in a batch out. Every message moves the position
-and ends in exactly one counter. A replay that brings back nothing of what is known from after the
-revision that was asked for is a gap: the provider has forgotten without saying so.
+No IO: messages with their time of receipt in, records in a batch out. Every message moves the position and
+is counted exactly once. If a replay repeats nothing that was published after the requested revision, the
+provider has lost it without saying so: that is a gap.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap
 
 SAMPLES = 3
-"""Originals kept of each field that the interface does not know."""
+"""Original messages kept of each unknown field."""
 _WITNESSES = (DedupResult.DUPLICATE, DedupResult.STALE)
-"""What was published before; a correction is new, though its bet is known."""
+"""Results that show a repeated message. A correction is new, though its bet is known."""
 EXTRA_PATHS = 1_000
-"""Distinct paths of such fields that are told apart."""
+"""Distinct paths of unknown fields that are counted."""
 
 
 class Pipeline:
-    """Turns messages into the batch in hand. One for as long as this process owns the feed.
+    """Turns messages into the current batch, for one term of leadership.
 
-    `new_extra` is told the path of a field that the interface does not know, once.
+    `new_extra` is called once with the path of each unknown field.
     """
 
     def __init__(
@@ -62,53 +62,53 @@ class Pipeline:
         self._gaps = codecs.gaps
         self._deduplicator = deduplicator
         self._awaiting: int | None = None
-        """The revision that was asked for, while what is known from after it has yet to come back."""
+        """The requested revision, until the replay repeats something known from after it."""
         self._stood_at = position.revision
-        """Where the position was when the connection began."""
+        """The position when the connection began."""
         self._connected_at = 0.0
         self.replays_from = inf
-        """From where on this connection may still bring back what is known, Unix seconds."""
+        """Unix seconds from which this connection may still repeat known bets."""
         self._new_extra = new_extra
         self.position = position
         self.counters = counters
         self.newest = newest
-        """The newest settlementTime published, Unix seconds; none from the future."""
+        """The newest published settlementTime that is not in the future, Unix seconds."""
         self.extras: Counter[str] = Counter()
-        """How often each field that the interface does not know has come."""
+        """Path of each unknown field → how often it was received."""
         self.batch = Batch()
         self.gaps = 0
-        """Declared so far."""
+        """Number of declared gaps."""
         self.missing_in_replay: Gap | None = None
-        """A gap that a replay has shown, until somebody takes note of it."""
+        """A gap that a replay has shown, until the caller takes it."""
 
     @property
     def full(self) -> bool:
-        """Whether the batch in hand takes nothing more."""
+        """Whether the current batch is full."""
         return self.batch.full(self._settings.batch)
 
     @property
     def fallbacks(self) -> int:
-        """Messages that the compiled converter has left to pydantic."""
+        """Messages that the compiled converter left to pydantic."""
         return self._conversion.fallbacks
 
     def take_batch(self) -> Batch:
-        """The batch in hand, to be committed; a new one is begun."""
+        """Return the current batch, to be committed, and begin a new one."""
         sealed, self.batch = self.batch, Batch()
         return sealed
 
     def connected(self, revision: int | None, skew: Skew | None, now: float) -> None:
-        """A connection that replays from this revision begins; `skew` is what its handshake says, if any."""
+        """Begin a connection that replays from this revision. `skew` is that of its handshake, if known."""
         self.position.connected(*(skew.seconds, skew.high) if skew else (0.0, None))
         self._connected_at = now
         self._deduplicator.connected(revision)
         self.replays_from = inf if revision is None else float(revision)
-        # What was settled after the revision was published after it, so a replay has to bring it back.
+        # What was settled after the revision was published after it, so a replay must repeat it.
         known = revision is not None and self.newest is not None and self.newest > revision
         self._awaiting = revision if known else None
         self._stood_at = self.position.revision
 
     def declare(self, gap: Gap) -> None:
-        """Put a gap on record, in the transaction of the checkpoint that goes on behind it."""
+        """Add a gap to the batch, whose checkpoint continues behind it."""
         self.gaps += 1
         self.batch.add(
             Record(
@@ -121,17 +121,17 @@ class Pipeline:
         )
 
     def handle(self, message: Received, now: float) -> str | None:
-        """Take a message at a monotonic time; returns its ping id, to be answered, if it has one."""
+        """Handle a message at a monotonic time. Returns its ping id, if it has one."""
         ping_id = self._handle(message, now)
         if self._awaiting is not None and self.position.revision > self._stood_at:
             self._declare_replay_gap(message.at, self._awaiting)
         return ping_id
 
     def _declare_replay_gap(self, now: float, revision: int) -> None:
-        """The position leaves the revision behind, and nothing of what is known from then has come."""
+        """Declare a gap: the position left the revision behind, and the replay repeated nothing known."""
         self._awaiting = None
         settings, newest = self._settings.feed, self.position.newest
-        # What came so far was published by then at the latest; what came first, some time before.
+        # The replay began at the newest message or before it.
         resumed = now if newest is None else min(now, newest + settings.max_out_of_orderness_seconds)
         self.missing_in_replay = Gap(settings.name, revision, resumed, Cause.MISSING_IN_REPLAY, now)
         self.declare(self.missing_in_replay)
@@ -139,19 +139,19 @@ class Pipeline:
     def _handle(self, message: Received, now: float) -> str | None:
         self.batch.touch(now)
         self.counters.received += 1
-        if message.stalled:
-            self.position.stalled()
+        if message.after_read_pause:
+            self.position.after_read_pause()
         body = message.body
         if isinstance(body, Oversized):
             limit = self._settings.feed.max_message_bytes
-            self._bury(
+            self._dead_letter(
                 message, Kind.OVERSIZED, f"{body.size} bytes are more than feed.max_message_bytes = {limit}"
             )
             return None
         try:
             ping_id, bet, extras = self._convert(body)
         except ConversionError as error:
-            self._bury(message, Kind.ERROR, error.reason)
+            self._dead_letter(message, Kind.ERROR, error.reason)
             self._count(error.extras)
             return error.ping_id
         if bet is not None:
@@ -160,7 +160,7 @@ class Pipeline:
             self.counters.empty += 1
         else:
             self.counters.pings += 1
-            if extras and holds_objects(body):  # a bet, for all that anybody knows
+            if extras and holds_objects(body):  # possibly a bet
                 self.position.not_understood(message.at)
             else:
                 self.position.ping(message.at)
@@ -188,7 +188,7 @@ class Pipeline:
             self.counters.stale += 1
         else:
             self._deduplicator.publish(key, version, content, message.at, settled_at)
-            self.replays_from = inf  # the feed is in order: all that is known has come before what is new
+            self.replays_from = inf  # the feed is ordered: known bets come before new ones
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
@@ -197,9 +197,9 @@ class Pipeline:
         self.position.data(message.at, settled_at)
 
     def _rewrite(self, body: bytes, schema: bytes) -> bytes | None:
-        """The fingerprint of a bet as an earlier schema has it. Reading it anew is slow, but rarely asked."""
+        """Return the fingerprint of a bet in an earlier schema. Slow, but rarely needed."""
         schema_id = int.from_bytes(schema, "big")
-        if schema_id not in self._bets_before:  # known since the guard was restored: nobody is asked
+        if schema_id not in self._bets_before:  # cached since the restore: the registry is not asked
             self._bets_before[schema_id] = self._bets.in_schema(schema_id)
         bet = self._converter.decode(body).bet
         assert bet is not None
@@ -208,7 +208,7 @@ class Pipeline:
         except SchemaError:
             return None
 
-    def _bury(self, message: Received, kind: Kind, reason: str) -> None:
+    def _dead_letter(self, message: Received, kind: Kind, reason: str) -> None:
         content = identity(message.body)
         dead_letter_time = self._deduplicator.dead_letter_time(content)
         if dead_letter_time is not None:
@@ -222,12 +222,12 @@ class Pipeline:
         self.position.not_understood(message.at)
 
     def _sample(self, message: Received, extras: tuple[str, ...]) -> None:
-        """Keep the first few originals with a field that nobody expected, so that somebody finds out."""
+        """Keep the first few originals with an unknown field as dead letters."""
         if fresh := self._count(extras):
             self._write_dead_letter(message, Kind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
 
     def _count(self, extras: tuple[str, ...]) -> list[str]:
-        """Count fields that the interface does not know, and tell of each once; returns the rare ones."""
+        """Count unknown fields. Returns those of which originals are still kept."""
         rare = []
         for path in extras:
             if path in self.extras or len(self.extras) < EXTRA_PATHS:

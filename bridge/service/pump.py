@@ -1,4 +1,4 @@
-"""Reads one connection after the other, in bursts, and commits when it is time."""
+"""Reads one connection after the other, in bursts, and commits when due."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
 
 BURST = 500
-"""Messages handled before others on the event loop get their turn,"""
+"""Messages handled before other tasks of the event loop run, unless BURST_SECONDS end first."""
 BURST_SECONDS = 0.1
-"""or fewer, if they take longer: what is wrong may cost a thousand times as much as what is right."""
+"""Time limit of a burst: an invalid message may cost a thousand times as much as a valid one."""
 PORTION = 50
-"""Messages handled before the clock is read again."""
+"""Messages handled between two readings of the clock."""
 BREATH_SECONDS = 1.0
 EVICT_SECONDS = 5.0
 PROGRESS_SECONDS = 10.0
-"""Between two lines of the log on how a replay goes."""
+"""Interval of the log lines during catch-up."""
 
 
 class Pump:
-    """Moves messages from the feed to Kafka, as long as it is not cancelled. `wake` ends its pauses early."""
+    """Moves messages from the feed to Kafka until cancelled. `wake` ends its pauses early."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Pump:
         self._timekeeper = timekeeper
         self._wake = wake
         self._connection: Connection | None = None
-        self._evict_at = self._tell_at = 0.0
+        self._evict_at = self._log_at = 0.0
 
     async def run(self) -> NoReturn:
         """Open one connection after the other, and read each to its end.
 
-        Raises GapError, ClockError, AuthError, SettingsError and what ends a commit.
+        Raises GapError, ClockError, AuthError, SettingsError and the errors of a commit.
         """
         while True:
             connection = await self._connector.connect()
@@ -76,7 +76,7 @@ class Pump:
                 await self._use(connection)
 
     async def commit_last(self) -> None:
-        """Commit what has come and why it ends, unless nothing was ever asked of the feed."""
+        """Commit what was received and the final state, unless the feed was never connected to."""
         if self._checkpointer.committed is not None:
             await self._checkpointer.commit()
 
@@ -106,7 +106,7 @@ class Pump:
         }
 
     async def _use(self, connection: Connection) -> None:
-        """Read a connection until it ends, and commit what came of it."""
+        """Read a connection until it ends, and commit what it delivered."""
         self._connection = connection
         try:
             await self._read(connection)
@@ -127,13 +127,13 @@ class Pump:
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self._connector.declared(gap)
-            self._tell_state()
+            self._update_state()
             self._checkpointer.go_on(connection.waiting)
-            if connection.over and not connection.waiting:
+            if connection.closed and not connection.waiting:
                 raise connection.end_reason()
             now = self._clock().monotonic
-            # What we do not read, we do not hear.
-            session.heard(now if connection.held or pipeline.full else connection.heard_at)
+            # While reading is paused, silence means nothing.
+            session.heard(now if connection.reading_paused or pipeline.full else connection.heard_at)
             if now >= session.silent_at:
                 self._status.become(State.IDLE_TIMEOUT)
                 raise FeedLost(f"nothing came for {self._settings.feed.idle_timeout_seconds:g} s")
@@ -143,11 +143,11 @@ class Pump:
                 await sleep(self._wake, self._until_due(session, connection.waiting))
 
     def _handle_burst(self, connection: Connection, session: Session) -> bool:
-        """Handle what waits, for a moment; returns whether there was anything."""
+        """Handle waiting messages for one burst. Returns whether there were any."""
         pipeline, began, handled = self._pipeline, self._clock().monotonic, 0
         now = began
         while handled < BURST and now - began < BURST_SECONDS and not pipeline.full:
-            taken = connection.take(PORTION)
+            taken = connection.receive_many(PORTION)
             for message in taken:
                 ping_id = pipeline.handle(message, now)
                 if ping_id is not None and isinstance(message.body, bytes):
@@ -168,11 +168,11 @@ class Pump:
             moments.append(due)
         return max(0.0, min(moments) - now)
 
-    def _tell_state(self) -> None:
+    def _update_state(self) -> None:
         position = self._pipeline.position
         moved = self._timekeeper.watch(doubted=position.doubts_clocks)
         if self._connector.moved(moved):
-            raise FeedLost("this machine's clock was set right: nobody knows when what waits was sent")
+            raise FeedLost("this machine's clock was corrected: the times of waiting messages are unknown")
         if moved is not None and (skew := self._timekeeper.skew) is not None:
             position.compared(skew.seconds, skew.high)
         check_skew(self._settings.feed, position.skew)
@@ -181,18 +181,18 @@ class Pump:
         self._evict(now)
         if self._committer.report_if_blocked():
             return
-        if not position.live or position.held(now.wall):
+        if not position.live or position.stagnant(now.wall):
             self._status.become(State.CATCHING_UP, revision=position.revision)
-            self._tell_progress(now)
+            self._log_progress(now)
         elif position.quiet(now.wall):
             self._status.become(State.QUIET, revision=position.revision)
         else:
             self._status.become(State.LIVE, revision=position.revision)
 
-    def _tell_progress(self, now: Instant) -> None:
-        if now.monotonic < self._tell_at:
+    def _log_progress(self, now: Instant) -> None:
+        if now.monotonic < self._log_at:
             return
-        self._tell_at = now.monotonic + PROGRESS_SECONDS
+        self._log_at = now.monotonic + PROGRESS_SECONDS
         catch_up = self._checkpointer.progress.catch_up(now.wall)
         if catch_up.position is not None:
             get().info(
@@ -204,7 +204,7 @@ class Pump:
             )
 
     def _evict(self, now: Instant) -> None:
-        """Forget what no replay can bring back any more."""
+        """Evict what no replay can bring back."""
         committed = self._checkpointer.committed
         if now.monotonic >= self._evict_at and committed is not None:
             self._evict_at = now.monotonic + EVICT_SECONDS
@@ -214,7 +214,7 @@ class Pump:
 
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:
-    """The oldest receipt, Unix seconds, of what a replay from the revision may bring back."""
+    """Return the oldest time of receipt, Unix seconds, that a replay from the revision may repeat."""
     return (
         revision
         - feed.safety_margin_seconds
@@ -224,7 +224,7 @@ def deduplicated_from(feed: FeedSettings, revision: float) -> float:
 
 
 async def sleep(wake: asyncio.Event, seconds: float) -> None:
-    """Sleep for so long, or until `wake` is set; it is cleared."""
+    """Sleep, or return early when `wake` is set. Clears `wake`."""
     timer = asyncio.get_running_loop().call_later(seconds, wake.set)
     try:
         await wake.wait()

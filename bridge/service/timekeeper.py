@@ -1,8 +1,8 @@
-"""The clock that promises are made by, and how far the provider's is from it.
+"""The clock that revisions are computed from, and its skew to the provider's.
 
-A revision is in the provider's time (interface, "Settlement feed"). Promises are made by a clock that goes on
-steadily from where the wall clock was when the provider last confirmed it: with each handshake, and whenever
-the wall clock was set since. So a wall clock that is wrong for a while promises nothing.
+A revision is in the provider's time (interface, "Settlement feed"). It is computed from a monotonic clock,
+anchored to the wall clock whenever the provider confirms that: with each handshake, and after the wall clock
+was set. A wall clock that is wrong for a while therefore has no effect.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from bridge.errors import FeedError, FeedLost, SettingsError
 from bridge.log import get
 
 AskTime = Callable[[FeedSettings], Awaitable[Skew | None]]
-"""Asks the provider for the time: its clock less our monotonic one. Raises FeedError."""
+"""Asks the provider for its time. Returns its clock minus our monotonic clock. Raises FeedError."""
 STEP_SECONDS = 1.0
-"""A wall clock that was set by more than that is worth a question."""
+"""The provider is asked when the wall clock was set by more than this."""
 ASK_SECONDS = 60.0
-"""Between two such questions."""
+"""Minimum interval between such requests during a connection."""
 MOST_QUESTIONS = 5
-"""Without an answer before a dial, after which the machine is believed."""
+"""Unanswered requests before connecting, after which the machine's clock is believed."""
 
 
 class Timekeeper:
-    """Compares `clock` with the provider's. `skew` is what was seen last, by `clock`; None if nothing was."""
+    """Compares `clock` with the provider's. `skew` is the last one measured against `clock`, or None."""
 
     def __init__(self, settings: FeedSettings, clock: AnchoredClock, ask: AskTime) -> None:
         self._settings = settings
@@ -41,17 +41,17 @@ class Timekeeper:
 
     @property
     def stepped(self) -> bool:
-        """Whether the wall clock was set since it was looked at, or the machine stood still."""
+        """Whether the wall clock was set since the last comparison, or the machine was suspended."""
         return abs(self._clock.stepped - self._known_step) > STEP_SECONDS
 
     async def compare(self) -> float:
-        """Ask the provider, and take note. Raises FeedError when it does not answer; else as `note`."""
+        """Ask the provider for its time. Raises FeedError without an answer; else as `note`."""
         return self.note(await self._ask(self._settings))
 
     async def settle(self) -> float:
-        """Ask the provider where the wall clock was set; where it never answers, believe the machine.
+        """Ask the provider if the wall clock was set. Without an answer, finally believe the machine.
 
-        Ages are by this clock: of a position, of a recovery. Raises FeedError, and else as `note`.
+        Ages are computed by this clock. Raises FeedError, and else as `note`.
         """
         if not self.stepped:
             return 0.0
@@ -66,10 +66,10 @@ class Timekeeper:
         return moved
 
     def note(self, seen: Skew | None) -> float:
-        """Take note of the provider's clock less our monotonic one; None where an answer does not tell.
+        """Take note of the provider's clock minus our monotonic clock; None if the answer has no time.
 
-        The wall clock is believed as it is now, unless it is too far off and the clock so far is not. Returns
-        by how many seconds `clock` was moved. Raises ClockError when both are too far off.
+        Anchors `clock` to the wall clock, unless only the wall clock is too far off. Returns by how many
+        seconds `clock` moved. Raises ClockError if both are too far off.
         """
         clock = self._clock
         before = clock.offset
@@ -77,7 +77,7 @@ class Timekeeper:
             clock.anchor()
         elif self._agrees(seen.by(clock.offset)):
             get().warning(
-                "this machine's clock was set, and the provider's says that it is wrong now: not believed",
+                "this machine's clock was set and is wrong now, according to the provider's: ignored",
                 seconds=round(clock.stepped, 1),
             )
         else:
@@ -87,10 +87,10 @@ class Timekeeper:
         return clock.offset - before
 
     def watch(self, *, doubted: bool) -> float | None:
-        """Ask again, beside everything else, when the wall clock was set or what comes makes it `doubted`.
+        """Ask in the background if the wall clock was set, or if the messages make it `doubted`.
 
-        To be called now and then. Returns by how many seconds `clock` was moved when an answer was taken note
-        of, else None. Raises ClockError, and FeedLost where only another handshake can tell.
+        Must be called regularly. Returns by how many seconds `clock` moved when an answer arrived, else None.
+        Raises ClockError, and FeedLost if only another handshake can tell.
         """
         asking, now = self._asking, self._clock().monotonic
         if asking is None:
@@ -101,20 +101,20 @@ class Timekeeper:
         if not asking.done():
             return None
         self._asking = None
-        seen, reason = None, "it does not tell"
+        seen, reason = None, "its answer has no time"
         try:
             seen = asking.result()
-        except (FeedError, SettingsError) as error:  # a file may be being replaced: the feed goes on
+        except (FeedError, SettingsError) as error:  # such as a file that is being replaced
             reason = str(error)
         if seen is not None:
             return self.note(seen)
         get().warning("the provider cannot be asked for the time", reason=reason)
         if doubted and abs(self._clock.stepped) > self._settings.max_clock_skew_seconds:
-            raise FeedLost("what comes is from the future, and this machine's clock was set: asking anew")
+            raise FeedLost("messages are from the future and this machine's clock was set: connecting again")
         return None
 
     def close(self) -> None:
-        """The connection is over: nobody waits for an answer any more, which would be of another time."""
+        """Drop the pending request: the connection ended."""
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
@@ -124,7 +124,7 @@ class Timekeeper:
 
 
 def check_skew(settings: FeedSettings, seconds: float) -> None:
-    """Raises ClockError when the provider's clock is too far ahead of ours, or behind it."""
+    """Raise ClockError if the provider's clock is too far ahead of ours, or behind it."""
     must_be_near(
         seconds,
         settings.max_clock_skew_seconds,

@@ -135,7 +135,7 @@ def connect(data: st.DataObject, reader: Reader, now: float) -> float:
         waiting = now + stop
         # The queue keeps its order: pings and data as they were sent, all read at the same moment.
         if stop > OVERLAP / 2:
-            position.stalled()
+            position.after_read_pause()
         sent_at = now
         while sent_at <= waiting:
             while number < len(messages) and messages[number].at <= sent_at:

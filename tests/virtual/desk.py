@@ -27,7 +27,7 @@ from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import run
 from tests.virtual.world import EPOCH, FEED, Leadership
 
-Dial = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
+Connect = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
 
 
 async def nobody(
@@ -38,13 +38,13 @@ async def nobody(
 
 
 class Desk:
-    """The parts. `dial` is what happens to a dial, `asked_time` what the provider says of its clock."""
+    """The parts. `connect` opens connections, `asked_time` what the provider says of its clock."""
 
     def __init__(
         self,
         *,
         revision: float = EPOCH - 100,
-        dial: Dial = nobody,
+        connect: Connect = nobody,
         first: bool = False,
         certain: int | None = None,
         **feed: Any,
@@ -64,7 +64,7 @@ class Desk:
             store=self.kafka,
             leadership=Leadership(),
             writer=lambda _: MemoryWriter(self.kafka),
-            dial=dial,
+            connect=connect,
             ask_time=self._ask_time,
             clock=self.clock,
         )

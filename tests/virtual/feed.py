@@ -58,8 +58,8 @@ class Connection:
     ) -> None:
         self.skew = skew
         self._clock = clock
-        self.held = False
-        self.over = False
+        self.reading_paused = False
+        self.closed = False
         self._feed = feed
         self._peer = peer
         self._settings = settings
@@ -67,7 +67,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._queue: deque[Received] = deque()
-        self._stalled = False
+        self._after_read_pause = False
         self._read_at = clock()
         self.heard_at = self._read_at.monotonic
         self._end: FeedError = FeedLost("hung up")
@@ -82,7 +82,7 @@ class Connection:
     def caught_up(self) -> bool:
         """Whether all that was published has been taken."""
         return not (
-            self.over or self._peer.is_replaying or self._peer.due <= self._feed.moment() or self._queue
+            self.closed or self._peer.is_replaying or self._peer.due <= self._feed.moment() or self._queue
         )
 
     def read(self) -> None:
@@ -90,28 +90,28 @@ class Connection:
         if self._timer:
             self._timer.cancel()
         now = self._feed.moment()
-        while not self.over and self._peer.due <= now:
+        while not self.closed and self._peer.due <= now:
             if farewell := self._peer.farewell:
                 self._end_with(farewell)
                 return
-            self.held = len(self._queue) >= QUEUE_MESSAGES
-            if self.held:
+            self.reading_paused = len(self._queue) >= QUEUE_MESSAGES
+            if self.reading_paused:
                 return
             if bodies := self._peer.frames(now, CHUNK):
                 self._receive(bodies)
-        if not self.over and self._peer.due < inf:
+        if not self.closed and self._peer.due < inf:
             self._timer = self._loop.call_at(self._feed.loop_time(self._peer.due), self.read)
 
     def note_alive(self) -> None:
         """The event loop is free."""
-        if not self.held:
+        if not self.reading_paused:
             self._note_reading()
 
-    def take(self, most: int) -> list[Received]:
+    def receive_many(self, most: int) -> list[Received]:
         """Up to `most` messages, in order."""
         taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
-        if self.held and taken:
-            self.held = False
+        if self.reading_paused and taken:
+            self.reading_paused = False
             self._loop.call_soon(self.read)
         return taken
 
@@ -129,7 +129,7 @@ class Connection:
 
     def cut(self) -> None:
         """The socket is closed, by whomever; the provider takes note at once."""
-        self.over = True
+        self.closed = True
         if self._timer:
             self._timer.cancel()
         self._feed.provider.disconnect(self._peer)
@@ -144,14 +144,14 @@ class Connection:
         self._note_reading()
         self.heard_at = self._read_at.monotonic
         for body in bodies:
-            self._queue.append(Received(body, self._read_at.wall, self._stalled))
-            self._stalled = False
+            self._queue.append(Received(body, self._read_at.wall, self._after_read_pause))
+            self._after_read_pause = False
         self._wake()
 
     def _note_reading(self) -> None:
         """As `bridge.feed.client` does: what comes after a long pause may have been sent long ago."""
         now = self._clock()
-        self._stalled |= now.monotonic - self._read_at.monotonic > self._settings.stall_seconds
+        self._after_read_pause |= now.monotonic - self._read_at.monotonic > self._settings.stall_seconds
         self._read_at = now
 
 
@@ -203,7 +203,7 @@ class Feed:
         await asyncio.sleep(self.network.there + self.network.back)
         return self._skew(asked)
 
-    async def dial(
+    async def connect(
         self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
     ) -> Connection:
         """One attempt, as the provider and the network have it."""

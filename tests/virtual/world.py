@@ -181,7 +181,7 @@ class World:
             store=self.kafka,
             leadership=self.leadership,
             writer=lambda _: MemoryWriter(self.kafka),
-            dial=self.feed.dial,
+            connect=self.feed.connect,
             ask_time=self.feed.ask_time,
             clock=clock,
         )

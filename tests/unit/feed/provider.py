@@ -16,7 +16,7 @@ from websockets.http11 import Response
 from bridge.clock import Clock, now
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, FeedRefused, SettingsError
-from bridge.feed.client import Connection, dial
+from bridge.feed.client import Connection, connect
 from bridge.feed.protocol import request
 from bridge.feed.received import Received
 
@@ -69,7 +69,7 @@ class Reader:
         found: list[Received] = []
         while len(found) < count:
             await self.until(lambda: self.connection.waiting > 0)
-            found += self.connection.take(min(7, count - len(found)))
+            found += self.connection.receive_many(min(7, count - len(found)))
         return found
 
 
@@ -78,7 +78,7 @@ async def reading(base_url: str, *, clock: Clock = now, **changes: Any) -> Async
     """An open connection to a provider."""
     settings = FeedSettings(**{"base_url": base_url, "proxy": "none", **changes})
     woken = asyncio.Event()
-    connection = await dial(settings, request(settings, 17), woken.set, clock)
+    connection = await connect(settings, request(settings, 17), woken.set, clock)
     try:
         yield Reader(connection, woken)
     finally:

@@ -39,7 +39,7 @@ async def test_messages_of_any_size_come_as_they_were_sent(compression: str) -> 
         got = await reader.take(5)
     assert [m.body for m in got] == ["å".encode(), b"\xff\x00", large, large, b""]
     assert used == [1 if compression == "deflate" else 0]
-    assert not any(m.stalled for m in got)
+    assert not any(m.after_read_pause for m in got)
     assert time.time() - PATIENCE < got[0].at <= got[-1].at <= time.time()
 
 
@@ -85,11 +85,11 @@ async def test_a_provider_that_is_not_listened_to_is_held_back(size: int) -> Non
         got = 0
         while got < count:
             await reader.until(lambda: connection.waiting > 0)
-            for message in connection.take(10_000):
+            for message in connection.receive_many(10_000):
                 assert isinstance(message.body, bytes)
                 assert int(message.body[:10]) == got
                 got += 1
-        assert connection.transport.is_reading() or connection.over
+        assert connection.transport.is_reading() or connection.closed
 
 
 async def test_reading_goes_on_as_soon_as_there_is_room() -> None:
@@ -103,7 +103,7 @@ async def test_reading_goes_on_as_soon_as_there_is_room() -> None:
         connection = reader.connection
         await reader.until(lambda: not connection.transport.is_reading())
         while not connection.transport.is_reading():
-            assert connection.take(1)
+            assert connection.receive_many(1)
         assert connection.waiting > 0
         connection.transport.abort()
 
@@ -140,8 +140,8 @@ async def test_the_first_message_after_a_stall_is_marked(seconds: float, stalled
         clock.pass_(seconds)
         go_on.set()
         after = await reader.take(2)
-    assert not before.stalled
-    assert [m.stalled for m in after] == [stalled, False]
+    assert not before.after_read_pause
+    assert [m.after_read_pause for m in after] == [stalled, False]
 
 
 async def test_a_quiet_feed_is_no_stall() -> None:
@@ -160,7 +160,7 @@ async def test_a_quiet_feed_is_no_stall() -> None:
             connection.note_alive()
         go_on.set()
         [message] = await reader.take(1)
-        assert not message.stalled
+        assert not message.after_read_pause
 
 
 async def test_a_full_queue_is_a_stall() -> None:
@@ -181,8 +181,8 @@ async def test_a_full_queue_is_a_stall() -> None:
             clock.pass_(14)
             connection.note_alive()
         held = connection.waiting
-        assert [m.stalled for m in await reader.take(held)] == [False] * held
-        assert [m.stalled for m in await reader.take(2)] == [True, False]
+        assert [m.after_read_pause for m in await reader.take(held)] == [False] * held
+        assert [m.after_read_pause for m in await reader.take(2)] == [True, False]
         connection.transport.abort()
 
 
@@ -214,7 +214,7 @@ async def test_a_reply_goes_out_as_text() -> None:
 
     async with provider(handler) as url, reading(url) as reader:
         reader.connection.reply("pong å")
-        await reader.until(lambda: reader.connection.over)
+        await reader.until(lambda: reader.connection.closed)
         reader.connection.reply("too late")
     assert replies == ["pong å"]
 
@@ -230,8 +230,8 @@ async def test_what_came_before_the_end_can_still_be_taken() -> None:
         await server.close(1012, "restart")
 
     async with provider(handler) as url, reading(url) as reader:
-        await reader.until(lambda: reader.connection.over)
-        assert [m.body for m in reader.connection.take(10)] == [b"last words"]
+        await reader.until(lambda: reader.connection.closed)
+        assert [m.body for m in reader.connection.receive_many(10)] == [b"last words"]
         assert "1012" in str(reader.connection.end_reason())
 
 
@@ -245,8 +245,8 @@ async def test_a_provider_that_breaks_the_protocol_is_hung_up_on(size: int) -> N
         await server.wait_closed()
 
     async with provider(handler, compression=None) as url, reading(url) as reader:
-        await reader.until(lambda: reader.connection.over)
-        assert [m.body for m in reader.connection.take(10)] == [b"before"]
+        await reader.until(lambda: reader.connection.closed)
+        assert [m.body for m in reader.connection.receive_many(10)] == [b"before"]
         assert "1002" in str(reader.connection.end_reason())
 
 
@@ -257,7 +257,7 @@ async def test_a_broken_line_is_an_end_too() -> None:
         server.transport.abort()
 
     async with provider(handler) as url, reading(url) as reader:
-        await reader.until(lambda: reader.connection.over)
+        await reader.until(lambda: reader.connection.closed)
         assert isinstance(reader.connection.end_reason(), FeedLost)
 
 
@@ -272,8 +272,8 @@ async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.Mo
 
     async with provider(handler, compression=None) as url:
         async with reading(url) as reader:
-            await reader.until(lambda: reader.connection.held)
-        assert reader.connection.over or reader.connection.transport.is_closing()
+            await reader.until(lambda: reader.connection.reading_paused)
+        assert reader.connection.closed or reader.connection.transport.is_closing()
         assert reader.connection.protocol.close_rcvd is None
 
 
@@ -287,8 +287,8 @@ async def test_hanging_up_amid_a_flood_is_polite(size: int) -> None:
 
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
-        await reader.until(lambda: connection.held)
+        await reader.until(lambda: connection.reading_paused)
         await connection.disconnect()
         assert connection.close_code == CloseCode.NORMAL_CLOSURE
-        assert not connection.held
-        assert connection.take(1) == []
+        assert not connection.reading_paused
+        assert connection.receive_many(1) == []

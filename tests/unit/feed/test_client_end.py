@@ -34,9 +34,9 @@ async def test_what_came_before_the_end_is_taken(tmp_path: Path, over_tls: bool)
         async with reading(url, refusal_close_codes=(1013,), **changes) as reader:
             connection, taken = reader.connection, []
             await reader.until(lambda: connection.waiting > 0)
-            while not connection.over or connection.waiting:
-                taken += connection.take(100)
-                if not connection.waiting and not connection.over:
-                    await reader.until(lambda: connection.waiting > 0 or connection.over)
+            while not connection.closed or connection.waiting:
+                taken += connection.receive_many(100)
+                if not connection.waiting and not connection.closed:
+                    await reader.until(lambda: connection.waiting > 0 or connection.closed)
             assert [m.body for m in taken] == [b"%04d" % n for n in range(COUNT)]
             assert isinstance(connection.end_reason(), FeedRefused)

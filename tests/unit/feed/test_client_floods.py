@@ -53,7 +53,7 @@ async def test_what_is_small_on_the_wire_and_large_when_inflated_waits_there() -
         while len(taken) < count:
             await reader.until(lambda: connection.waiting > 0)
             assert connection.waiting * MIB <= QUEUE_BYTES + MOST_OF_A_STEP
-            [message] = connection.take(10)
+            [message] = connection.receive_many(10)
             assert isinstance(message.body, bytes)
             taken.append(message.body[:3])
     assert taken == [b"%03d" % n for n in range(count)]
@@ -65,8 +65,8 @@ async def test_a_part_of_what_waits_is_taken() -> None:
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: connection.waiting == 100)
-        assert sum(sizes(connection.take(100))) in range(TAKE_BYTES, TAKE_BYTES + 10_000)
-        rest = [size for _ in range(9) for size in sizes(connection.take(100))]
+        assert sum(sizes(connection.receive_many(100))) in range(TAKE_BYTES, TAKE_BYTES + 10_000)
+        rest = [size for _ in range(9) for size in sizes(connection.receive_many(100))]
     assert len(rest) == 100 - TAKE_BYTES // 10_000 - 1
 
 
@@ -115,7 +115,7 @@ async def test_fragments_with_nothing_in_them_are_no_sign_of_life() -> None:
         assert await heard_of(reader, frame(Opcode.CONT, b"y", fin=False))
         assert await heard_of(reader, frame(Opcode.CONT, b""))
         assert await heard_of(reader, frame(Opcode.TEXT, bytes(100))[:50])
-        assert [m.body for m in reader.connection.take(2)] == [b"xy"]
+        assert [m.body for m in reader.connection.receive_many(2)] == [b"xy"]
         reader.connection.transport.abort()
 
 
@@ -133,7 +133,7 @@ async def test_who_asks_and_does_not_read_the_answers_is_left() -> None:
 
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection, most = reader.connection, 0
-        while not connection.over:
+        while not connection.closed:
             most = max(most, connection.transport.get_write_buffer_size())
             await asyncio.sleep(0)
         assert most <= UNREAD_BYTES + 2 * SLICE_BYTES
@@ -143,11 +143,11 @@ async def test_hanging_up_amid_inflation_is_polite() -> None:
     """What has been read and not handled is dropped, and the provider's answer behind it is seen."""
     async with provider(sending(deflated(bytes(4 * MIB)), 20)) as url, reading(url) as reader:
         connection = reader.connection
-        await reader.until(lambda: connection.held)
+        await reader.until(lambda: connection.reading_paused)
         await connection.disconnect()
         assert connection.close_code == CloseCode.NORMAL_CLOSURE
-        assert not connection.held
-        assert connection.take(1) == []
+        assert not connection.reading_paused
+        assert connection.receive_many(1) == []
 
 
 async def test_what_takes_several_turns_is_told_at_the_last() -> None:
@@ -162,5 +162,5 @@ async def test_what_comes_after_the_end_is_no_message(end: bytes) -> None:
     """Behind a close frame, and behind what breaks the protocol."""
     data = frame(Opcode.TEXT, b"before") + end + frame(Opcode.TEXT, b"after")
     async with provider(sending(data), compression=None) as url, reading(url) as reader:
-        await reader.until(lambda: reader.connection.over)
-        assert [m.body for m in reader.connection.take(9)] == [b"before"]
+        await reader.until(lambda: reader.connection.closed)
+        assert [m.body for m in reader.connection.receive_many(9)] == [b"before"]

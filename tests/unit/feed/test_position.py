@@ -221,11 +221,11 @@ def test_a_reconnection_is_catching_up_again() -> None:
 def test_a_stall_is_catching_up_again() -> None:
     """What is read after it may be old, and the times before it are forgotten."""
     made = replay(position(), [NOW - DAY] * (WINDOW - 1))
-    made.stalled()
+    made.after_read_pause()
     made.data(NOW, NOW - DAY)
     assert made.revision == NOW - 2 * DAY
     made = live()
-    made.stalled()
+    made.after_read_pause()
     assert not made.live
     replay(made, [NOW] * 2)
     assert not made.live
@@ -252,7 +252,7 @@ def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
     made.data(NOW + 50, NOW + 50)
     assert made.replaying(NOW + DISORDER + OVERLAP)
     assert not made.replaying(NOW + DISORDER + OVERLAP + 0.001)
-    made.stalled()
+    made.after_read_pause()
     assert made.replaying(NOW + 1000)
 
 

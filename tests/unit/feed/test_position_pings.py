@@ -44,7 +44,7 @@ def test_pings_alone_count_after_an_hour() -> None:
 def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
     """After a stall of a feed that was live, the quiet time is enough; on another connection it is not."""
     made = live()
-    made.stalled()
+    made.after_read_pause()
     pings(made, NOW + 10, NOW + 9.999 + QUIET)
     assert not made.live
     made.ping(NOW + 10 + QUIET)
@@ -58,7 +58,7 @@ def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
 def test_a_feed_that_pings_alone_made_live_is_so_again_after_a_stall() -> None:
     """It has been quiet for an hour: nothing speaks against it."""
     made = pings(position(), NOW, NOW + BLIND_QUIET)
-    made.stalled()
+    made.after_read_pause()
     pings(made, NOW + BLIND_QUIET, NOW + BLIND_QUIET + QUIET)
     assert made.live
 
@@ -76,7 +76,7 @@ def test_pings_after_data_that_are_not_near_must_last_for_an_hour(settled: float
         made.ping(NOW + 10 + BLIND_QUIET)
         assert made.revision == NOW + 10 + BLIND_QUIET - DISORDER - OVERLAP
         made = live()
-        made.stalled()
+        made.after_read_pause()
         for what in between:
             made.data(NOW, what)
         pings(made, NOW + 10, NOW + 9 + BLIND_QUIET)
@@ -137,7 +137,7 @@ def test_quiet_is_live_without_data_for_long() -> None:
     assert made.quiet(NOW + QUIET + 0.001)
     made.data(NOW + 130, NO_TIME)
     assert not made.quiet(NOW + 140)
-    made.stalled()
+    made.after_read_pause()
     assert not made.quiet(NOW + 1000)
 
 
@@ -153,20 +153,20 @@ def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
     """Data that are not near hold it, and the pings after them; what moves the revision frees it."""
     made = live()
     made.ping(NOW + 100)
-    assert not made.held(NOW + 100 + QUIET)
-    assert made.held(NOW + 100.001 + QUIET)
+    assert not made.stagnant(NOW + 100 + QUIET)
+    assert made.stagnant(NOW + 100.001 + QUIET)
     made.data(NOW + 200, NOW - DAY)
     made.ping(NOW + 210)
-    assert made.held(NOW + 220.001)
+    assert made.stagnant(NOW + 220.001)
     replay(made, [NOW + 220] * 2, at=NOW + 220)
-    assert made.held(NOW + 221)
+    assert made.stagnant(NOW + 221)
     made.data(NOW + 220, NOW + 220)
-    assert not made.held(NOW + 221)
+    assert not made.stagnant(NOW + 221)
 
 
 def test_a_feed_that_is_catching_up_is_not_held() -> None:
     """Neither at first nor after a stall: it is behind, and is known to be."""
-    assert not position().held(NOW)
+    assert not position().stagnant(NOW)
     made = live()
-    made.stalled()
-    assert not made.held(NOW + DAY)
+    made.after_read_pause()
+    assert not made.stagnant(NOW + DAY)

@@ -111,7 +111,7 @@ def test_a_handshake_that_tells_is_believed_and_not_the_data() -> None:
 def test_a_stall_does_not_change_what_is_known_of_the_clocks() -> None:
     """What is read late is not further ahead for that."""
     made = replay(position(skew=3), [NOW + 5] * (WINDOW - 1))
-    made.stalled()
+    made.after_read_pause()
     assert made.skew == 3
     made.data(NOW, NOW + 5)
     assert made.skew == 5

@@ -30,13 +30,13 @@ class Provider:
         self.takes = takes
         self.asked: list[int] = []
         self.cancelled = False
-        self.on_dial: Callable[[], None] = lambda: None
+        self.on_connect: Callable[[], None] = lambda: None
 
-    async def dial(
+    async def connect(
         self, _settings: FeedSettings, asked: Request, _wake: Callable[[], None], _clock: Clock
     ) -> Connection:
         self.asked.append(int(parse_qs(urlsplit(asked.url).query)["revision"][0]))
-        self.on_dial()
+        self.on_connect()
         try:
             await asyncio.sleep(self.takes)
         except asyncio.CancelledError:
@@ -60,7 +60,7 @@ def test_what_is_asked_for_is_the_position_unless_that_may_lie_ahead(revision: f
     async def story(desk: Desk) -> None:
         assert await desk.connector.connect() is None
 
-    at_desk(story, revision=revision, dial=provider.dial)
+    at_desk(story, revision=revision, connect=provider.connect)
     assert provider.asked == [asked]
 
 
@@ -74,7 +74,7 @@ def test_a_first_dial_asks_for_zero() -> None:
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - 30}
         assert [attempt.initial for attempt in desk.limiter.ledger] == [True, False, False]
 
-    at_desk(story, dial=provider.dial, first=True)
+    at_desk(story, connect=provider.connect, first=True)
     assert provider.asked == [0, EPOCH - 30, EPOCH - 30]
 
 
@@ -88,11 +88,11 @@ def test_an_attempt_is_committed_before_it_is_made() -> None:
             assert last.state is State.CONNECTING
             assert [attempt.recovery_seconds for attempt in last.ledger] == [100]
 
-        provider.on_dial = look
+        provider.on_connect = look
         await desk.connector.connect()
         assert len(provider.asked) == 1
 
-    at_desk(story, dial=provider.dial)
+    at_desk(story, connect=provider.connect)
 
 
 def test_a_decision_that_has_grown_old_is_taken_back() -> None:
@@ -107,7 +107,7 @@ def test_a_decision_that_has_grown_old_is_taken_back() -> None:
         await desk.connector.connect()
         assert len(provider.asked) == len(desk.limiter.ledger) == 1
 
-    at_desk(story, dial=provider.dial)
+    at_desk(story, connect=provider.connect)
 
 
 def test_a_credential_that_cannot_be_read_costs_no_attempt(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ class Opened:
     """A connection that was let in."""
 
     skew = Skew(-EPOCH, 1 - EPOCH).by(-2 * EPOCH)
-    held = over = False
+    reading_paused = closed = False
     heard_at = 0.0
     waiting = 0
 
@@ -142,7 +142,7 @@ def test_whoever_stood_still_while_dialling_does_not_use_the_connection(trouble:
     """He may have lost the feed, and not have heard of it yet; and what he had decided is too old."""
     connection = Opened()
 
-    async def dial(_settings: FeedSettings, _asked: Request, _wake: object, _clock: Clock) -> Connection:
+    async def connect(_settings: FeedSettings, _asked: Request, _wake: object, _clock: Clock) -> Connection:
         await asyncio.sleep(21 if trouble == "late" else 1)
         return connection  # type: ignore[return-value]  # as much of it as is used
 
@@ -156,7 +156,7 @@ def test_whoever_stood_still_while_dialling_does_not_use_the_connection(trouble:
         assert connection.hung_up
         assert desk.limiter.ledger[-1].answered_at is not None
 
-    at_desk(story, dial=dial)
+    at_desk(story, connect=connect)
 
 
 def test_cancelling_ends_the_attempt_that_is_under_way() -> None:
@@ -170,7 +170,7 @@ def test_cancelling_ends_the_attempt_that_is_under_way() -> None:
         assert asyncio.get_running_loop().time() == 1.0
         assert provider.cancelled
 
-    at_desk(story, dial=provider.dial)
+    at_desk(story, connect=provider.connect)
 
 
 def test_cancelling_ends_a_wait() -> None:
@@ -185,7 +185,7 @@ def test_cancelling_ends_a_wait() -> None:
                 await desk.connector.connect()
         assert desk.status.state is State.WAITING_FOR_LIMIT
 
-    at_desk(story, dial=provider.dial)
+    at_desk(story, connect=provider.connect)
     assert provider.asked == []
 
 
@@ -210,7 +210,7 @@ def test_how_attempts_end_is_counted() -> None:
     """One that was refused, by a status that means `not now`, and others."""
     ends = [FeedLost("gone"), FeedRefused("HTTP 429", status=429), FeedRefused("HTTP 500", status=500)]
 
-    async def dial(*_: object) -> Connection:
+    async def connect(*_: object) -> Connection:
         raise ends[0]
 
     async def story(desk: Desk) -> None:
@@ -221,7 +221,7 @@ def test_how_attempts_end_is_counted() -> None:
         assert [attempt.refused for attempt in desk.limiter.ledger] == [False, True, False]
         assert [attempt.answered_at is None for attempt in desk.limiter.ledger] == [True, False, False]
 
-    at_desk(story, dial=dial)
+    at_desk(story, connect=connect)
 
 
 def test_a_position_in_the_future_is_a_gap_from_what_is_certain() -> None:
@@ -235,7 +235,7 @@ def test_a_position_in_the_future_is_a_gap_from_what_is_certain() -> None:
         assert desk.kafka.gaps == [gap]
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {EPOCH - HOUR}
 
-    at_desk(story, revision=EPOCH + 16, certain=int(EPOCH - HOUR), dial=provider.dial)
+    at_desk(story, revision=EPOCH + 16, certain=int(EPOCH - HOUR), connect=provider.connect)
     assert provider.asked == [EPOCH - HOUR] * 2
 
 
@@ -286,7 +286,7 @@ def test_with_stop_a_position_that_is_too_old_is_a_gap(asked: Skew | None) -> No
         assert last.state is State.STOPPED_ON_GAP
         assert desk.kafka.gaps == [Gap("f", OLD, last.revision, Cause.TOO_OLD, EPOCH)]
 
-    at_desk(story, revision=OLD, dial=provider.dial, on_gap="stop")
+    at_desk(story, revision=OLD, connect=provider.connect, on_gap="stop")
     assert provider.asked == []
 
 
@@ -300,7 +300,7 @@ def test_with_continue_a_gap_is_not_declared_before_somebody_answers() -> None:
         assert desk.kafka.gaps == []
         assert {checkpoint.revision for checkpoint in desk.kafka.checkpoints} == {OLD}
 
-    at_desk(story, revision=OLD, dial=provider.dial)
+    at_desk(story, revision=OLD, connect=provider.connect)
     assert len(set(provider.asked)) == 3
 
 
@@ -316,7 +316,7 @@ def test_a_provider_that_cannot_be_asked_for_the_time_is_not_dialled(on_gap: str
         assert desk.limiter.ledger == ()
         assert desk.connector.decide(desk.clock()).reason == "a pause after a failure"
 
-    at_desk(story, revision=OLD, dial=provider.dial, on_gap=on_gap)
+    at_desk(story, revision=OLD, connect=provider.connect, on_gap=on_gap)
     assert provider.asked == []
 
 

@@ -330,7 +330,7 @@ def test_a_stall_is_told_to_the_position_before_the_message() -> None:
     """What was read after it may be old, and is looked for among what was published before."""
     line = live()
     assert line.pipeline.position.live
-    line.pipeline.handle(Received(PING, NOW + 500, stalled=True), now=0.0)
+    line.pipeline.handle(Received(PING, NOW + 500, after_read_pause=True), now=0.0)
     assert not line.pipeline.position.live
     assert line.pipeline.position.revision == int(NOW) - 90
 

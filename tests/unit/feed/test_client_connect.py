@@ -1,4 +1,4 @@
-"""One dial: what is asked, through what, and what comes of it."""
+"""Opening a connection: the request, the proxy, TLS, and each way to fail."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_the_credential_is_sent(settings: dict[str, Any], seen: str, tmp_p
         for secret in ("s3cret", "rotated"):
             file.write_text(f"{secret}\n")
             async with reading(url, auth_value_file=file, **settings) as reader:
-                await reader.until(lambda: reader.connection.over)
+                await reader.until(lambda: reader.connection.closed)
     assert [seen in requests[0], seen.replace("s3cret", "rotated") in requests[1]] == [True, True]
 
 
