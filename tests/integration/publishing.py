@@ -25,6 +25,7 @@ from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
 from tests.harness import Place
+from tests.processes import SERVER
 
 JOB: Job = "translations"
 KEYS = 5_000
@@ -92,8 +93,8 @@ def started(settings: Settings, group: str) -> tuple[BaseProcess, Connection]:
 
     It says when it is about to begin with the first snapshot, and the number of each that it has published.
     """
-    told, tell = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
+    told, tell = SERVER.Pipe(duplex=False)
+    process = SERVER.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
     process.start()
     return process, told
 
@@ -119,7 +120,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__])
