@@ -1,4 +1,4 @@
-"""What makes the schema registry: its command line, its environment, and when it is ready."""
+"""The schema registry: its command line, its environment, and whether it is ready."""
 
 from __future__ import annotations
 

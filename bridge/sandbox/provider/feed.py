@@ -28,7 +28,7 @@ from bridge.sandbox.provider.faults import (
     Status,
 )
 from bridge.sandbox.provider.history import Log
-from bridge.sandbox.provider.rate_limits import Breach, Kind, LimitDecision, Limits
+from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
 from bridge.sandbox.provider.stream import Published, Stream
 
 ACCEPTED = 101
@@ -70,18 +70,12 @@ class Policy(BaseModel):
     """Whether a second connection is refused or closes the first."""
     zero: Literal["nothing", "everything"] = "nothing"
     """What is replayed without a revision or with 0: nothing, or everything that is remembered."""
-    too_old: Literal["edge", "refuse"] = "edge"
-    """Whether a revision older than the memory is replayed from the edge of memory or refused."""
     refusal: Literal["status", "close"] = "status"
     """Whether a refusal is an HTTP status or a close code right after the handshake."""
     refusal_status: Status = 429
-    """HTTP status of a refusal for a limit."""
+    """HTTP status of a refusal for a limit; 409 if another connection is active."""
     refusal_close_code: CloseCode = 1008
-    """Close code of a refusal for a limit."""
-    second_status: Status = 409
-    """HTTP status of a refusal because another connection is active."""
-    second_close_code: CloseCode = 1008
-    """Close code of a refusal because another connection is active."""
+    """Close code of a refusal."""
     ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
     replay_rate: Annotated[float, Field(gt=0)] = inf
     """Messages a second while a connection catches up; as fast as the client reads by default."""
@@ -123,7 +117,7 @@ class Provider:
         ahead = self.log.stream.clock.ahead(now)
         second = self.active is not None and self.policy.second == "refuse"
         verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
-        refusal = denied or self._fault(now) or self._refusal(revision, verdict)
+        refusal = denied or self._fault(now) or self._refusal(verdict.breach)
         if refusal:
             status = refusal.status if refusal.close_code is None else ACCEPTED
             self._record(
@@ -200,18 +194,12 @@ class Provider:
         fault = self.ongoing.refusal(now)
         return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
 
-    def _refusal(self, revision: int | None, verdict: LimitDecision) -> Refusal | None:
-        policy, breach = self.policy, verdict.breach
-        status, code, reason = policy.refusal_status, policy.refusal_close_code, ""
-        if breach:
-            reason = breach.reason
-            if breach.rule == "active":
-                status, code = policy.second_status, policy.second_close_code
-        elif revision and verdict.kind == "initial" and policy.too_old == "refuse":
-            reason = f"revision is older than {self.limits.max_age:g} s"
-        if not reason:
+    def _refusal(self, breach: Breach | None) -> Refusal | None:
+        if breach is None:
             return None
-        return Refusal(status, reason, code if policy.refusal == "close" else None)
+        status = 409 if breach.rule == "active" else self.policy.refusal_status
+        code = self.policy.refusal_close_code if self.policy.refusal == "close" else None
+        return Refusal(status, breach.reason, code)
 
     def _replay_from(self, now: float, revision: int | None) -> float:
         if not revision:

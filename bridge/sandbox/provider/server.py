@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import signal
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
-from typing import Any, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -20,12 +20,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from bridge.observability.http_server import WsgiServer
-from bridge.sandbox.provider.bodies import BodiedConnection
 from bridge.sandbox.provider.connection import Connection, Farewell, fragments, is_text
 from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import Clear, Drop, Fault, Stall
+from bridge.sandbox.provider.faults import Drop, Fault
 from bridge.sandbox.provider.feed import Attempt, Provider
-from bridge.sandbox.provider.handshake import requested
 from bridge.sandbox.provider.history import Reader
 from bridge.sandbox.provider.rate_limits import Breach, Limits
 from bridge.sandbox.provider.rest.app import Rest
@@ -44,6 +42,40 @@ _CONTROL_SECONDS = 10
 """Time limit for the event loop to make a change for the control endpoint."""
 _CONTROL_BYTES = 100 << 20
 """Limit for a request to it: an injected message may exceed what a bridge accepts."""
+
+_GET_REST: Final = b"GET " + ROOT.encode()
+_CONTENT_LENGTH: Final = re.compile(rb"\r\nContent-Length: *([0-9]{1,6})(?=\r\n)", re.IGNORECASE)
+_HEAD_BYTES: Final = 64 << 10
+
+
+class BodiedConnection(ServerConnection):
+    """Takes the body off a REST request: the library refuses a GET with one."""
+
+    body = b""
+    _begun: bytes | None = b""
+    """The request as far as it has arrived; None once it is complete, or is no request of the REST side."""
+
+    def data_received(self, data: bytes) -> None:
+        """Pass the head on when the body has arrived. The transport calls this."""
+        if self._begun is not None:
+            self._begun += data
+            if (request := self._without_body(self._begun)) is None:
+                return
+            self._begun, data = None, request
+        super().data_received(data)
+
+    def _without_body(self, begun: bytes) -> bytes | None:
+        """Return the request without its body, or None while there is more to come."""
+        if begun[: len(_GET_REST)] != _GET_REST[: len(begun)] or len(begun) > _HEAD_BYTES:
+            return begun
+        head, end, rest = begun.partition(b"\r\n\r\n")
+        length = _CONTENT_LENGTH.search(head + b"\r\n")
+        if not end or (length and len(rest) < int(length[1])):
+            return None
+        if length:
+            self.body, rest = rest[: int(length[1])], rest[int(length[1]) :]
+            head = head[: length.start()] + head[length.end() :]
+        return head + end + rest
 
 
 class Simulator:
@@ -172,14 +204,6 @@ class Simulator:
         for socket in dropped:
             await socket.close(1001, "dropped")
 
-    def stall(self) -> None:
-        """Send nothing, not even pings, but keep the connection: a half-open socket."""
-        self.inflict(Stall())
-
-    def resume(self) -> None:
-        """End every lasting fault; what was published in the meantime is sent."""
-        self.inflict(Clear())
-
     def _serve_control(self) -> WsgiServer | None:
         settings = self.settings
         if settings.control_port is None:
@@ -242,8 +266,7 @@ class Simulator:
         header = partial(_header, request)
         if header("Upgrade").lower() != "websocket":
             return None  # the library refuses it; no attempt is spent
-        asked = requested(self.settings, address.query, header)
-        answer = self._provider.connect(self.now(), *asked)
+        answer = self._provider.connect(self.now(), *self.settings.handshake(address.query, header))
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:
@@ -319,26 +342,3 @@ class Simulator:
 def _header(request: Request, name: str) -> str:
     """All values of a header; empty where there is none."""
     return ", ".join(request.headers.get_all(name))
-
-
-async def run(
-    settings: SimulatorSettings,
-    on_start: Callable[[Simulator], None] = lambda _: None,
-    on_attempt: Callable[[Attempt], None] = lambda _: None,
-) -> Simulator:
-    """Serve until SIGINT, SIGTERM or cancellation. Prints nothing: `on_start` and `on_attempt` may.
-
-    Returns the simulator, closed, whose logs can still be read. Raises OSError when it cannot listen.
-    """
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        async with Simulator(settings, on_attempt) as simulator:
-            on_start(simulator)
-            await stopped.wait()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-    return simulator

@@ -60,14 +60,6 @@ class Known:
     relations: Relations
 
 
-@dataclass(frozen=True, slots=True)
-class MarketEntries:
-    """A market with its selections."""
-
-    market: Entry
-    selections: list[Entry]
-
-
 class Catalogue:
     """Every entry of a world. `rename` and `remove` change later answers.
 
@@ -140,11 +132,11 @@ class Catalogue:
         """The thing with this id, or None."""
         return None if (kind, number) in self._removed else self._entries[kind].get(number)
 
-    def markets(self, event_id: int) -> list[MarketEntries]:
-        """The markets of an event that is known, in the order of their ids."""
+    def markets(self, event_id: int) -> list[tuple[Entry, list[Entry]]]:
+        """The markets of an event that is known, each with its selections, in the order of their ids."""
         event = self._events[event_id]
         return [
-            MarketEntries(entry, self._present(_selections(event, market)))
+            (entry, self._present(_selections(event, market)))
             for market in event.markets
             for entry in self._present([_market(event, market)])
         ]
@@ -169,30 +161,19 @@ class Catalogue:
             yield Known(entry.kind, entry.id, texts, entry.relations)
 
     def _demand(self, kind: Kind, number: int) -> None:
-        match kind:
-            case "market":
-                found = number in self._markets
-            case "selection" | "selection-template":
-                market = self._markets.get(number // SELECTIONS_A_MARKET)
-                found = market is not None and number in market.selections
-            case "market-type-template":
-                found = any(number in market_types(sport) for sport in self._sports.values())
-            case _:
-                found = number in self._entries[kind]
-        if not found or (kind, number) in self._removed:
+        if not any((entry.kind, entry.id) == (kind, number) for entry in self._all()):
             raise Unknown(f"there is no {kind} {number}")
 
     def _all(self) -> Iterator[Entry]:
         for kind in self._entries:
             yield from self.entries(kind)
         for event in self.entries("event"):
-            for known in self.markets(event.id):
-                yield known.market
-                yield from known.selections
+            for market, selections in self.markets(event.id):
+                yield from (market, *selections)
         for sport in self._sports.values():
             yield from self._present(_market_type_templates(sport))
-        for market in self._markets.values():
-            yield from self._present(_selection_templates(market))
+        for known in self._markets.values():
+            yield from self._present(_selection_templates(known))
 
     def _present(self, entries: Iterable[Entry]) -> list[Entry]:
         return [entry for entry in entries if (entry.kind, entry.id) not in self._removed]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sandbox.provider.connection import Connection
 from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
 from bridge.sandbox.provider.rate_limits import Kind, Limits, Rule
 from bridge.sandbox.provider.stream import Stream
@@ -60,15 +59,6 @@ def test_a_revision_older_than_the_memory_is_replayed_from_its_edge(stream: Stre
     got = bets(received(let_in(feed, NOW, int(ORIGIN)), NOW, NOW, limit=10_000))
     assert got[0] == stream.message(stream.first_slot(NOW - 25.92)).body
     assert feed.attempts[0].kind == "initial"
-
-
-def test_a_revision_older_than_the_memory_can_be_refused(stream: Stream) -> None:
-    """With too_old = refuse, it is answered with the status for refusals; 0 is not too old."""
-    feed = provider(stream, Policy(too_old="refuse", refusal_status=403), scale=10_000)
-    answer = feed.connect(NOW, int(ORIGIN))
-    assert isinstance(answer, Refusal)
-    assert answer.status == 403
-    assert isinstance(feed.connect(NOW, 0), Connection)
 
 
 def test_a_second_connection_is_refused(stream: Stream) -> None:
@@ -125,8 +115,8 @@ def test_a_handshake_that_is_denied_counts_as_what_it_asked_for(
 
 
 def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
-    """With refusal = close, limits and a second connection are refused with codes of their own."""
-    feed = provider(stream, Policy(refusal="close", refusal_close_code=4029, second_close_code=4009))
+    """With refusal = close, of a second connection and because of a limit."""
+    feed = provider(stream, Policy(refusal="close", refusal_close_code=4029))
     first = let_in(feed, NOW, int(NOW))
     feed.connect(NOW + 1, int(NOW))
     feed.disconnect(first)
@@ -137,7 +127,7 @@ def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
     assert answer.close_code == 4029
     told = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
     let = (101, None, False)
-    assert told == [let, (101, 4009, True), let, let, let, (101, 4029, True)]
+    assert told == [let, (101, 4029, True), let, let, let, (101, 4029, True)]
 
 
 def test_frames_are_bounded_by_their_size(stream: Stream) -> None:
