@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
@@ -301,15 +301,12 @@ class _TokenBucket:
     """Admits `burst` requests at once and `rate` a second in the long run."""
 
     def __init__(self, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._level = float(burst)
-        self._at: float | None = None
+        self._rate, self._burst = rate, burst
+        self._level, self._at = float(burst), -inf
 
     def take(self, now: float) -> float:
         """Return 0 if a request is admitted at `now`, else the seconds until one would be."""
-        if self._at is not None:
-            self._level = min(self._burst, self._level + max(0.0, now - self._at) * self._rate)
+        self._level = min(self._burst, self._level + (now - self._at) * self._rate)
         self._at = now
         if self._level < 1:
             return (1 - self._level) / self._rate
