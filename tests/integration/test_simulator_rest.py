@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -112,27 +111,3 @@ async def test_two_authorization_headers_are_none() -> None:
         good = http.headers["Authorization"]
         answer = await http.get(SPORTS, headers=[("Authorization", good), ("Authorization", good)])
     assert answer.status_code == 401
-
-
-@pytest.mark.parametrize("size", [1, 7, 65_536])
-async def test_a_get_may_have_a_body_in_any_number_of_pieces(size: int) -> None:
-    async with simulator(api=RestPolicy(template_ids="body")) as provider:
-        host, port = provider.url.removeprefix("http://").split(":")
-        selection = next(x.id for x in provider.rest.catalogue.truth() if x.kind == "selection-template")
-        body = json.dumps({"selectionIds": [selection]})
-        head = (
-            "GET /api/translations/templates/selections HTTP/1.1",
-            f"Host: {host}",
-            f"content-length: {len(body)}",
-            f"Authorization: Bearer {provider.rest.tokens.mint(provider.clock())}",
-        )
-        sent = "\r\n".join([*head, "", body]).encode()
-        reader, writer = await asyncio.open_connection(host, int(port))
-        for start in range(0, len(sent), size):
-            writer.write(sent[start : start + size])
-            await writer.drain()
-        answer = await reader.read()
-        writer.close()
-    status, _, content = answer.partition(b"\r\n\r\n")
-    assert status.startswith(b"HTTP/1.1 200 ")
-    assert [entity["id"] for entity in json.loads(content)] == [selection]

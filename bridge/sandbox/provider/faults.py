@@ -6,8 +6,9 @@ is None. The same fault again replaces the earlier one, so 0 seconds ends it.
 
 from __future__ import annotations
 
+import re
 from math import inf
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -112,18 +113,9 @@ class Clear(_Fault):
 Fault = Drop | Stall | HalfOpen | Pause | Slow | Garbage | Refuse | ClockJump | Forget | Clear
 
 FAULTS: dict[str, type[Fault]] = {
-    "drop": Drop,
-    "stall": Stall,
-    "half-open": HalfOpen,
-    "pause": Pause,
-    "slow": Slow,
-    "garbage": Garbage,
-    "refuse": Refuse,
-    "clock-jump": ClockJump,
-    "forget": Forget,
-    "clear": Clear,
+    re.sub("(?<=.)([A-Z])", r"-\1", kind.__name__).lower(): kind for kind in get_args(Fault)
 }
-"""By the name that the control endpoint knows it by."""
+"""By the name in the control endpoint: `half-open` is `HalfOpen`."""
 
 _MALFORMED = (
     b'{"data":{"betId":"cut off %d',

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -42,40 +41,6 @@ _CONTROL_SECONDS = 10
 """Time limit for the event loop to make a change for the control endpoint."""
 _CONTROL_BYTES = 100 << 20
 """Limit for a request to it: an injected message may exceed what a bridge accepts."""
-
-_GET_REST: Final = b"GET " + ROOT.encode()
-_CONTENT_LENGTH: Final = re.compile(rb"\r\nContent-Length: *([0-9]{1,6})(?=\r\n)", re.IGNORECASE)
-_HEAD_BYTES: Final = 64 << 10
-
-
-class BodiedConnection(ServerConnection):
-    """Takes the body off a REST request: the library refuses a GET with one."""
-
-    body = b""
-    _begun: bytes | None = b""
-    """The request as far as it has arrived; None once it is complete, or is no request of the REST side."""
-
-    def data_received(self, data: bytes) -> None:
-        """Pass the head on when the body has arrived. The transport calls this."""
-        if self._begun is not None:
-            self._begun += data
-            if (request := self._without_body(self._begun)) is None:
-                return
-            self._begun, data = None, request
-        super().data_received(data)
-
-    def _without_body(self, begun: bytes) -> bytes | None:
-        """Return the request without its body, or None while there is more to come."""
-        if begun[: len(_GET_REST)] != _GET_REST[: len(begun)] or len(begun) > _HEAD_BYTES:
-            return begun
-        head, end, rest = begun.partition(b"\r\n\r\n")
-        length = _CONTENT_LENGTH.search(head + b"\r\n")
-        if not end or (length and len(rest) < int(length[1])):
-            return None
-        if length:
-            self.body, rest = rest[: int(length[1])], rest[int(length[1]) :]
-            head = head[: length.start()] + head[length.end() :]
-        return head + end + rest
 
 
 class Simulator:
@@ -247,7 +212,6 @@ class Simulator:
             self.settings.host,
             port,
             ssl=self.settings.tls(),
-            create_connection=BodiedConnection,
             process_request=self._answer,
             process_response=self._stamp,
             compression=None if self.settings.compression == "none" else self.settings.compression,
@@ -259,8 +223,7 @@ class Simulator:
         """None to accept the handshake, or the response that refuses it."""
         address = urlsplit(request.path)
         if address.path.startswith(ROOT):
-            assert isinstance(socket, BodiedConnection)
-            return self._answer_rest(request, socket.body)
+            return self._answer_rest(request)
         if address.path != PATH:
             return socket.respond(404, f"there is only {PATH} here\n")
         header = partial(_header, request)
@@ -283,8 +246,8 @@ class Simulator:
         release.add_done_callback(self._releases.discard)
         self._kicked.set()  # so that a connection that was replaced ends now
 
-    async def _answer_rest(self, request: Request, body: bytes) -> Response:
-        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"), body)
+    async def _answer_rest(self, request: Request) -> Response:
+        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"))
         await asyncio.sleep(answer.delay)
         return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
 

@@ -82,7 +82,7 @@ class Rest:
         """Spoil the answers to some later requests."""
         self.faults.inject(fault)
 
-    def answer(self, now: float, target: str, authorization: str | None, body: bytes = b"") -> Answer:
+    def answer(self, now: float, target: str, authorization: str | None) -> Answer:
         """Answer a GET of `target` (path and query) at `now` (Unix seconds)."""
         address = urlsplit(target)
         found = route(address.path)
@@ -91,18 +91,16 @@ class Rest:
         else:
             query = parse_qs(address.query, keep_blank_values=True)
             fault = self.faults.strike(found.endpoint)
-            proper = partial(self._proper, now, found, query, body, authorization)
+            proper = partial(self._proper, now, found, query, authorization)
             answer = fault.spoil(proper) if fault else proper()
         endpoint = found.endpoint if found else None
         self.requests.append(Exchange(now, target, endpoint, answer.status, fault is not None))
         return answer
 
-    def _proper(
-        self, now: float, found: Route, query: Query, body: bytes, authorization: str | None
-    ) -> Answer:
+    def _proper(self, now: float, found: Route, query: Query, authorization: str | None) -> Answer:
         try:
             self._admit(now, found.endpoint, authorization)
-            return Answer(200, orjson.dumps(self._content(found, query, body)))
+            return Answer(200, orjson.dumps(self._content(found, query)))
         except _Refused as refused:
             return refused.answer
 
@@ -118,7 +116,7 @@ class Rest:
         if scope not in scopes or endpoint in self.policy.forbidden:
             raise _Refused(problem(403, f"the token gives no right to {endpoint}"))
 
-    def _content(self, found: Route, query: Query, body: bytes) -> object:
+    def _content(self, found: Route, query: Query) -> object:
         match found.endpoint:
             case "sports" | "regions" | "leagues" | "competitors" as endpoint:
                 return self._list(_KINDS[endpoint], found.language, query)
@@ -129,11 +127,11 @@ class Rest:
             case "markets" | "all-markets":
                 return self._markets(found, query)
             case "selection-templates":
-                query = self._asked(found, query, body)
+                query = self._asked(found, query)
                 selections = self._collection(query, self.policy.selection_ids)
                 return self._templates(self.catalogue.selection_template(number) for number in selections)
             case "market-type-templates":
-                query = self._asked(found, query, body)
+                query = self._asked(found, query)
                 sport = self._sport(query)
                 types = self._collection(query, self.policy.market_type_ids)
                 return self._templates(self.catalogue.market_type_template(sport, number) for number in types)
@@ -240,15 +238,15 @@ class Rest:
             raise _Refused(problem(500, f"there is no currency {symbol}"))
         return {"precision": precision}
 
-    def _asked(self, found: Route, query: Query, body: bytes) -> Query:
-        """Return the parameters of the templates from wherever they are."""
+    def _asked(self, found: Route, query: Query) -> Query:
+        """Return the parameters of the templates, from the path or the query."""
         policy = self.policy
         if policy.template_ids == "path":
             ids = [found.several] if found.several else []
             return {policy.selection_ids: ids, policy.sport_id: [str(found.id)], policy.market_type_ids: ids}
         if found.several:
             raise _Refused(problem(404, "templates take no ids in the path"))
-        return query if policy.template_ids == "query" else _in_body(body)
+        return query
 
     def _collection(self, query: Query, name: str) -> list[int]:
         """Return the ids of templates; only their endpoints answer 400 (interface, "Errors")."""
@@ -264,16 +262,6 @@ class Rest:
         if len(numbers) != 1:
             raise _Refused(problem(400, f"{self.policy.sport_id} must be given once"))
         return numbers[0]
-
-
-def _in_body(body: bytes) -> Query:
-    try:
-        return {
-            name: [str(number) for number in (value if isinstance(value, list) else [value])]
-            for name, value in dict(orjson.loads(body)).items()
-        }
-    except (ValueError, TypeError):
-        raise _Refused(problem(400, "the body must be a JSON object")) from None
 
 
 def _given(query: Query, name: str) -> list[str]:
