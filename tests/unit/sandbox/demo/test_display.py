@@ -42,7 +42,8 @@ def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
     for key, text in (("event:7", "Cup tie"), ("market:7:70", "Total 2.5"), ("selection:700", "Over 2.5")):
         board.names.take(key, {"translations": {"en": text, "sv": "annat"}})
     assert board.row(bet)[2] == "Cup tie  +2\nTotal 2.5 · Over 2.5"
-    assert "12 ms" in (text := shown(board))
+    text = shown(board)
+    assert "12 ms" in text
     assert "Total 2.5 · Over 2.5" in text
     board.names.take("event:7", None)
     assert board.row(bet)[2].startswith("a cup tie")
