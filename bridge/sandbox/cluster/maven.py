@@ -46,9 +46,8 @@ class Repository:
                 jars.append(Path(artifact.resolve()))
             if not zipfile.is_zipfile(jars[-1]):
                 raise DevError(f"{jars[-1]} is damaged. Delete it and start again.")
-            if number % 10 == 0 or number == len(artifacts):
-                megabytes = sum(jar.stat().st_size for jar in jars) / 1e6
-                self._progress(f"{main}: {number} of {len(artifacts)} jars, {megabytes:.0f} MB")
+            if number % 10 == 0:
+                self._progress(f"{main}: {number} of {len(artifacts)} jars")
         return tuple(jars)
 
     def file(self, group: str, name: str, version: str, classifier: str, packaging: str) -> Path:

@@ -28,9 +28,8 @@ class WriterSchema:
     """A schema from the registry; date-times are read as integers of microseconds."""
 
     def __init__(self, text: str) -> None:
-        self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)))
         self.named: dict[str, Any] = {}
-        self._collect(self.parsed)
+        self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)), named_schemas=self.named)
 
     def read(self, body: bytes) -> dict[str, Any]:
         """Return the record encoded in the bytes after the wire format's header."""
@@ -42,16 +41,6 @@ class WriterSchema:
         if isinstance(schema, list):
             schema = next(branch for branch in schema if branch != "null")
         return self.named.get(schema, {"type": schema}) if isinstance(schema, str) else schema
-
-    def _collect(self, node: Any) -> None:
-        if isinstance(node, dict):
-            if "name" in node and node["type"] in ("record", "enum"):
-                self.named[node["name"]] = node
-            for value in node.values():
-                self._collect(value)
-        elif isinstance(node, list):
-            for item in node:
-                self._collect(item)
 
 
 def differences(sent: bytes, record: dict[str, Any], schema: WriterSchema) -> Iterator[str]:

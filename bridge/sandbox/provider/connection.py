@@ -21,7 +21,10 @@ class Farewell:
 
 
 class Connection:
-    """A place in the log, a ping clock and, while catching up, a pace."""
+    """A place in the log, a ping clock and, while catching up, a pace.
+
+    It is sent everything published from `since` on. `number` is its place in the log of connections, from 0.
+    """
 
     def __init__(
         self,
@@ -35,16 +38,15 @@ class Connection:
         ping_seconds: float,
     ) -> None:
         self.number = number
-        """Its place in the log of connections, from 0."""
         self.is_active = True
         """False once the connection was dropped, replaced or closed."""
         self.farewell: Farewell | None = None
         """How the provider ended it, if it did."""
         self.half_open_until = -inf
         self.sent = 0
-        """Messages so far, without pings."""
+        """Number of messages sent, without pings."""
         self.is_replaying = True
-        """False once it has been sent everything that was published."""
+        """False once everything that was published has been sent."""
         self._ongoing = ongoing
         self._seed = log.stream.world.seed
         self._reader = Reader(log, since)

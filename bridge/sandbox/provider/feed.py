@@ -14,19 +14,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bridge.sandbox.provider import faults
 from bridge.sandbox.provider.connection import Connection, Farewell
-from bridge.sandbox.provider.faults import (
-    Clear,
-    ClockJump,
-    CloseCode,
-    Drop,
-    Fault,
-    Forget,
-    Garbage,
-    HalfOpen,
-    Ongoing,
-    Status,
-)
+from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Status
 from bridge.sandbox.provider.history import Log
 from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
 from bridge.sandbox.provider.stream import Published, Stream
@@ -148,22 +138,22 @@ class Provider:
     def inflict(self, fault: Fault, now: float) -> None:
         """Apply a fault from now on. Only `Garbage` changes what is published."""
         match fault:
-            case Drop():
+            case faults.Drop():
                 self._dismiss(Farewell(fault.code, "dropped", fault.abort))
-            case HalfOpen():
+            case faults.HalfOpen():
                 if self.active:
                     self.active.half_open_until = fault.until(now)
-            case Garbage():
+            case faults.Garbage():
                 for body in fault.bodies(len(self.log.injected)):
                     self.log.inject(body, now)
-            case ClockJump():
+            case faults.ClockJump():
                 self.log.stream.clock.step(now, fault.by)
-            case Forget():
+            case faults.Forget():
                 clock = self.log.stream.clock
                 self._remembers_from = now if fault.before is None else clock.first(fault.before)
-            case Clear():
+            case faults.Clear():
                 self.ongoing.clear()
-                self.inflict(HalfOpen(seconds=0), now)
+                self.inflict(faults.HalfOpen(seconds=0), now)
             case _:
                 self.ongoing.begin(fault, now)
 
