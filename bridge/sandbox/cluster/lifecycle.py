@@ -69,11 +69,6 @@ def down(data: Path, *, progress: Progress = silent) -> bool:
         return _stop(data)
 
 
-def status(data: Path) -> state.Status:
-    """Whether a cluster runs in the directory, where it listens and how much memory it uses."""
-    return state.status(data.resolve())
-
-
 def _stop(data: Path) -> bool:
     found = state.load(data)
     was_alive = state.status(data).state != "stopped"
