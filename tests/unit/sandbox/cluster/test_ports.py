@@ -56,3 +56,8 @@ def test_port_zero_is_any_free_port_for_every_broker() -> None:
     listeners, registry_port = choose_ports(2, 0, 0, lines.append)
     assert lines == []
     assert min(registry_port, *(listener.client for listener in listeners)) >= 20_000
+
+
+def test_free_ports_are_below_those_of_outgoing_connections() -> None:
+    """A client must not be given a stopped broker's port as its own."""
+    assert all(20_000 <= ports.free_port() < 32_768 for _ in range(20))
