@@ -1,4 +1,4 @@
-"""One accepted connection of the provider: what it is sent, and when."""
+"""One accepted connection of the provider: what is sent on it, and when."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Connection:
 
     @property
     def due(self) -> float:
-        """When to look again: at once when no longer active, infinity when only the end of a fault helps."""
+        """When to call `frames` again: -infinity after its end, infinity while a fault lasts without end."""
         return min(self._message_due, self._ping_due) if self.is_active else -inf
 
     def frames(self, now: float, limit: int, limit_bytes: float = inf) -> list[bytes]:
-        """Up to `limit` messages to send now, and a ping when one is due. Each call moves on.
+        """Take up to `limit` messages to send now, and a ping if one is due.
 
-        No message is added to `limit_bytes` or more.
+        Stops at the first message that reaches `limit_bytes`.
         """
         frames: list[bytes] = []
         size = 0
@@ -97,19 +97,19 @@ class Connection:
         return max(self._ongoing.until(Stall), self.half_open_until)
 
     def _ping(self) -> bytes:
-        """A ping (interface, "SettlementFeedMessageDto")."""
+        """Return a ping (interface, "SettlementFeedMessageDto")."""
         return b'{"pingId":"%016x"}' % mix(self._seed, self.number, self._pings)
 
 
 def fragments(message: bytes, size: int) -> bytes | list[bytes]:
-    """The message in one frame or, when it is longer than `size` bytes (0: any), in several."""
+    """Return the message in one frame or, if it is longer than `size` bytes (0: any), in several."""
     if not size or len(message) <= size:
         return message
     return [message[start : start + size] for start in range(0, len(message), size)]
 
 
 def is_text(message: bytes) -> bool:
-    """Whether it may go out as a text frame, which has to be UTF-8."""
+    """Whether the message is UTF-8, as a text frame has to be."""
     try:
         message.decode()
     except UnicodeDecodeError:

@@ -1,8 +1,7 @@
 """The provider without its sockets: accepts connections, decides what is sent when, applies faults.
 
 Time is an argument, in Unix seconds that never go back (the provider's clock may step: see `clock`). A
-driver calls `connect` for each handshake, then `frames` of the connection repeatedly, sleeping until `due`
-in between, and again at once after a fault was inflicted.
+driver calls `connect` for each handshake, then `frames` of the connection: whenever `due`, and after a fault.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ LONGEST_SECONDS = 366 * 86_400
 
 @dataclass(frozen=True)
 class Attempt:
-    """A line in the log of connections."""
+    """A handshake in the log of connections."""
 
     at: float
     revision: int | None
     kind: Kind
     status: int
-    """The HTTP status of the answer; 101 when it was let in, or was refused with a close code."""
+    """HTTP status of the answer; 101 if it was accepted, also if it was refused with a close code."""
     reason: str
-    """Why it was refused; empty when it was let in."""
+    """Why it was refused; empty if it was not."""
     since: float | None
-    """Everything published at or after this moment is sent to it; None when it was refused."""
+    """Everything published at this moment or later is sent; None if it was refused."""
     close_code: int | None = None
-    """With what the connection was closed as soon as it was open; None when it was not."""
+    """Close code of a refusal after the handshake; None without one."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Provider:
         self.active: Connection | None = None
         self.attempts: list[Attempt] = []
         self.ongoing = Ongoing()
-        """The faults that last."""
+        """The lasting faults."""
         self._remembers_from = -inf
         self._on_attempt = on_attempt
 
@@ -99,10 +98,10 @@ class Provider:
     def connect(
         self, now: float, revision: int | None, denied: Refusal | None = None
     ) -> Connection | Refusal:
-        """Answer an attempt to connect and write it in the log of connections.
+        """Answer a handshake and log it.
 
-        One that is `denied`, whatever the limits say, counts like any other. With `second = replace` the
-        connection that was active before is no longer afterwards.
+        One that is `denied` regardless of the limits counts like any other. With `second = replace` the
+        earlier connection ends.
         """
         ahead = self.log.stream.clock.ahead(now)
         second = self.active is not None and self.policy.second == "refuse"
@@ -130,7 +129,7 @@ class Provider:
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
-        """The connection has ended; nothing happens when another took its place."""
+        """Note the end of a connection. It may have been replaced already."""
         connection.is_active = False
         if self.active is connection:
             self.active = None
@@ -164,11 +163,11 @@ class Provider:
         return {name: end for name, end in ends.items() if end > now}
 
     def published(self, until: float) -> Iterator[Published]:
-        """The truth: everything published from the beginning of memory to `until`, in order."""
+        """Generate the truth: everything published from the origin to `until`, in order."""
         return self.log.read(self.log.stream.origin, until)
 
     def edge(self, now: float) -> float:
-        """Nothing that was published before this moment is replayed."""
+        """Return the beginning of the memory: earlier messages are not replayed."""
         return max(now - self.limits.max_age, self._remembers_from)
 
     def _record(self, attempt: Attempt) -> None:

@@ -1,10 +1,9 @@
-"""What the provider publishes, as a pure function of the slot number.
+"""What the provider publishes, as a pure function of the slot number. Days of messages cost no memory.
 
 Slot n is published at origin + n / rate, or with the first slot of its burst, and holds one message: the
-first settlement of a bet, or a resettlement of an earlier one. Which one a slot resettles is not remembered
-but worked out: slots come in blocks, blocks in lanes, and a lane of one block is a permutation of the same
-lane some blocks before. A permutation has each message resettled at most once by its successor, so versions
-rise by one along the chain, and any slot can be made without the others. Days of messages cost no memory.
+first settlement of a bet, or a resettlement of an earlier one. Blocks of slots consist of lanes. A lane is a
+permutation of the same lane some blocks before: it maps a slot to the one that it may resettle. So each
+message is resettled at most once by its successor, versions rise by one, and any slot can be made alone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from bridge.sandbox.provider.world.entities import World, mix
 
 _LANE = 64
 _BLOCKS_BACK = (1, 3, 16, 1024)
-"""How many blocks back each lane looks: at 200 messages/s from about a second to some twenty minutes."""
+"""How many blocks back each lane looks: at 200 messages/s from a second to twenty minutes."""
 _BLOCK = _LANE * len(_BLOCKS_BACK)
 
 _AGAIN, _SHUFFLE, _DELAY, _ODD = 21, 22, 23, 24
@@ -31,19 +30,19 @@ class Published:
     """One message as it was published."""
 
     at: float
-    """When, in Unix seconds; this time never steps (see `clock`)."""
+    """Time of publication, Unix seconds; it never steps (see `clock`)."""
     seq: int
-    """Number of its slot, from 0; negative for what was injected."""
+    """Number of the slot, from 0; negative for an injected message."""
     bet_id: str | None
-    """None for an odd message without one, and for what was injected: it need not be a bet."""
+    """None for an odd message without one, and for an injected message, which need not be a bet."""
     body: bytes
     version: int | None = None
-    """The bet's `settlementVersion`; None for an odd message without a bet, and for what was injected."""
+    """The bet's `settlementVersion`; None for an odd message without a bet, and for an injected message."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The endless stream of one seed. Any message can be made without the others."""
+    """The endless stream of one seed."""
 
     world: World
     _: KW_ONLY
@@ -66,11 +65,11 @@ class Stream:
     """The times that messages carry."""
 
     def at(self, slot: int) -> float:
-        """When the slot is published, Unix seconds. Never falls as the slot rises."""
+        """Return when the slot is published, Unix seconds. It never falls as the slot rises."""
         return self.origin + slot // self.burst * self.burst / self.rate
 
     def first_slot(self, time: float) -> int:
-        """The first slot published at `time` or later."""
+        """Return the first slot published at `time` or later."""
         # A burst early, as rounding may be off, and nothing published at `time` may be missed.
         burst = max(0, int((time - self.origin) * self.rate / self.burst) - 1)
         while self.at(burst * self.burst) < time:
@@ -78,7 +77,7 @@ class Stream:
         return burst * self.burst
 
     def message(self, slot: int) -> Published:
-        """The message of a slot, as the bytes that go out (interface, "SettlementFeedMessageDto")."""
+        """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
         number, version = self._settles(slot)
         at = self.at(slot)
         delay = self.disorder * (mix(self.world.seed, _DELAY, slot) / 2**64)
@@ -91,12 +90,12 @@ class Stream:
         return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
 
     def messages(self, since: float, until: float) -> Iterator[Published]:
-        """Everything published from `since` on and before `until`, in order."""
+        """Generate everything published from `since` on and before `until`, in order."""
         for slot in range(self.first_slot(since), self.first_slot(until)):
             yield self.message(slot)
 
     def _settles(self, slot: int) -> tuple[int, int]:
-        """Which bet a slot settles, by the slot of its first settlement, and for the how many-th time."""
+        """Return the bet that a slot settles, as the slot of its first settlement, and the version."""
         version = 1
         while (earlier := self._earlier(slot)) is not None:
             slot = earlier
