@@ -117,6 +117,8 @@ class Cluster:
 
     def start(self, progress: Progress) -> None:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
+        database = self._registry.directory / registry.DATABASE
+        is_new = not database.exists()
         try:
             for server in self._servers:
                 server.log.unlink(missing_ok=True)
@@ -133,6 +135,8 @@ class Cluster:
             self._save()
         except BaseException:
             self.close()
+            if is_new:  # a registry that was stopped while it created its tables does not start on them
+                database.unlink(missing_ok=True)
             raise
 
     def detach(self) -> state.State:

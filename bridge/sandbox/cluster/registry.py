@@ -10,6 +10,9 @@ from pathlib import Path
 from bridge.sandbox.cluster.broker import JVM_FLAGS
 from bridge.sandbox.cluster.ports import HOST
 
+DATABASE = "schemas.mv.db"
+"""File of the schemas, in the directory in which the registry runs."""
+
 
 def url(port: int) -> str:
     """Of the Confluent-compatible API."""
