@@ -21,7 +21,6 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from bridge.sandbox import cluster as dev
 from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.stream import Published
 from tests.processes import Forked, Process
 
 PATIENCE = 180.0
@@ -239,11 +238,11 @@ class Audit:
         self._tally.catch_up()
         return self._tally
 
-    def _fresh(self) -> Iterator[Published]:
+    def _fresh(self) -> Iterator[tuple[float, bytes]]:
         while self._truth.due <= self._provider.now():
             message = self._truth.take()
             if message.bet_id is not None:
-                yield message
+                yield message.at, message.body
 
     def _schema(self, schema_id: int) -> WriterSchema:
         if schema_id not in self._schemas:

@@ -141,7 +141,6 @@ def test_the_clients_are_each_wrapped_once() -> None:
     wrappers = {
         "websockets": [
             "bridge.feed.client",
-            "bridge.sandbox.provider.bodies",
             "bridge.sandbox.provider.server",
         ],
         "fastavro": ["bridge.avro", "bridge.sandbox.demo.verify"],
