@@ -15,7 +15,7 @@ from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.model import Counts, Currency, CurrencyType
 from bridge.snapshots.plan import BELIEVED, DISBELIEVED, Estimate, JobInput
-from bridge.snapshots.results import Outcome
+from bridge.snapshots.results import Outcome, encode
 
 MAX_NOTES: Final = 100
 MAX_NAMED: Final = 10
@@ -30,6 +30,7 @@ class Currencies:
 
     def __init__(self, settings: ApiSettings, codec: Codec, job_input: JobInput) -> None:
         self._settings = settings
+        self._codec = codec
         self._questions = Questions(settings)
         self._input = job_input
         self._full = job_input.full
@@ -45,8 +46,10 @@ class Currencies:
             except SchemaError as error:
                 self._note(f"the record of {key.decode()} cannot be read and is written again: {error}")
 
-    async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
-        """Fetch and merge everything. Raises ApiError, AuthError and ClockError."""
+    async def run(
+        self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
+    ) -> Outcome:
+        """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
         account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
         whole = await self._list(account, progress)
         missing = {
@@ -73,9 +76,10 @@ class Currencies:
         if gone:
             first = sorted(map(bytes.decode, gone))[:MAX_NAMED]
             self._note(f"{len(gone):,} currencies are removed, such as {', '.join(first)}")
-        written = {key: new for key, new in self._found.items() if self._present.get(key) != new}
+        changed = (new for key, new in self._found.items() if self._present.get(key) != new)
+        written = encode(changed, self._codec, snapshot_id, account)
         return Outcome(
-            written=dict(written),
+            written=written,
             removed=gone,
             counts=self._count(written, gone),
             forbidden=account.forbidden,
@@ -161,7 +165,7 @@ class Currencies:
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency
 
-    def _count(self, written: dict[bytes, Currency], gone: set[bytes]) -> dict[str, Counts]:
+    def _count(self, written: Container[bytes], gone: set[bytes]) -> dict[str, Counts]:
         counts: dict[str, Counts] = {kind: Counts() for kind in ("Fiat", "Crypto", "Custom", "Unknown")}
         for key, currency in (self._present | self._found).items():
             if key in gone:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -32,7 +32,7 @@ from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
 from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
-from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
+from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.storage import DAY_SECONDS, JobStorage, Learnt, last_snapshot, topic_of
@@ -96,21 +96,17 @@ def run(
         lambda all_: (all_.snapshots, all_.snapshot_state, getattr(all_, task.job)),
     )
 
-    def give_up() -> bool:
-        progress("its turn", 0, 1)
-        return stop.is_set()
-
     def trouble(reason: str) -> None:
         # Not progress: a job that fails to publish must not look healthy.
         get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
-    with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
+    with Registry(settings.registry) as registry, Lock(settings, task.job, stop, trouble) as lock:
         ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
-        if not lock.acquire(patience, give_up):
+        if not lock.acquire(patience, lambda: progress("its turn", 0, 1)):
             return None
         progress("its turn", 1, 1)
         last_moment = None if patience is None else PUBLISH_SECONDS
-        with Publisher(settings, task.job, lock.leadership, stop, trouble, last_moment) as publisher:
+        with Publisher(settings, task.job, lock, last_moment) as publisher:
             last = publisher.open(None if patience is None else OPEN_SECONDS)
 
             def watched(what: str, done: int, total: int) -> None:
@@ -168,17 +164,19 @@ def make_snapshot(
         if task.job == "currencies"
         else Translations(settings.api, task.scope, codec, job_input)
     )
-    outcome = asyncio.run(_ask(client, job, progress))
-    finished = clock().wall
     id_ = _id(started.wall)
-    records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, job_input.present)
+    outcome = asyncio.run(_ask(client, job, id_, progress))
+    finished = clock().wall
+    topic, moment = topic_of(settings, task.job), round(finished * 1000)
+    records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
+    records += (Record(topic, key, value, moment) for key, value in outcome.written.items())
     snapshot = _snapshot(id_, task, job_input, outcome, state.position, started.wall, finished)
     _remember(state, task, outcome)
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
         value = codecs["snapshot"].encode(replace(snapshot, ends=ends).to_avro())
-        return Record(declared.snapshots.name, task.job.encode(), value, round(finished * 1000))
+        return Record(declared.snapshots.name, task.job.encode(), value, moment)
 
     progress("publishing", 0, 1)
     check_state_topic()
@@ -203,9 +201,11 @@ def _remember(state: JobState, task: Task, outcome: Outcome) -> None:
         state.mark_seen()
 
 
-async def _ask(client: Client, job: Currencies | Translations, progress: ProgressCallback) -> Outcome:
+async def _ask(
+    client: Client, job: Currencies | Translations, snapshot_id: str, progress: ProgressCallback
+) -> Outcome:
     async with client:
-        return await job.run(client, progress)
+        return await job.run(client, snapshot_id, progress)
 
 
 def _read_input(
@@ -304,25 +304,3 @@ def _snapshot(
         counts=outcome.counts,
         position=position,
     )
-
-
-def _records(
-    outcome: Outcome,
-    topic: str,
-    codec: Codec,
-    snapshot_id: str,
-    now: float,
-    present: Container[bytes] = (),
-) -> list[Record]:
-    """Encode the records, freeing each one; records that are too large are left out."""
-    moment = round(now * 1000)
-    records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
-    while outcome.written:
-        key, record = outcome.written.popitem()
-        value = codec.encode(record.to_avro(snapshot_id))
-        if len(value) > MAX_RECORD_BYTES:
-            why = f"{len(value):,} bytes of names, more than Kafka's {MAX_RECORD_BYTES:,}"
-            outcome.leave_out(key, record.asked_as, why, is_new=key not in present)
-        else:
-            records.append(Record(topic, key, value, moment))
-    return records

@@ -11,11 +11,11 @@ from bridge.errors import SchemaError
 from bridge.rest.endpoints import Listed
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.merge import count, drop_unchanged, forgotten
+from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
 from bridge.snapshots.model import Translation, key_of, kind_of
 from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, JobInput, Scope
 from bridge.snapshots.references import References
-from bridge.snapshots.results import Outcome, cover
+from bridge.snapshots.results import Outcome, cover, encode
 
 _MAX_NAMED: Final = 10
 
@@ -44,8 +44,10 @@ class Translations:
             used=used,
         )
 
-    async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
-        """Fetch and merge everything. Raises ApiError, AuthError and ClockError."""
+    async def run(
+        self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
+    ) -> Outcome:
+        """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
         present, references = self._input.present, self._input.references
         fetcher = Fetcher(asks, self._settings, self.plan, references.events, progress)
         names = await fetcher.run()
@@ -58,21 +60,24 @@ class Translations:
                 outdated = forgotten(present, self._present, self._kept.events, self._selections_in_use)
         gone |= outdated - records.keys()
         drop_unchanged(records, lambda key: None if key in outdated else self._present(key), complete)
-        unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
+        unnamed = {key for key in records if kind_of(key) == "event" and not unpack(records[key]).texts}
 
         def lookup(key: bytes) -> Translation | None:
             return None if key in gone else names.record(key) or self._present(key)
 
+        coverage = cover(references, self._scope.languages, lookup)
+        freed = (unpack(records.pop(key)) for key in list(records))
+        written = encode(freed, self._codec, snapshot_id, account)
         return Outcome(
-            written=dict(records),
+            written=written,
             removed=gone,
-            counts=count(present, records, gone),
+            counts=count(present, written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
             # A run that keeps only a part of each answer owes the rest.
             owed=frozenset(account.owed | (self._input.owed | account.asked if self._scope.cut else set())),
             missing=frozenset(fetcher.missing),
-            coverage=cover(references, self._scope.languages, lookup),
+            coverage=coverage,
             notes=self._notes(fetcher, unnamed, gone),
         )
 

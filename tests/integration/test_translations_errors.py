@@ -117,7 +117,7 @@ class Provider:
         async def story() -> Outcome:
             async with self.client() as client:
                 job = Translations(self.settings, Scope.of(self.settings), Topic().codec, known)
-                return await job.run(client)
+                return await job.run(client, "id")
 
         return run(story())
 
@@ -127,7 +127,7 @@ class Provider:
 
         async def story() -> Outcome:
             async with self.client() as client:
-                return await Currencies(self.settings, Topic("currency").codec, known).run(client)
+                return await Currencies(self.settings, Topic("currency").codec, known).run(client, "id")
 
         return run(story())
 

@@ -220,7 +220,7 @@ async def test_progress_is_told_of_both_steps() -> None:
     """Up to the total."""
     told: list[tuple[str, int, int]] = []
     job = Currencies(api(), topic().codec, JobInput(None, {}, USED, full=False))
-    await job.run(Provider(), lambda what, done, total: told.append((what, done, total)))
+    await job.run(Provider(), "id", lambda what, done, total: told.append((what, done, total)))
     assert told == [
         *(("active currencies", done, 4) for done in range(1, 5)),
         *(("currencies by symbol", done, 2) for done in range(1, 3)),
@@ -236,7 +236,7 @@ async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
     job = Currencies(api(), found.codec, found.known(USED, full))
     rows = currencies.estimate(job)
     assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 1)]
-    await job.run(provider)
+    await job.run(provider, "id")
     asked = provider.asked()
     assert asked["active-currencies"] == 4
     assert asked["currency-precision"] == (2 if full else 1)

@@ -53,8 +53,8 @@ def test_competitors_are_those_of_the_events() -> None:
     references = mention(*WORLD.events[:2])
     first, second = sorted(references.events)
     have = records(
-        Translation("event", first, {}, competitor_ids=(4, 5)),
-        Translation("event", second, {}, competitor_ids=(5, 6)),
+        Translation("event", first, {}, competitor_ids=[4, 5]),
+        Translation("event", second, {}, competitor_ids=[5, 6]),
         Translation("competitor", 5, {"en": "x"}),
     )
     row = next(row for row in cover(references, ["en"], have.get) if row.kind == "competitor")

@@ -91,7 +91,7 @@ async def test_everything_published_is_the_truth() -> None:
         LEAGUE.region.id,
         LEAGUE.id,
     )
-    assert event.competitor_ids == tuple(competitor.id for competitor in EVENT.competitors)
+    assert event.competitor_ids == [competitor.id for competitor in EVENT.competitors]
     for known in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
         found = topic.translation(known)
         assert (found.event_id, found.market_type_id) == (EVENT.id, MARKET.type)
