@@ -132,12 +132,7 @@ class FetchPlan:
             types.setdefault(sport, []).append(number)
         return cls(
             scope,
-            mentioned={
-                "sport": numbers("sport", references.sports),
-                "region": numbers("region", references.regions),
-                "league": numbers("league", references.leagues),
-                "competitor": numbers("competitor", ()),
-            },
+            mentioned={kind: numbers(kind, found) for kind, found in references.listed.items()},
             events=events("event", lambda x: wanted("event", x)) if "event" in scope.kinds else (),
             markets=events("markets", lacks_markets) if scope.kinds & OF_MARKETS else (),
             selection_templates=numbers("selection-template", references.all_selections()),
@@ -146,7 +141,7 @@ class FetchPlan:
             in_topic={kind: ids_of(kind, present) for kind in LISTED},
             used=used,
             missing_before=missing_before,
-            sports=references.sports,
+            sports=references.listed["sport"],
         )
 
     def known_sports(self, *listed: int) -> list[int]:

@@ -46,7 +46,7 @@ class Publisher:
 
     def __init__(self, settings: Settings, job: Job, lock: Lock, patience: float | None = None) -> None:
         self.transactional_id = f"{settings.topics.prefix}.{job}"
-        self._settings = settings
+        self._settings, self._job = settings, job
         self._patience = patience
         self._topic = storage.topic_of(settings, job)
         self._ends: Offsets = {}
@@ -86,7 +86,7 @@ class Publisher:
                 lambda: (self._writer.reopen(), ends_of(self._settings, self._topic))
             )
         self._writer.last = last
-        return None if last is None else storage.decode_snapshot(self._settings, last)
+        return None if last is None else storage.last_snapshot(self._settings, self._job)
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that `snapshot` makes of the ends; return the ends.

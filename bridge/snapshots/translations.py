@@ -95,9 +95,9 @@ class Translations:
         bets = self._kept
         events = [found for key in bets.keys("event") if (found := self._present(key))]
         return {
-            "sport": bets.sports.union(x.sport_id for x in events if x.sport_id is not None),
-            "region": bets.regions.union(x.region_id for x in events if x.region_id is not None),
-            "league": bets.leagues.union(x.league_id for x in events if x.league_id is not None),
+            "sport": bets.listed["sport"].union(x.sport_id for x in events if x.sport_id is not None),
+            "region": bets.listed["region"].union(x.region_id for x in events if x.region_id is not None),
+            "league": bets.listed["league"].union(x.league_id for x in events if x.league_id is not None),
             "competitor": {x for event in events for x in event.competitor_ids or ()},
         }
 
@@ -105,10 +105,7 @@ class Translations:
         """Return what is owed and still mentioned by bets."""
         bets = self._kept
         of_kind: dict[str, Collection[int]] = {
-            "sport": used["sport"],
-            "region": used["region"],
-            "league": used["league"],
-            "competitor": used["competitor"],
+            **{str(kind): ids for kind, ids in used.items()},
             "event": bets.events,
             "markets": bets.events,
             "selection-template": self._selections_in_use(
@@ -121,7 +118,7 @@ class Translations:
                 is_wanted = (int(ids[0]), int(ids[1])) in bets.market_types
             else:
                 is_wanted = int(ids[0]) in of_kind[kind]
-            if is_wanted or not (bets.events or bets.sports):
+            if is_wanted or not (bets.events or bets.listed["sport"]):
                 yield name
 
     def _present(self, key: bytes) -> Translation | None:

@@ -15,6 +15,7 @@ from bridge.errors import SchemaError
 from bridge.kafka import admin, clients
 from bridge.snapshots import storage
 from bridge.snapshots.state import JobState
+from bridge.snapshots.storage import JobStorage
 from tests.unit.snapshots.world import NOW, WORLD, Provider, Topic, api, mention, translate
 
 DAY = 86_400.0
@@ -97,7 +98,7 @@ def bets(monkeypatch: pytest.MonkeyPatch) -> Bets:
 
 
 def learn(state: JobState, chosen: Settings) -> Any:
-    return storage.learn(chosen, "currencies", state, NOW, lambda: None)
+    return JobStorage(chosen, "currencies").learn(state, NOW, lambda: None)
 
 
 def bet_bytes(schema_id: int = 1, currency: str = "EUR") -> bytes:
@@ -172,9 +173,9 @@ def test_foreign_records_after_all_bets_do_not_end_the_job(bets: Bets) -> None:
     """Bets that mention nothing for the job were there: the topic is the right one."""
     bets.messages = [Message(0, bet_bytes())]
     state = JobState("translations", {})
-    storage.learn(settings(), "translations", state, NOW, lambda: None)  # it has no selections
+    JobStorage(settings(), "translations").learn(state, NOW, lambda: None)  # it has no selections
     bets.messages.append(Message(1, b"junk"))
-    storage.learn(settings(), "translations", state, NOW, lambda: None)
+    JobStorage(settings(), "translations").learn(state, NOW, lambda: None)
 
 
 class Died(Exception):
@@ -202,7 +203,7 @@ def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
 
     state = JobState("currencies", {})
     with pytest.raises(Died):
-        storage.learn(settings(), "currencies", state, NOW, save)
+        JobStorage(settings(), "currencies").learn(state, NOW, save)
     assert state.changes() or saves == 0  # the death was in the middle
     bets.read.clear()
     state = JobState("currencies", kept)

@@ -172,7 +172,7 @@ def item(event: Event | None, place: int = 0, /, **changes: Any) -> dict[str, An
 
 
 def bet(items: Iterable[dict[str, Any]] | None = (), currency: str | None = "EUR") -> dict[str, Any]:
-    """A settled bet, as it is read with `REFERENCES_SCHEMAS`."""
+    """A settled bet, as it is read with `references_schema`."""
     return {
         "selections": None if items is None else list(items),
         "amount": currency and {"currency": currency},
