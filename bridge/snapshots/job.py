@@ -25,13 +25,11 @@ from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
 from bridge.log import get
 from bridge.rest.client import Client
-from bridge.rest.endpoints import Questions
-from bridge.snapshots import currencies
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
-from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
+from bridge.snapshots.plan import Estimate, JobInput, Scope
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, JobState
@@ -68,10 +66,13 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-        if task.job == "currencies":
-            return currencies.estimate(Currencies(settings.api, codec, job_input))
-        fetch_plan = Translations(settings.api, task.scope, codec, job_input).plan
-        return estimate(fetch_plan, Questions(settings.api).by_sport)
+        return _job(settings, task, codec, job_input).estimate()
+
+
+def _job(settings: Settings, task: Task, codec: Codec, job_input: JobInput) -> Currencies | Translations:
+    if task.job == "currencies":
+        return Currencies(settings.api, codec, job_input)
+    return Translations(settings.api, task.scope, codec, job_input)
 
 
 def run(
@@ -159,19 +160,23 @@ def make_snapshot(
 
     job_input, learnt = _read_input(settings, task, last, storage, state, started.wall, progress, save)
     codec = codecs[SCHEMAS[task.job]]
-    job = (
-        Currencies(settings.api, codec, job_input)
-        if task.job == "currencies"
-        else Translations(settings.api, task.scope, codec, job_input)
-    )
+    job = _job(settings, task, codec, job_input)
     id_ = _id(started.wall)
-    outcome = asyncio.run(_ask(client, job, id_, progress))
+
+    async def ask() -> Outcome:
+        async with client:
+            return await job.run(client, id_, progress)
+
+    outcome = asyncio.run(ask())
     finished = clock().wall
     topic, moment = topic_of(settings, task.job), round(finished * 1000)
     records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
     records += (Record(topic, key, value, moment) for key, value in outcome.written.items())
-    snapshot = _snapshot(id_, task, job_input, outcome, state.position, started.wall, finished)
-    _remember(state, task, outcome)
+    snapshot = _snapshot(id_, task, last, job_input, outcome, state.position, started.wall, finished)
+    state.set_owed(outcome.owed)
+    state.set_missing(outcome.missing)
+    if not task.scope.narrowed:  # else its references stay new for the next run
+        state.mark_seen()
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
@@ -193,21 +198,6 @@ def make_snapshot(
     )
 
 
-def _remember(state: JobState, task: Task, outcome: Outcome) -> None:
-    """Update the state for the next run. A narrowed run leaves its references new for it."""
-    state.set_owed(outcome.owed)
-    state.set_missing(outcome.missing)
-    if not task.scope.narrowed:
-        state.mark_seen()
-
-
-async def _ask(
-    client: Client, job: Currencies | Translations, snapshot_id: str, progress: ProgressCallback
-) -> Outcome:
-    async with client:
-        return await job.run(client, snapshot_id, progress)
-
-
 def _read_input(
     settings: Settings,
     task: Task,
@@ -221,25 +211,23 @@ def _read_input(
     """Read the published records and the references of bets; also returns how many bets were read."""
     present = storage.published()
     learnt = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
-    lost = _is_lost(last, present)
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)
-    full = task.full or lost or forgot or _is_due(settings, task, last, now)
+    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, now)
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
     if full:
         state.forget(newest - settings.api.keep_days * DAY_SECONDS)
+    references = state.references(0 if forgot else recent, full=full)
     job_input = JobInput(
-        last,
         present,
-        state.references(0 if forgot else recent, full=full),
+        references,
         full,
-        kept=state.in_use() if full else None,
-        selections_in_use=state.selections_in_use if full else None,
-        owed=frozenset(state.owed),
-        missing=frozenset(state.missing),
-        lost=lost,
+        state.in_use() if full else references,
+        state.selections_in_use,
+        frozenset(state.owed),
+        frozenset(state.missing),
     )
     if not state.newest:
         get().warning(
@@ -278,6 +266,7 @@ def _id(started: float) -> str:
 def _snapshot(
     id_: str,
     task: Task,
+    last: Snapshot | None,
     job_input: JobInput,
     outcome: Outcome,
     position: Offsets,
@@ -285,9 +274,9 @@ def _snapshot(
     finished: float,
 ) -> Snapshot:
     """Return the snapshot without its ends."""
-    last, narrowed = job_input.last, task.scope.narrowed
+    narrowed = task.scope.narrowed
     refreshed = started if job_input.full and not narrowed else last.refreshed_at if last else None
-    if job_input.lost and narrowed:
+    if narrowed and _is_lost(last, job_input.present):
         refreshed = None  # the lost records are still to be fetched
     languages = task.scope.languages if task.job == "translations" else ()
     return Snapshot(

@@ -10,11 +10,9 @@ from typing import Final, NamedTuple
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import LISTED, MAX_IDS, Listed
-from bridge.snapshots.model import KINDS, Kind, Snapshot, key_of
+from bridge.snapshots.model import KINDS, Kind, key_of
 from bridge.snapshots.references import References
 
-BELIEVED: Final = "the last full run found the same, so it is believed"
-DISBELIEVED: Final = "nothing is removed until another full run finds the same"
 OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
 """The kinds that the markets endpoints answer."""
 
@@ -27,10 +25,8 @@ class Scope:
     kinds: frozenset[Kind] = frozenset(KINDS)
     events: frozenset[int] | None = None
     """Events to fetch instead of those that bets mention."""
-    narrowed: bool = False
-    """Whether the run leaves out something that the settings ask for."""
     cut: bool = False
-    """Whether it drops a part of the answers: kinds or languages."""
+    """Whether the run drops a part of the answers: kinds or languages."""
 
     @classmethod
     def of(
@@ -46,14 +42,15 @@ class Scope:
                 f"--language {others[0]} is not one of api.languages ({', '.join(settings.languages)}). "
                 "Add it there (BRIDGE_API__LANGUAGES), or name one of them."
             )
-        chosen = cls(
-            tuple(x for x in settings.languages if x in languages or not languages),
-            frozenset(kinds or KINDS),
-            frozenset(events) if events else None,
-        )
-        whole = chosen == cls(settings.languages)
-        cut = chosen.languages != settings.languages or chosen.kinds != frozenset(KINDS)
-        return cls(chosen.languages, chosen.kinds, chosen.events, narrowed=not whole, cut=cut)
+        chosen = tuple(x for x in settings.languages if x in languages or not languages)
+        kept = frozenset(kinds or KINDS)
+        cut = chosen != settings.languages or kept != frozenset(KINDS)
+        return cls(chosen, kept, frozenset(events) if events else None, cut)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the run leaves out something that the settings ask for."""
+        return self.cut or self.events is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,23 +185,20 @@ def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 class JobInput:
     """What a run reads from Kafka before its first request."""
 
-    last: Snapshot | None
     present: Mapping[bytes, bytes]
     """Key → value of all records of the job's topic."""
     references: References
     """New references; in a full run, all references from bets within `api.recent_days`."""
     full: bool
     """Whether everything is fetched again."""
-    kept: References | None = None
-    """Full run only: references from all bets within `api.keep_days`, a superset of what is fetched."""
-    selections_in_use: Callable[[Collection[int]], set[int]] | None = None
-    """Returns those of some selections that are among `kept`; None if `kept` has the selections itself."""
+    kept: References
+    """In a full run, references from all bets within `api.keep_days`, a superset of what is fetched."""
+    selections_in_use: Callable[[Collection[int]], set[int]]
+    """Returns those of some selections that bets within `api.keep_days` mention: `kept` lacks them."""
     owed: frozenset[str] = frozenset()
     """Names of what the last run failed to learn."""
     missing: frozenset[str] = frozenset()
     """Names of what lists lacked in the last full run, if they were too short to be believed."""
-    lost: bool = False
-    """Whether the topic lacks records of the last snapshot."""
 
 
 class Estimate(NamedTuple):
@@ -216,7 +210,7 @@ class Estimate(NamedTuple):
     """None if it depends on other answers."""
 
 
-def estimate(plan: FetchPlan, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
+def estimate(plan: FetchPlan, by_sport: Callable[[Listed], bool] = lambda _: False) -> list[Estimate]:
     """Estimate the requests of a run before it starts. Lists may go `by_sport`.
 
     Retries are not counted. Endpoints without a right and unknown events make it less.

@@ -134,6 +134,11 @@ def encode(
     return found
 
 
+def some(things: Iterable[object]) -> str:
+    """Return the first of some things for a note."""
+    return f"such as {', '.join(sorted(map(str, things))[:MAX_EXAMPLES])}"
+
+
 @dataclass(slots=True)
 class Outcome:
     """What a run publishes and reports."""

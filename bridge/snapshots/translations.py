@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterator
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
-from bridge.rest.endpoints import Listed
+from bridge.rest.endpoints import Listed, Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
 from bridge.snapshots.model import Translation, key_of, kind_of
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, JobInput, Scope
-from bridge.snapshots.references import References
-from bridge.snapshots.results import Outcome, cover, encode
-
-_MAX_NAMED: Final = 10
+from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate
+from bridge.snapshots.results import MAX_EXAMPLES, Outcome, cover, encode, some
 
 
 class Translations:
@@ -56,8 +52,10 @@ class Translations:
         complete, outdated = set[bytes](), set[bytes]()
         if self._removes:
             complete = {key for key in names.complete_keys if kind_of(key) not in fetcher.unreliable_kinds}
-            if self._kept.events:
-                outdated = forgotten(present, self._present, self._kept.events, self._selections_in_use)
+            if self._input.kept.events:
+                outdated = forgotten(
+                    present, self._present, self._input.kept.events, self._input.selections_in_use
+                )
         gone |= outdated - records.keys()
         drop_unchanged(records, lambda key: None if key in outdated else self._present(key), complete)
         unnamed = {key for key in records if kind_of(key) == "event" and not unpack(records[key]).texts}
@@ -76,23 +74,18 @@ class Translations:
             left_out=account.left_out,
             # A run that keeps only a part of each answer owes the rest.
             owed=frozenset(account.owed | (self._input.owed | account.asked if self._scope.cut else set())),
-            missing=frozenset(fetcher.missing),
+            missing=frozenset(fetcher.vanished.missing),
             coverage=coverage,
             notes=self._notes(fetcher, unnamed, gone),
         )
 
-    @property
-    def _kept(self) -> References:
-        return self._input.kept or self._input.references
-
-    def _selections_in_use(self, among: Collection[int]) -> set[int]:
-        if self._input.selections_in_use is not None:
-            return self._input.selections_in_use(among)
-        return self._kept.all_selections().intersection(among)
+    def estimate(self) -> list[Estimate]:
+        """Estimate the requests of a run before it starts, without retries."""
+        return estimate(self.plan, Questions(self._settings).by_sport)
 
     def _used(self) -> dict[Listed, Collection[int]]:
         """Return what bets use of the kinds with lists. Competitors are those of the mentioned events."""
-        bets = self._kept
+        bets = self._input.kept
         events = [found for key in bets.keys("event") if (found := self._present(key))]
         return {
             "sport": bets.listed["sport"].union(x.sport_id for x in events if x.sport_id is not None),
@@ -103,12 +96,12 @@ class Translations:
 
     def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
         """Return what is owed and still mentioned by bets."""
-        bets = self._kept
+        bets = self._input.kept
         of_kind: dict[str, Collection[int]] = {
             **{str(kind): ids for kind, ids in used.items()},
             "event": bets.events,
             "markets": bets.events,
-            "selection-template": self._selections_in_use(
+            "selection-template": self._input.selections_in_use(
                 [int(name.split(":")[1]) for name in owed if name.startswith("selection-template:")]
             ),
         }
@@ -133,27 +126,21 @@ class Translations:
 
     def _notes(self, fetcher: Fetcher, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
         notes = [str(comparison) for comparison in fetcher.comparisons.values() if comparison.seen]
-        for kind, (missing, total) in fetcher.shrunk.items():
-            is_again = any(name.startswith(f"{kind}:") for name in self._input.missing)
-            believed = BELIEVED if self._removes and is_again else DISBELIEVED
-            notes.append(
-                f"the list of {kind}s lacks {missing:,} of its former {total:,}, more than "
-                f"api.max_shrink_share: {believed}"
-            )
+        notes += fetcher.vanished.notes
         if self._broken:
             notes.append(
                 f"{len(self._broken):,} records of the topic cannot be read, "
-                f"{_some(key.decode() for key in self._broken)}: a full run writes them again"
+                f"{some(key.decode() for key in self._broken)}: a full run writes them again"
             )
         if gone:
-            notes.append(f"{len(gone):,} records are removed, {_some(key.decode() for key in gone)}")
+            notes.append(f"{len(gone):,} records are removed, {some(key.decode() for key in gone)}")
         if unknown := fetcher.unknown_events:
-            notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
+            notes.append(f"{len(unknown):,} events are unknown to the provider, {some(unknown)}")
         if unnamed:
-            notes.append(f"{len(unnamed):,} events have no name, {_some(key.decode() for key in unnamed)}")
+            notes.append(f"{len(unnamed):,} events have no name, {some(key.decode() for key in unnamed)}")
         texts = fetcher.names.languages
         if others := {x: n for x, n in texts.items() if x not in self._settings.languages}:
-            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MAX_NAMED])
+            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:MAX_EXAMPLES])
             notes.append(
                 f"texts in languages that are not in api.languages: {most}; if one is another name of a "
                 "language there, map it with api.language_keys"
@@ -162,8 +149,3 @@ class Translations:
         if silent and texts and self._input.full:  # other runs ask about too little
             notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
         return notes
-
-
-def _some(things: Iterable[object]) -> str:
-    first = sorted(map(str, things))[:_MAX_NAMED]
-    return f"such as {', '.join(first)}"

@@ -124,8 +124,8 @@ class Topic(dict[bytes, bytes]):
 
     def known(self, references: References, full: bool) -> JobInput:
         """What a run finds."""
-        kept = references if full else None
-        return JobInput(None, self, references, full, kept, owed=self.owed, missing=self.missing)
+        in_use = references.all_selections().intersection
+        return JobInput(self, references, full, references, in_use, self.owed, self.missing)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""
