@@ -18,22 +18,7 @@ from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
 from bridge.config.api import ListEndpoint, placeholders
-from bridge.rest.answers import Answered, AnswerReader, Flaw, Lenient, Part, shown
-
-__all__ = [
-    "MAX_IDS",
-    "Answered",
-    "CurrencyPrecision",
-    "EntityTranslation",
-    "EventTranslations",
-    "Flaw",
-    "ListedCurrency",
-    "MarketTranslationItem",
-    "MarketTranslations",
-    "Questions",
-    "Request",
-    "TranslationItem",
-]
+from bridge.rest.answers import Answered, AnswerReader, Lenient, Part, shown
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -175,12 +160,9 @@ _ALL_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslations]])
 _CURRENCIES: Final = TypeAdapter(Lenient[list[Annotated[ListedCurrency, BeforeValidator(_with_symbol)]]])
 _PRECISION: Final = TypeAdapter(CurrencyPrecision)
 
-_LISTS: Final[dict[Listed, ListEndpoint]] = {
-    "sport": "sports",
-    "region": "regions",
-    "league": "leagues",
-    "competitor": "competitors",
-}
+_LISTS: Final[dict[Listed, ListEndpoint]] = dict(
+    zip(LISTED, ("sports", "regions", "leagues", "competitors"), strict=True)
+)
 
 
 class Questions:

@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
-from bridge.rest.endpoints import Answered, EntityTranslation, Flaw, Request
+from bridge.rest.answers import Answered, Flaw
+from bridge.rest.endpoints import EntityTranslation, Request
 from bridge.snapshots.model import NO_RIGHT, LeftOut
 
 T = TypeVar("T")

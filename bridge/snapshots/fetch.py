@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError
+from bridge.rest.answers import Flaw
 from bridge.rest.endpoints import (
     EntityTranslation,
     EventTranslations,
-    Flaw,
     Listed,
     MarketTranslationItem,
     MarketTranslations,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -96,6 +97,8 @@ class FetchPlan:
         `present` has the keys of the topic.
         """
 
+        owed_ids = ids_in(owed)
+
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
             return kind in scope.kinds and (full or key_of(kind, number, within) not in present)
 
@@ -114,18 +117,17 @@ class FetchPlan:
         def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if scope.events is not None:
                 return sorted(scope.events)
-            return sorted({*filter(lacks, references.events), *_owed(owed, kind)})
+            return sorted({*filter(lacks, references.events), *(ids[0] for ids in owed_ids[kind])})
 
         def numbers(kind: Kind, mentioned: Iterable[int]) -> list[int]:
             if kind not in scope.kinds:
                 return []
-            return sorted({x for x in mentioned if wanted(kind, x)}.union(_owed(owed, kind)))
+            return sorted({x for x in mentioned if wanted(kind, x)}.union(ids[0] for ids in owed_ids[kind]))
 
+        template: Final = "market-type-template"
         types: dict[int, list[int]] = {}
-        for sport, number in sorted(
-            {x for x in references.market_types if wanted("market-type-template", x[1], x[0])}
-            | ({*_owed_types(owed)} if "market-type-template" in scope.kinds else set())
-        ):
+        new = {x for x in references.market_types if wanted(template, x[1], x[0])}
+        for sport, number in sorted(new | owed_ids[template] if template in scope.kinds else ()):
             types.setdefault(sport, []).append(number)
         return cls(
             scope,
@@ -157,17 +159,13 @@ def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
     return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
 
 
-def _owed(owed: Iterable[str], kind: str) -> Iterator[int]:
-    start = f"{kind}:"
-    return (int(name[len(start) :]) for name in owed if name.startswith(start))
-
-
-def _owed_types(owed: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Return sport and market type of the owed market type templates."""
-    for name in owed:
+def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
+    """Return the ids in the names of things, such as `market-type-template:1:18`, by kind."""
+    found: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
+    for name in names:
         kind, *ids = name.split(":")
-        if kind == "market-type-template":
-            yield int(ids[0]), int(ids[1])
+        found[kind].add(tuple(map(int, ids)))
+    return found
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:

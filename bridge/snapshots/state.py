@@ -12,13 +12,12 @@ Each key begins with the job. Values are JSON: no other program reads them. Time
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
-from bridge.snapshots.model import Job, Offsets
+from bridge.snapshots.model import Job, Offsets, is_key
 from bridge.snapshots.references import Place, References
 
 HOUR_SECONDS: Final = 3_600
@@ -212,13 +211,6 @@ class JobState:
             self._entries[key] = value
 
 
-_NAME: Final = re.compile(
-    r"(event|markets|sport|region|league|competitor|selection-template):-?[0-9]{1,19}"
-    r"|market-type-template:-?[0-9]{1,19}:-?[0-9]{1,19}|currency:.+",
-    re.DOTALL,
-)
-
-
 def _is_sound(key: bytes, value: bytes) -> bool:
     """Return whether a job may have written this record."""
     try:
@@ -228,7 +220,7 @@ def _is_sound(key: bytes, value: bytes) -> bool:
                 _add_entry(References(), key.removeprefix(b"in-use/").decode(), content)
                 return _are_counts(content["at"], content["run"])
             case b"owed" | b"missing":
-                return all(_NAME.fullmatch(name) for name in content)
+                return all(name.startswith("currency:") or is_key(name) for name in content)
             case b"read":
                 places = [(int(partition), offset) for partition, offset in content["position"].items()]
                 return _are_counts(content["run"], *(x for place in places for x in place)) and (

@@ -12,7 +12,7 @@ from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
 from bridge.snapshots.model import Translation, key_of, kind_of
-from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate
+from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
 from bridge.snapshots.results import MAX_EXAMPLES, Outcome, cover, encode, some
 
 
@@ -102,15 +102,12 @@ class Translations:
             "event": bets.events,
             "markets": bets.events,
             "selection-template": self._input.selections_in_use(
-                [int(name.split(":")[1]) for name in owed if name.startswith("selection-template:")]
+                [ids[0] for ids in ids_in(owed)["selection-template"]]
             ),
         }
         for name in owed:
-            kind, *ids = name.split(":")
-            if kind == "market-type-template":
-                is_wanted = (int(ids[0]), int(ids[1])) in bets.market_types
-            else:
-                is_wanted = int(ids[0]) in of_kind[kind]
+            [(kind, [ids])] = ids_in([name]).items()
+            is_wanted = ids in bets.market_types if len(ids) > 1 else ids[0] in of_kind.get(kind, ())
             if is_wanted or not (bets.events or bets.listed["sport"]):
                 yield name
 

@@ -14,7 +14,8 @@ from bridge.clock import Instant
 from bridge.config import ApiSettings, Settings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.kafka.batch import Record
-from bridge.rest.endpoints import Answered, Request
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import Request
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
