@@ -17,7 +17,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError
@@ -34,7 +34,7 @@ from bridge.rest.endpoints import (
 )
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.merge import MergedNames
-from bridge.snapshots.model import Kind, Template
+from bridge.snapshots.model import Kind, Template, key_of
 from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
 from bridge.snapshots.results import IdComparison
@@ -42,15 +42,6 @@ from bridge.snapshots.vanished import Vanished
 
 T = TypeVar("T")
 A = TypeVar("A")
-
-
-class _FlawedItem(NamedTuple):
-    """An invalid item of a list."""
-
-    kind: Listed
-    language: str
-    endpoint: str
-    flaw: Flaw
 
 
 class Fetcher:
@@ -66,8 +57,8 @@ class Fetcher:
     ) -> None:
         self.names = MergedNames(plan.scope, settings.language_keys)
         self.account = Account(asks, settings, plan.owed)
-        self.gone: dict[Listed, set[int]] = {}
-        """Ids that the topic has and the provider neither lists nor names any more."""
+        self.gone: set[bytes] = set()
+        """Keys of what the topic has and the provider neither lists nor names any more."""
         self.vanished = Vanished(settings.max_shrink_share, plan.missing_before, full=plan.used is not None)
         self.unknown_events: set[int] = set()
         self.comparisons = {
@@ -81,7 +72,8 @@ class Fetcher:
         self._progress = progress
         self._listed: dict[Listed, set[int]] = {}
         """Kind → the ids of its list, if it was read completely."""
-        self._flawed: list[_FlawedItem] = []
+        self._flawed: list[tuple[Listed, str, str, Flaw]] = []
+        """Invalid items of lists: kind, language, endpoint and flaw."""
         self._competitors: set[int] = set()
         """Competitors of the fetched events: bets do not mention them."""
 
@@ -91,7 +83,7 @@ class Fetcher:
         lists = set(self._plan.lists)
         if any(name.startswith("event:") for name in self.account.owed):
             return {*lists}
-        return {*(lists - self._listed.keys()), *(item.kind for item in self._flawed)}
+        return {*(lists - self._listed.keys()), *(kind for kind, *_ in self._flawed)}
 
     async def run(self) -> MergedNames:
         """Fetch everything. Raises ApiError, AuthError and ClockError."""
@@ -135,7 +127,7 @@ class Fetcher:
             answered = await self.account.ask_list(request, language)
             whole = whole and answered is not None and all(flaw.id is not None for flaw in answered.flaws)
             if answered is not None:
-                self._flawed += (_FlawedItem(kind, language, request.endpoint, x) for x in answered.flaws)
+                self._flawed += ((kind, language, request.endpoint, flaw) for flaw in answered.flaws)
                 self._take_list(kind, answered.content or [], listed)
                 listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
             self._progress(f"{kind}s", done, len(parts))
@@ -181,7 +173,7 @@ class Fetcher:
         def take(thing: Thing, entity: EntityTranslation) -> None:
             self.names.entity(kind, entity, complete=not thing.flawed)
             if thing.id in missing and not thing.flawed and not self.names.normalize(entity["translations"]):
-                self.gone.setdefault(kind, set()).add(int(thing.id))
+                self.gone.add(key_of(kind, int(thing.id)))
 
         things = [Thing(kind, x, suspected=x not in lacking) for x in sorted(lacking | missing)]
         await self._each(f"{kind}s by id", things, ask, take)

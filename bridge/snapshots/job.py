@@ -10,6 +10,7 @@ import asyncio
 import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -101,13 +102,16 @@ def run(
         # Not progress: a job that fails to publish must not look healthy.
         get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
-    with Registry(settings.registry) as registry, Lock(settings, task.job, stop, trouble) as lock:
+    with (
+        Registry(settings.registry) as registry,
+        closing(Lock(settings, task.job, stop, trouble)) as lock,
+    ):
         ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
         if not lock.acquire(patience, lambda: progress("its turn", 0, 1)):
             return None
         progress("its turn", 1, 1)
         last_moment = None if patience is None else PUBLISH_SECONDS
-        with Publisher(settings, task.job, lock, last_moment) as publisher:
+        with closing(Publisher(settings, task.job, lock, last_moment)) as publisher:
             last = publisher.open(None if patience is None else OPEN_SECONDS)
 
             def watched(what: str, done: int, total: int) -> None:

@@ -16,8 +16,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import TopicPartition
 
@@ -55,7 +54,7 @@ def recreated(topic: str) -> TopologyError:
 
 
 class Lock:
-    """A place in the line for a job; a context manager, which gives it up at the end.
+    """A place in the line for a job, until `close`.
 
     `on_error` receives what was attempted and Kafka's error whenever an attempt fails and is repeated. `stop`
     ends every wait. `elect` joins the group.
@@ -87,12 +86,8 @@ class Lock:
         """For how many seconds brokers have answered while the lock was not ours; None if they have not."""
         self._election = elect(settings, owner_group(settings, job), self._snapshots, self._changed.set)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Give up the place."""
         self._election.close()
 
     def acquire(self, seconds: float | None, on_wait: Callable[[], None] = lambda: None) -> bool:

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from bridge.config import Settings
 from bridge.kafka import clients
@@ -38,7 +37,7 @@ QUEUE_KBYTES: Final = 32_768
 
 
 class Publisher:
-    """Publishes the snapshots of one job, one after the other; a context manager. Its calls block.
+    """Publishes the snapshots of one job, one after the other, until `close`. Its calls block.
 
     The caller must hold the job's lock. What fails is tried again until the lock is stopped, or for
     `patience` seconds.
@@ -66,14 +65,6 @@ class Publisher:
             stuck_seconds=STUCK_SECONDS,
             max_failures=1,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def open(self, patience: float | None = None) -> Snapshot | None:
         """End what an earlier run left open; return the last snapshot, which is final now.

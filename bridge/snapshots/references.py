@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bridge.avro.schemas import Schema, load
 from bridge.rest.endpoints import LISTED, MAX_SYMBOL_CHARACTERS, Listed
@@ -50,8 +50,7 @@ def _only(schema: Any, fields: Fields) -> Any:
     return schema
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Sport, competitionId and countryId of an event, according to its bets."""
 
     sport: int

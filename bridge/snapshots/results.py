@@ -52,24 +52,14 @@ class Covered:
 
 
 def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
-    """Return a row for each kind that the bets mention."""
-    rows = (_cover(kind, keys, languages, lookup) for kind, keys in _keys(references, lookup))
+    """Return a row for each kind that the bets mention. Competitors are those of the mentioned events."""
+    events = (lookup(key) for key in references.keys("event"))
+    competitors = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
+    rows = (
+        _cover(kind, competitors if kind == "competitor" else {*references.keys(kind)}, languages, lookup)
+        for kind in KINDS
+    )
     return [row for row in rows if row.seen]
-
-
-def _keys(references: References, lookup: Lookup) -> Iterable[tuple[Kind, Iterable[bytes]]]:
-    for kind in KINDS:
-        if kind == "competitor":
-            yield kind, {key_of("competitor", c) for c in _competitors(references, lookup)}
-        else:
-            yield kind, set(references.keys(kind))
-
-
-def _competitors(references: References, lookup: Lookup) -> Iterable[int]:
-    """Return the competitors of the events: bets do not mention competitors."""
-    for key in references.keys("event"):
-        event = lookup(key)
-        yield from (event and event.competitor_ids) or ()
 
 
 def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: Lookup) -> Covered:

@@ -75,7 +75,7 @@ class JobState:
             self._remember(key, hour, {})
         for number, place in references.events.items():
             added = {
-                "place": [place.sport, place.competition, place.country],
+                "place": list(place),
                 "markets": references.markets.get(number, ()),
                 "selections": references.selections.get(number, ()),
             }

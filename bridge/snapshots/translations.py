@@ -11,7 +11,7 @@ from bridge.rest.endpoints import Listed, Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
-from bridge.snapshots.model import Translation, key_of, kind_of
+from bridge.snapshots.model import Translation, kind_of
 from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
 from bridge.snapshots.results import MAX_EXAMPLES, Outcome, cover, encode, some
 
@@ -48,7 +48,7 @@ class Translations:
         fetcher = Fetcher(asks, self._settings, self.plan, references.events, progress)
         names = await fetcher.run()
         records, account = names.records, fetcher.account
-        gone = {key_of(kind, x) for kind, found in fetcher.gone.items() for x in found}
+        gone = fetcher.gone
         complete, outdated = set[bytes](), set[bytes]()
         if self._removes:
             complete = {key for key in names.complete_keys if kind_of(key) not in fetcher.unreliable_kinds}

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -111,7 +112,7 @@ def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> Non
 
     lock = Lock(settings, JOB, threading.Event(), print, elect)
     lock.acquire(None)
-    with Publisher(settings, JOB, lock) as publisher:
+    with closing(Publisher(settings, JOB, lock)) as publisher:
         last = publisher.open()
         tell.send("ready")
         for number in itertools.count(int(last.id) + 1 if last else 1):

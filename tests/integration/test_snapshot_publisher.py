@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -49,9 +49,9 @@ def at_work(
         joined.append(LeaderElection(*given))
         return joined[0]
 
-    with Lock(settings, JOB, stop or threading.Event(), trouble, elect) as lock:
+    with closing(Lock(settings, JOB, stop or threading.Event(), trouble, elect)) as lock:
         assert lock.acquire(20)
-        with Publisher(settings, JOB, lock) as publisher:
+        with closing(Publisher(settings, JOB, lock)) as publisher:
             publisher.open()
             yield joined[0], publisher
 
@@ -132,7 +132,7 @@ def test_a_run_whose_lock_was_taken_over_does_not_commit(
     sealer = Sealer(settings)
     with at_work(settings) as (election, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with Lock(settings, JOB, threading.Event(), print) as second:
+        with closing(Lock(settings, JOB, threading.Event(), print)) as second:
             with pytest.raises(Busy, match=f"{place.prefix}.translations.owner"):
                 second.acquire(0.5)
             election.close()
@@ -142,7 +142,7 @@ def test_a_run_whose_lock_was_taken_over_does_not_commit(
             monkeypatch.setattr(election, "confirm", lambda _: election._owner.clear())
             with pytest.raises(NotOwner):
                 publisher.publish(records(settings, 2), partial(sealer.record, 2))
-            with Publisher(settings, JOB, second) as heir:
+            with closing(Publisher(settings, JOB, second)) as heir:
                 heir.open()
                 heir.publish(records(settings, 3), partial(sealer.record, 3))
     assert read(settings) == (3, state(3))

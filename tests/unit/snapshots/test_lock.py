@@ -69,8 +69,8 @@ class Run:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     made = Run(monkeypatch)
-    with made.lock:
-        yield made
+    yield made
+    made.lock.close()
     assert made.group.closed
 
 

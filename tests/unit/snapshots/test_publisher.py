@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import TypeVar
 
 import pytest
@@ -69,10 +70,10 @@ class Kafka(Topic):
         patch.setattr(lock, "POLL_SECONDS", 0.01)
         patch.setattr(lock, "LOOK_SECONDS", 0.02)
 
-    def publisher(self, patience: float | None = None) -> Publisher:
-        """Return one whose lock is held as long as `owner` says."""
+    def publisher(self, patience: float | None = None) -> closing[Publisher]:
+        """Return one, to be closed at the end, whose lock is held as long as `owner` says."""
         held = Lock(SETTINGS, "translations", self.stop, self.errors.append, lambda *_: self.owner)  # type: ignore[arg-type]
-        return Publisher(SETTINGS, "translations", held, patience)
+        return closing(Publisher(SETTINGS, "translations", held, patience))
 
     def lose_lock(self, then: Fault = lambda _: None, *, regain: bool = False) -> Fault:
         """Return a fault with which the lock is lost, for a moment or for good."""
