@@ -49,8 +49,8 @@ class Learnt(NamedTuple):
 
 def topic_of(settings: Settings, job: Job) -> str:
     """Return the name of the topic that the job publishes to."""
-    declared = topics.declare(settings)
-    return {"translations": declared.translations, "currencies": declared.currencies}[job].name
+    name: str = getattr(topics.declare(settings), job).name
+    return name
 
 
 def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
