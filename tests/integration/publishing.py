@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -21,6 +23,7 @@ from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSetti
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.election import LeaderElection
+from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
@@ -103,11 +106,14 @@ def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> Non
     """Publish with a lock that nobody else has: so none waits for the session of a dead one."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     settings = Settings.model_validate(given)
-    sealer, topic = Sealer(settings), topics.declare(settings).snapshots.name
-    leadership = LeaderElection(settings, group, topic, lambda: None)
-    while not leadership.owner:
-        time.sleep(0.01)
-    with Publisher(settings, JOB, leadership, threading.Event(), print) as publisher:
+    sealer = Sealer(settings)
+
+    def elect(settings: Settings, _: str, topic: str, changed: Callable[[], object]) -> LeaderElection:
+        return LeaderElection(settings, group, topic, changed)
+
+    lock = Lock(settings, JOB, threading.Event(), print, elect)
+    lock.acquire(None)
+    with closing(Publisher(settings, JOB, lock)) as publisher:
         last = publisher.open()
         tell.send("ready")
         for number in itertools.count(int(last.id) + 1 if last else 1):

@@ -49,8 +49,6 @@ DRIVERS = {
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",
     "bridge.snapshots.storage": "waits for Kafka",
-    "bridge.snapshots.presence": "looks now and then",
-    "bridge.snapshots.publisher": "rests before it tries again",
     "bridge.rest.transport": "lets others have their turn",
     "bridge.snapshots.scheduler": "waits for the next run",
     "bridge.observability.endpoints": "answers as of the moment it is asked",
