@@ -20,10 +20,9 @@ from websockets.protocol import Event, State
 from websockets.proxy import get_proxy, parse_proxy
 from websockets.uri import parse_uri
 
-from bridge import tls
 from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
-from bridge.config import FeedSettings
+from bridge.config import FeedSettings, tls
 from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
 from bridge.feed.framing import Assembler, Reader
 from bridge.feed.protocol import Request

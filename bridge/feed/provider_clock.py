@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from bridge import clock, tls
+from bridge import clock
 from bridge.clock_skew import Skew, from_dates
-from bridge.config import FeedSettings
+from bridge.config import FeedSettings, tls
 from bridge.errors import FeedLost, SettingsError
 
 _SCHEMES = {"ws": "http", "wss": "https"}

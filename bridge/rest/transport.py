@@ -11,8 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from bridge import tls
-from bridge.config import ApiSettings
+from bridge.config import ApiSettings, tls
 from bridge.errors import SettingsError
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
