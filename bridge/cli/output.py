@@ -19,10 +19,7 @@ Config = Annotated[
     typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-JsonLines = Annotated[
-    bool,
-    typer.Option("--json", help="Print whole records, one JSON object a line, also on a terminal."),
-]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print whole records, one JSON object a line.")]
 
 
 def say(line: str) -> None:

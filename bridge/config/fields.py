@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bridge.config.secrets import read_secret
+from bridge.errors import SettingsError
 from bridge.log import conceal
 
 ENV_PREFIX: Final = "BRIDGE_"
@@ -69,6 +70,15 @@ def is_proxy(*socks_packages: str) -> AfterValidator:
         return value
 
     return AfterValidator(check)
+
+
+def proxy_error(section: str) -> SettingsError:
+    """What is wrong with a proxy at its use, which is not shown: its address may hold a password."""
+    return SettingsError(
+        f"{section}.proxy ({env_name(section, 'proxy')}), or HTTPS_PROXY and its kin, cannot be used. Give "
+        'an address such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio, and '
+        "python-socks for the feed."
+    )
 
 
 def env_name(*path: str) -> str:

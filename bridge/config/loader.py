@@ -125,10 +125,9 @@ class Settings(BaseSettings):
         problems = []
         for name, read in self.secrets(*sections):
             try:
-                secret = read()
-                if not secret:
+                if not (secret := read()):
                     problems.append(f"{name} or {name}_FILE is empty")
-                elif name == _CREDENTIAL and self.feed.auth != "query" and not _fits_header(secret):
+                elif name == _CREDENTIAL and self.feed.auth != "query" and not re.fullmatch("[ -~]+", secret):
                     problems.append(f"{name} holds what no header can: give one line of ASCII characters")
             except SettingsError as error:
                 problems.append(str(error))
@@ -208,10 +207,6 @@ def load(config: Path | None = None) -> Settings:
         raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
     except (ValueError, RecursionError) as error:  # a variable of a whole section that is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
-
-
-def _fits_header(secret: str) -> bool:
-    return secret.isascii() and secret.isprintable()
 
 
 def _must_be_file(config: Path) -> None:

@@ -32,7 +32,6 @@ LATELY_SECONDS = 10.0
 
 MOST_DECIMALS = 8
 """Of an amount of money: no currency has more."""
-LARGE_PAYOUT = 1e13
 
 
 class Bet(NamedTuple):
@@ -220,7 +219,7 @@ def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
     A double holds 15 digits: what follows, as in 784.1062000000001, comes of the provider's arithmetic. A
     payout so large that its cents are beyond them is shown as it is.
     """
-    if abs(value) >= LARGE_PAYOUT:
+    if abs(value) >= 1e13:
         return f"{value:,}"
     most = min(MOST_DECIMALS, 15 - len(str(int(abs(value)))))
     least = 2 if amount is None else max(0, min(amount["precision"], most))
