@@ -63,7 +63,7 @@ test-kafka: setup
 test-compiled-and-plain: setup
 	@$(call TOLD,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
 	@$(call TOLD,$(PLAIN) nice $(BIN)/python -m pytest $(COMPUTING) \
-		$(foreach part,benchmarks cli doctor inspection observability rest sandbox snapshots,--ignore=tests/unit/$(part)) $(ARGS),the same with what is compiled as plain Python)
+		$(foreach part,benchmarks cli doctor examples inspection observability rest sandbox snapshots,--ignore=tests/unit/$(part)) $(ARGS),the same with what is compiled as plain Python)
 
 test-unit: setup ## only those that need no Kafka
 	@$(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS)
