@@ -73,7 +73,7 @@ def is_proxy(*socks_packages: str) -> AfterValidator:
 
 
 def proxy_error(section: str) -> SettingsError:
-    """What is wrong with a proxy at its use, which is not shown: its address may hold a password."""
+    """Return the error for a proxy that cannot be used. Its address may hold a password and is left out."""
     return SettingsError(
         f"{section}.proxy ({env_name(section, 'proxy')}), or HTTPS_PROXY and its kin, cannot be used. Give "
         'an address such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio, and '
