@@ -24,6 +24,7 @@ CLOCKS = {
     "time.clock_gettime",
 }
 DRIVERS = {
+    "bridge.config.loader": "no feed starts in the future",
     "bridge.service.app": "start-up waits for Kafka and the registry",
     "bridge.avro.registry": "tries again",
     "bridge.cli": "says how old what it shows is",

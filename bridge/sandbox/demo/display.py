@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bridge.inspection.readers import amount_in_words
+from bridge.inspection.readers import amount_in_words, payout_in_words
 
 ROWS = 6
 LINE_SECONDS = 5.0
@@ -72,11 +72,10 @@ class Board:
         """Return a bet as cells of two lines, with the names known so far."""
         bet_id, result = datum["betId"], f"{datum['betSettlement']}, v{datum['settlementVersion']}"
         amount = datum["amount"]
-        decimals = 2 if amount is None else max(0, min(amount["precision"], 8))
         who, what = self.names.bet_on(datum)
         return (
             f"{bet_id[:8]}…{bet_id[-4:]}\n{result}",
-            f"{amount_in_words(amount)}\n{datum['payout']:,.{decimals}f}",
+            f"{amount_in_words(amount)}\n{payout_in_words(datum['payout'], amount)}",
             f"{who}\n{what}",
         )
 

@@ -1,11 +1,11 @@
-"""TLS to the provider, also while the file of its certificate authority is away for a moment."""
+"""Certificate authorities, also while the file of one is away for a moment."""
 
 from __future__ import annotations
 
 import ssl
 from pathlib import Path
 
-from bridge.config import env_name
+from bridge.config.fields import env_name
 from bridge.errors import SettingsError
 from bridge.log import get
 
@@ -14,7 +14,7 @@ _told: set[Path | None] = set()
 
 
 def context(section: str, ca_file: Path | None) -> ssl.SSLContext:
-    """What a certificate of the provider's is checked by; `section` is that of the setting `ca_file`.
+    """What the other side's certificate is checked by; `section` is that of the setting `ca_file`.
 
     While the file is none, it is by what it held before. Raises SettingsError where it never was one.
     """
