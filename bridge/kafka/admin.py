@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from bridge.config import KafkaSettings
@@ -28,19 +28,13 @@ def result_of(future: Future[T]) -> T:
     return future.result(ANSWER_SECONDS)
 
 
-def look_for_broker(client: AdminClient) -> None:
-    """Check that a broker answers. Raises as `explained`."""
-    with explained("looking for a broker", client):
-        client.list_topics(timeout=3)
-
-
-def listed(client: AdminClient, timeout: float = 3) -> set[str]:
-    """Return the names of all topics. Raises as `explained`.
+def metadata(client: AdminClient, timeout: float = 3) -> ClusterMetadata:
+    """Return the brokers and all topics that the principal may describe. Raises as `explained`.
 
     Asking for a single topic could create it (auto.create.topics.enable).
     """
     with explained("listing the topics", client):
-        return set(client.list_topics(timeout=timeout).topics)
+        return client.list_topics(timeout=timeout)
 
 
 def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
@@ -71,8 +65,7 @@ def topic_id(client: AdminClient, topic: str, timeout: float = 3.0) -> str | Non
 
 def partition_count(client: AdminClient, topic: str) -> int:
     """Count a topic's partitions. Raises as `explained`, and KafkaUnavailable while it has no leader."""
-    with explained(f"looking for {topic}", client, f"Describe the topic {topic}"):
-        found = client.list_topics(timeout=3).topics.get(topic)  # as in `listed`
+    found = metadata(client).topics.get(topic)
     if found is None:
         topic_id(client, topic)  # raises if the right to describe it is missing
     if found is None or found.error is not None or not found.partitions:

@@ -157,7 +157,7 @@ def _create(kind: Callable[..., T], settings: KafkaSettings, properties: Propert
 
     Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them.
     """
-    outage.configure(properties)
+    outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:
         client = kind({**properties, "error_cb": outage.hear}, logger=LOG)

@@ -156,7 +156,7 @@ class LeaderElection:
         except TopologyError:
             return None
         except KafkaUnavailable:
-            admin.look_for_broker(client)  # it may be another one that is away
+            admin.metadata(client)  # it may be another one that is away
             return None
         return as_group(found[0], self._partition.topic) if found else Group()
 

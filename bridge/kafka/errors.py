@@ -22,18 +22,14 @@ class Stalled(KafkaUnavailable):
 
 
 _RIGHTS = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    KafkaError.SECURITY_DISABLED,
-    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "the group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the transactional id",
+    KafkaError.SECURITY_DISABLED: "",
+    KafkaError.UNSUPPORTED_SASL_MECHANISM: "",
 }
-_RESOURCES = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: " topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: " group",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: " transactional id",
-}
+"""Errors of a missing right, with the kind of resource that they are about."""
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -72,7 +68,7 @@ def denied(error: KafkaError, *rights: str) -> str:
 
     Kafka names the kind of resource, but neither the resource nor the operation.
     """
-    fitting = [right for right in rights if _RESOURCES.get(error.code(), "") in right] or rights
+    fitting = [right for right in rights if _RIGHTS.get(error.code(), "") in right] or rights
     return (
         f"{error.str().rstrip('.')}. The principal has no right to {' or to '.join(fitting)}; grant it: "
         '"Rights" in docs/kafka.md has the commands'

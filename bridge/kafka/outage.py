@@ -21,97 +21,72 @@ from bridge.config import env_name
 from bridge.log import get
 
 POLL_SECONDS = 0.1
-CAUSE_SECONDS = 1.0
-SILENCE_SECONDS = 2.0
-"""A question that is open for longer is reported; for longer than CAUSE_SECONDS if a cause is known."""
+REPORT_SECONDS = 1.5
+"""A question that is open for longer is reported."""
 PROBE_SECONDS = 1.0
 
 SERVERS = env_name("kafka", "bootstrap_servers")
-CERTIFICATE = (
-    "the broker's certificate is refused; look at kafka.ssl_ca_location, at its dates and at the names in it"
-)
 NO_ANSWER = "no answer"
-UNREACHABLE = "no connection; look at kafka.bootstrap_servers and whether the brokers run"
-CLOSED = (
-    "the broker closes the connection without a reason, as a listener for another protocol does; look at "
-    "kafka.security_protocol"
-)
-_CAUSES = (
-    (r"certificate verify failed", CERTIFICATE),
-    (
-        r"alert (certificate|bad certificate|handshake failure|unknown ca)",
-        "the listener requires another client certificate; look at kafka.ssl_certificate_location and "
-        "kafka.ssl_key_location",
+_CAUSES = {
+    "certificate verify failed": ("the broker's certificate is refused", "ssl_ca_location"),
+    "alert (certificate|bad certificate|handshake failure|unknown ca)": (
+        "the listener wants another client certificate",
+        "ssl_certificate_location, ssl_key_location",
     ),
-    (r"in state SSL_HANDSHAKE", "the listener does not speak TLS; look at kafka.security_protocol"),
-    (
-        r"mechanism handshake failed",
-        "the listener does not offer this SASL mechanism; look at kafka.sasl_mechanism and "
-        "kafka.security_protocol",
-    ),
-    (
-        r"_AUTHENTICATION",
-        "the user or the password is wrong; look at kafka.sasl_username and kafka.sasl_password or "
-        "kafka.sasl_password_file",
-    ),
-    (r"_SSL", "TLS failed; look at kafka.security_protocol and the kafka.ssl_… properties"),
-    (r"_RESOLVE", "the name of the host cannot be resolved; look at kafka.bootstrap_servers"),
-    (
-        r"_BAD_MSG",
-        "the answer is not Kafka's; look at kafka.bootstrap_servers and kafka.security_protocol",
-    ),
-    (r"_TRANSPORT", UNREACHABLE),
-    (r"_ALL_BROKERS_DOWN", CLOSED),
-)
-"""What to find in the code and text of an error, and the cause it stands for. The first match counts."""
+    "in state SSL_HANDSHAKE": ("the listener does not speak TLS", "security_protocol"),
+    "mechanism handshake": ("the listener has no such mechanism", "sasl_mechanism, security_protocol"),
+    "_AUTHENTICATION": ("the user or the password is wrong", "sasl_username, sasl_password(_file)"),
+    "_SSL": ("TLS failed", "security_protocol, ssl_…"),
+    "_RESOLVE": ("the name of the host is not known", "bootstrap_servers"),
+    "_BAD_MSG": ("the answer is not Kafka's", "bootstrap_servers, security_protocol"),
+    "_TRANSPORT": ("no connection", "bootstrap_servers"),
+    "_ALL_BROKERS_DOWN": ("connections are closed, as by a listener of another kind", "security_protocol"),
+}
+"""A pattern in an error's code and text → the cause and the settings to look at. The first match counts."""
+_PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
+"""Causes of an ordinary outage too: they are logged when somebody waits for an answer."""
 
 
 class Outage:
     """The cause of an outage of Kafka, as far as it is known. Clients report errors on any thread."""
 
     def __init__(self) -> None:
-        self.cause = self._detail = ""
-        self._servers = ""
-        self._authorities: dict[str, Any] = {}
+        self.cause = ""
+        self._kind = ""
+        self.properties: Mapping[str, Any] = {}
+        """librdkafka's, of the last client that was created."""
         self._reported: set[str] = set()
-
-    def configure(self, properties: Mapping[str, Any]) -> None:
-        """Set the librdkafka properties that say which cluster the clients use."""
-        self._servers = properties["bootstrap.servers"]
-        self._authorities = {
-            "cafile": properties.get("ssl.ca.location"),
-            "cadata": properties.get("ssl.ca.pem"),
-        }
 
     def hear(self, error: KafkaError) -> None:
         """Take the error that a client reports. Logs a cause at once unless it may pass by itself."""
         text = f"{error.name()} {error.str()}"
-        cause = next((words for pattern, words in _CAUSES if re.search(pattern, text)), "")
-        if cause in ("", self.cause) or (cause is CLOSED and self.cause):
+        kind = next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
+        if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
             return
         # Without the milliseconds, or each attempt would be another reason.
         detail = re.sub(r" \((after|\d+ identical).*", "", error.str())
-        if cause is CERTIFICATE:
+        if kind == "certificate verify failed":
             detail = self._verify(detail) or detail
-        self.cause, self._detail = cause, "" if cause is CLOSED else f" ({detail})"
-        if cause not in (UNREACHABLE, CLOSED):
+        words, settings = _CAUSES[kind]
+        self._kind, self.cause = kind, f"{words}; look at kafka.{settings} ({detail})"
+        if kind not in _PASSING:
             self.report()
 
     def over(self) -> None:
         """Forget the cause, because a broker has answered."""
-        self.cause = self._detail = ""
+        self.cause = self._kind = ""
 
     def explain(self, reason: str, unknown: str = "") -> str:
         """Add to the reason of a failure where Kafka was tried and the cause; `unknown` stands for none."""
         cause = self.cause or unknown
         if not cause or SERVERS in reason:
             return reason
-        return f"{reason}. Tried {self._servers} ({SERVERS}): {cause}{self._detail}"
+        return f"{reason}. Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"
 
     def report(self) -> None:
         """Log the cause, the first time only."""
-        if self.cause not in self._reported:
-            self._reported.add(self.cause)
+        if self._kind not in self._reported:
+            self._reported.add(self._kind)
             get().warning("Kafka cannot be used", reason=self.explain("no broker answers", NO_ANSWER))
 
     @contextmanager
@@ -124,7 +99,7 @@ class Outage:
             while not answered.wait(POLL_SECONDS):
                 client.poll(0)
                 seconds += POLL_SECONDS
-                if seconds > (CAUSE_SECONDS if self.cause else SILENCE_SECONDS):
+                if seconds > REPORT_SECONDS:
                     self.report()
 
         listener = threading.Thread(target=listen, name="kafka-errors", daemon=True)
@@ -144,7 +119,8 @@ class Outage:
         if address is None:
             return ""
         try:
-            context = ssl.create_default_context(**self._authorities)
+            file, text = map(self.properties.get, ("ssl.ca.location", "ssl.ca.pem"))
+            context = ssl.create_default_context(cafile=file, cadata=text)
             with socket.create_connection((address[1], int(address[2])), PROBE_SECONDS) as plain:
                 context.wrap_socket(plain, server_hostname=address[1]).close()
         except ssl.SSLCertVerificationError as error:

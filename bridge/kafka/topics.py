@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka.admin import result_of, topic_id
+from bridge.kafka.admin import metadata, result_of, topic_id
 from bridge.kafka.errors import explained
 
 DAY_MS = 86_400_000
@@ -181,16 +181,13 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
-    with explained("listing the topics", client):
-        present = client.list_topics(timeout=TIMEOUT_SECONDS).topics
+    present = metadata(client, TIMEOUT_SECONDS).topics
     needed = topics.all() if needed is None else needed
-    for topic in needed:
-        if topic.name not in present:
-            topic_id(client, topic.name)  # raises if the right to describe it is missing
     changes = [
         Change(topic, Action.CREATE, f"{topic.partitions} partitions, {_words(topic.config)}", topic.config)
         for topic in needed
-        if topic.name not in present
+        # A topic that may not be described is not in the list either.
+        if topic.name not in present and topic_id(client, topic.name) is None
     ]
     existing = [topic for topic in needed if topic.name in present]
     for topic, config in zip(existing, _configs(client, existing), strict=True):
@@ -220,8 +217,7 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
-    with explained("listing the brokers", client):
-        brokers = len(client.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+    brokers = len(metadata(client, TIMEOUT_SECONDS).brokers)
     for change in changes:
         name = change.topic.name
         if change.action is Action.CREATE:

@@ -105,7 +105,6 @@ class TransactionalWriter:
         """Of the sealed transaction."""
         self._undelivered: KafkaError | None = None
         self._topics: set[str] = set()
-        """Written so far, committed or not."""
         self._failures = 0
 
     def retry(self, attempt: Callable[[], T]) -> T:

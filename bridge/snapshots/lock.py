@@ -108,7 +108,7 @@ class Lock:
 
     def _reason(self) -> BridgeError:
         # No broker, no assignment: then nobody is at work, as far as anyone can tell.
-        admin.look_for_broker(clients.admin(self._settings.kafka))
+        admin.metadata(clients.admin(self._settings.kafka))
         group = self.leadership.group
         return Busy(
             f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end it. "

@@ -28,7 +28,7 @@ class Presence:
 
     def must_be_there(self) -> None:
         """Raise KafkaUnavailable where a topic is not there now, for the moment or for good."""
-        if missing := self.topics - admin.listed(clients.admin(self._settings.kafka)):
+        if missing := self._missing_now():
             raise KafkaUnavailable(f"the topic {min(missing)} is not there")
 
     def check(self) -> None:
@@ -38,7 +38,7 @@ class Presence:
         if clock.now().monotonic - self._looked_at < LOOK_SECONDS:
             return
         try:
-            missing = self.topics - admin.listed(clients.admin(self._settings.kafka))
+            missing = self._missing_now()
         finally:
             self._looked_at = clock.now().monotonic
         gone, self._missing = missing & self._missing, missing
@@ -47,3 +47,6 @@ class Presence:
                 f"the topic {min(gone)} is gone: it was deleted while this run was at work, or the right to "
                 "describe it was taken away. The next run makes it anew."
             )
+
+    def _missing_now(self) -> frozenset[str]:
+        return self.topics.difference(admin.metadata(clients.admin(self._settings.kafka)).topics)

@@ -110,13 +110,13 @@ class _JobLease:
     def _regain(self) -> None:
         if self._election.owner:
             return
-        admin.listed(clients.admin(self._settings.kafka))
+        admin.metadata(clients.admin(self._settings.kafka))
         deadline = clock.now().monotonic + REGAIN_SECONDS
         while not self._election.owner:
             self._election.check()
             self._must_go_on()
             if clock.now().monotonic > deadline:
-                admin.listed(clients.admin(self._settings.kafka))  # raises if Kafka is unavailable again
+                admin.metadata(clients.admin(self._settings.kafka))  # raises if Kafka is unavailable again
                 raise taken_over(self._job)
             self._stop.wait(POLL_SECONDS)
 

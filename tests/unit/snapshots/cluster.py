@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,7 +34,7 @@ class Kafka(Topic):
         self._ends = itertools.count(100, 100)
         monkeypatch.setattr(clients, "producer", lambda *_, **__: FakeProducer(self))
         monkeypatch.setattr(clients, "admin", lambda _: None)
-        monkeypatch.setattr(admin, "listed", lambda _: self.listed())
+        monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics=self.listed()))
         monkeypatch.setattr(storage, "last_value", lambda *_: self.last())
         monkeypatch.setattr(module, "ends_of", lambda *_: self.end())
         monkeypatch.setattr(module, "STUCK_SECONDS", 0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,8 +39,7 @@ class Group:
 @pytest.fixture
 def lock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(module, "LeaderElection", Group)
-    monkeypatch.setattr(admin, "look_for_broker", lambda _: None)
-    monkeypatch.setattr(admin, "listed", lambda _: {"settlement.snapshots"})
+    monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics={"settlement.snapshots"}))
     with Lock(SETTINGS, "translations") as made:
         yield made
     assert made.leadership.closed  # type: ignore[attr-defined]
@@ -74,9 +74,9 @@ class Run:
         self.looks = 0
         self.topics = {"settlement.snapshots"}
         monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.time))
-        monkeypatch.setattr(admin, "listed", self.look)
+        monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics=self.look()))
 
-    def look(self, _: object) -> set[str]:
+    def look(self) -> set[str]:
         self.looks += 1
         if self.away:
             raise KafkaUnavailable("on purpose")
@@ -155,7 +155,7 @@ def test_without_a_broker_nobody_is_blamed(lock: Any, monkeypatch: pytest.Monkey
     def away(_: object) -> None:
         raise KafkaUnavailable("on purpose")
 
-    monkeypatch.setattr(admin, "look_for_broker", away)
+    monkeypatch.setattr(admin, "metadata", away)
     with pytest.raises(KafkaUnavailable, match="on purpose"):
         lock.acquire(0, lambda: False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_a_kafka_that_goes_again_is_nobody_who_took_over(
     """No lock can be won while it is away."""
     looks = itertools.count(1)
 
-    def look(_: object) -> set[str]:
+    def look() -> set[str]:
         if next(looks) == 2:
             owner.is_owner = True
             raise KafkaUnavailable("on purpose")
@@ -142,7 +143,7 @@ def test_a_kafka_that_goes_again_is_nobody_who_took_over(
         owner.is_owner = False
         ABORT(producer)
 
-    monkeypatch.setattr(admin, "listed", look)
+    monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics=look()))
     cluster.faults = {"offsets": [lose]}
     publisher.publish(RECORDS, seal)
     assert cluster.committed[:-1] == NAMES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError
@@ -103,11 +104,11 @@ def test_a_topic_that_a_broker_does_not_know_yet_is_not_gone(
 
     looks: list[set[str]] = []
 
-    def look(_: object) -> set[str]:
+    def look() -> set[str]:
         looks.append(set() if looks == [TOPICS] else TOPICS)
         return looks[-1]
 
-    monkeypatch.setattr(admin, "listed", look)
+    monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics=look()))
     cluster.faults = {"flush": [purged(KafkaError.UNKNOWN_TOPIC_OR_PART)]}
     publisher.publish(RECORDS, seal)
     assert cluster.committed[:-1] == NAMES
