@@ -255,8 +255,11 @@ class KafkaSettings(BaseModel):
     @model_validator(mode="after")
     def _are_scalars(self) -> Self:
         for name, value in (self.model_extra or {}).items():
+            if name.replace(".", "_") in ("bootstrap_servers", "metadata_broker_list", "bootstrap"):
+                raise ValueError(f"{name} is not a setting; did you mean bootstrap_servers?")
             if not isinstance(value, str | int | float | bool):
-                raise ValueError(f"{name} must be a string, a number or true/false")
+                hint = "write _ for the dots of a property"
+                raise ValueError(f"{name} must be a string, a number or true/false; {hint}")
             if isinstance(value, float):
                 raise ValueError(f"{name} must be a whole number")
             if name.replace(".", "_") == "session_timeout_ms" and not _is_session(value):

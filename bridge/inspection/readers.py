@@ -21,6 +21,7 @@ from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions, whole
+from bridge.kafka.outage import outage
 from bridge.kafka.reader import at, key_of
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.restore import Store
@@ -78,10 +79,8 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
 
     value = store.checkpoint(give_up, on_status, visible=True)
     if given_up:
-        likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
-        raise KafkaUnavailable(
-            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {last or likely}"
-        )
+        what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
+        raise KafkaUnavailable(outage.explain(f"{what}: {last or 'no broker answers'}"))
     return value
 
 

@@ -30,6 +30,7 @@ from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
+from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
@@ -210,11 +211,17 @@ class _Service:
 
         async def patiently(job: Callable[[], T]) -> T:
             while True:
+                answer = asyncio.wrap_future(worker.submit(job))
                 try:
-                    return await asyncio.wrap_future(worker.submit(job))
+                    await asyncio.wait({answer}, timeout=RETRY_SECONDS)
+                    if not answer.done() and outage.cause and self._status.state is None:
+                        self._status.become(State.WAITING_FOR_KAFKA, outage.explain("no broker answers"))
+                    return await answer
                 except (KafkaUnavailable, RegistryUnavailable) as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                     await asyncio.sleep(RETRY_SECONDS)
+                finally:
+                    answer.cancel()
 
         try:
             declared, changes = await patiently(

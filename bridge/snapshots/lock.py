@@ -104,7 +104,7 @@ class Lock:
                 return False
             if clock.now().monotonic > deadline:
                 # No broker, no assignment: then nobody is at work, as far as anyone can tell.
-                admin.look_for_broker(clients.admin(self._settings.kafka))
+                admin.metadata(clients.admin(self._settings.kafka))
                 raise Busy(
                     f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end "
                     "it. `kafka-consumer-groups --describe --members --group "
@@ -226,4 +226,4 @@ class Lock:
                 raise NotOwner(f"another `bridge {self._job}` has taken over; nothing was published")
 
     def _missing_topics(self) -> set[str]:
-        return self._topics - admin.listed(clients.admin(self._settings.kafka))
+        return self._topics.difference(admin.metadata(clients.admin(self._settings.kafka)).topics)

@@ -176,7 +176,7 @@ class Jobs:
         client, topic = self.place.admin(), f"{self.place.prefix}.{name}"
         for future in client.delete_topics([topic]).values():
             future.result()
-        await until(lambda: topic not in admin.listed(client), f"{topic} to be gone")
+        await until(lambda: topic not in admin.metadata(client).topics, f"{topic} to be gone")
 
 
 def _as_text(value: Any) -> str:

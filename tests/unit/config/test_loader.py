@@ -306,7 +306,19 @@ def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[feed\n", "the settings file {file} cannot be read: "),
-        ("[kafka]\nsasl = {a = 1}\n", "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false"),
+        (
+            "[kafka]\nsasl = {a = 1}\n",
+            "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false; write _ for the "
+            "dots of a property",
+        ),
+        (
+            '[kafka]\n"bootstrap.servers" = "b:1"\n',
+            "kafka (BRIDGE_KAFKA): bootstrap.servers is not a setting; did you mean bootstrap_servers?",
+        ),
+        (
+            '[kafka]\nbootstrap.servers = "b:1"\n',
+            "kafka (BRIDGE_KAFKA): bootstrap is not a setting; did you mean bootstrap_servers?",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told(text: str, said: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,8 +46,7 @@ class Run:
         self.looks = 0
         self.topics = {"settlement.snapshots"}
         monkeypatch.setattr(clock, "now", lambda: Instant(0.0, self.time))
-        monkeypatch.setattr(admin, "listed", self._look)
-        monkeypatch.setattr(admin, "look_for_broker", self._look)
+        monkeypatch.setattr(admin, "metadata", self._look)
 
     def go_on(self, seconds: int, *, owner: bool, away: bool = False, every: int = 1) -> None:
         """Raises as the lock."""
@@ -59,11 +59,11 @@ class Run:
         self.group = Group(*given)  # type: ignore[arg-type]
         return self.group
 
-    def _look(self, _: object) -> set[str]:
+    def _look(self, _: object) -> SimpleNamespace:
         self.looks += 1
         if self.away:
             raise KafkaUnavailable("on purpose")
-        return self.topics
+        return SimpleNamespace(topics=self.topics)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
@@ -62,7 +63,9 @@ class Kafka(Topic):
         self.ends: Iterator[int] = itertools.count(100, 100)
         patch.setattr(clients, "producer", lambda *_, **__: FakeProducer(self))
         patch.setattr(clients, "admin", lambda _: None)
-        patch.setattr(admin, "listed", lambda _: self._answer(lambda: next(self.looks)))
+        patch.setattr(
+            admin, "metadata", lambda _: self._answer(lambda: SimpleNamespace(topics=next(self.looks)))
+        )
         patch.setattr(storage, "last_value", lambda *_: self._answer(self._last))
         patch.setattr(publisher, "ends_of", lambda *_: self._answer(lambda: {0: next(self.ends)}))
         patch.setattr(publisher, "STUCK_SECONDS", 0.1)
