@@ -22,7 +22,7 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions, whole
 from bridge.kafka.reader import at, key_of
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.restore import Store
+from bridge.state.restore import StateReader
 
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
@@ -58,7 +58,7 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 
 
 def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
-    store = Store(settings, declared, registry.schema_by_id)
+    state = StateReader(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     given_up, last = False, ""
 
@@ -71,7 +71,7 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
         nonlocal last
         last = reason
 
-    value = store.checkpoint(give_up, on_status, visible=True)
+    value = state.checkpoint(give_up, on_status, visible=True)
     if given_up:
         likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
         raise KafkaUnavailable(

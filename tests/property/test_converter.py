@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.errors import ConversionError
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from tests.malformed import MALFORMED
 from tests.messages import MESSAGE, RANDOM, Node, expected, spelt
 
@@ -31,7 +31,7 @@ SCHEMA = fastavro.parse_schema(
     )
 )
 CODEC = Codec(load("settled-bet"), 1)
-CONVERTER = Converter()
+PARSER = MessageParser()
 
 
 def in_order_of_keys(value: Any) -> Any:
@@ -52,7 +52,7 @@ def avro(value: Any) -> bytes:
 @given(MESSAGE, RANDOM)
 def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
     """Every field arrives with its exact value, and the bytes do not depend on the message's order."""
-    decoded = CONVERTER.decode(spelt(message, random).encode())
+    decoded = PARSER.parse(spelt(message, random).encode())
     assert decoded.bet is not None
     record = CODEC.encode(decoded.bet)
     assert decoded.ping_id == expected(message)["pingId"]
@@ -65,7 +65,7 @@ def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
 @given(MESSAGE, RANDOM, st.sampled_from(['"new":[NaN, {"a": 1e999}]', '"new":-0', '"":{}', '"betID":"x"']))
 def test_unknown_fields_change_nothing(message: Node, random: Random, extra: str) -> None:
     """The same message with an unknown field becomes the same bytes."""
-    decoded = CONVERTER.decode(spelt(message, random, extra).encode())
+    decoded = PARSER.parse(spelt(message, random, extra).encode())
     assert decoded.bet is not None
     assert CODEC.encode(decoded.bet)[5:] == avro(expected(message["data"]))
     assert decoded.extras
@@ -81,7 +81,7 @@ def test_a_malformed_message_is_refused_with_its_place(
     valid = json.loads(spelt({"data": message["data"]}, random))
     data, place = MALFORMED[kind](valid, n)
     with pytest.raises(ConversionError) as caught:
-        CONVERTER.decode(data)
+        PARSER.parse(data)
     assert place in caught.value.reason
     assert len(caught.value.reason) <= 500
 
@@ -94,7 +94,7 @@ def test_damaged_bytes_never_crash(message: Node, random: Random, damage: bytes,
     where %= len(data)
     data[where : where + len(damage)] = damage
     try:
-        decoded = CONVERTER.decode(bytes(data))
+        decoded = PARSER.parse(bytes(data))
     except ConversionError:
         return
     if decoded.bet is not None:

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.messages.converter import NOT_TAKEN, ByPydantic, ByTranscoder
-from bridge.messages.parser import Converter
-from bridge.messages.transcoder_plan import transcoder
+from bridge.messages.converter import TRANSCODER_ERRORS, Converter
+from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder_plan import make_transcoder
 from tests.malformed import MALFORMED
 from tests.messages import DOUBLE, INT64, MESSAGE, RANDOM, SIMULATED, STRING, TIME, Node, spelt
 
 CODEC = Codec(load("settled-bet"), 1)
-CONVERTER = Converter()
-BY_PYDANTIC = ByPydantic(CONVERTER, CODEC)
-BY_TRANSCODER = ByTranscoder(transcoder(CODEC, {}), BY_PYDANTIC.convert)
+PARSER = MessageParser()
+BY_PYDANTIC = Converter(PARSER, CODEC)
+BY_TRANSCODER = Converter(PARSER, CODEC, make_transcoder(CODEC, {}))
 MARK = "\ue000here\ue000"
 
 
@@ -129,7 +129,7 @@ def is_taken(data: bytes) -> bool:
     """Whether the transcoder takes a message. If so, pydantic has to take it and make the same of it."""
     try:
         conversion = BY_TRANSCODER.transcode(data)
-    except NOT_TAKEN:
+    except TRANSCODER_ERRORS:
         return False
     assert repr(conversion) == repr(BY_PYDANTIC.convert(data))
     return True

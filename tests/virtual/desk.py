@@ -61,7 +61,7 @@ class Desk:
         dependencies = Dependencies(
             topics=topics,
             codecs=CODECS,
-            store=self.kafka,
+            state_reader=self.kafka,
             leadership=Leadership(),
             writer=lambda _: MemoryWriter(self.kafka),
             connect=connect,

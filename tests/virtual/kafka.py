@@ -15,7 +15,7 @@ from typing import TypeVar
 from zlib import crc32
 
 from bridge.avro.codec import Codec, Codecs
-from bridge.avro.projection import Projection
+from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = Projection("settlement.SettledBet", "settlementVersion", lambda _: load("settled-bet"))
+_VERSIONS = FieldReader("settlement.SettledBet", "settlementVersion", lambda _: load("settled-bet"))
 
 
 class Kafka:

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from typing import NamedTuple
 
 from bridge.errors import ConversionError
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.feed import Provider
 from bridge.state.gap import Gap
 from tests.virtual.kafka import CODECS, Kafka
@@ -27,13 +27,13 @@ class Truth:
         begin = min(since, *(attempt.since for attempt in attempts if attempt.since is not None))
         self._bets: dict[bytes, list[_Expected]] = defaultdict(list)
         self._letters: list[_Expected] = []
-        converter = Converter()
+        parser = MessageParser()
         for published in log.read(begin, now):
             at = clock.reading(published.at)
             lost = any(gap.start <= at < gap.end for gap in gaps)
             must = since <= published.at <= now - ON_ITS_WAY_SECONDS and not lost
             try:
-                bet = converter.decode(published.body).bet
+                bet = parser.parse(published.body).bet
             except ConversionError:
                 self._letters.append(_Expected(published.body, must))
                 continue

@@ -178,7 +178,7 @@ class World:
         dependencies = Dependencies(
             topics=self.kafka.topics,
             codecs=CODECS,
-            store=self.kafka,
+            state_reader=self.kafka,
             leadership=self.leadership,
             writer=lambda _: MemoryWriter(self.kafka),
             connect=self.feed.connect,

@@ -82,19 +82,19 @@ def test_good_schemas_pass(tmp_path: Path) -> None:
         ),
         (GOOD | {"namespace": "other"}, "must be the record SettledBet in the namespace settlement"),
         (changed(betId={"doc": ""}), "SettledBet.betId: has no doc"),
-        (changed(betId={"type": ["string", "null"], "default": ""}), 'the only union in use is ["null", X]'),
+        (changed(betId={"type": ["string", "null"], "default": ""}), 'a union must be ["null", X]'),
         (changed(price={"default": 1.0}), "SettledBet.price: may be null, so its default must be null"),
         (changed(x={"doc": "X", "type": ["null", "long"]}), "SettledBet.x: may be null, so its default"),
         (
             changed(x={"doc": "X", "type": {"type": "array", "items": ["long", "null"]}}),
-            "SettledBet.x[]: the only",
+            "SettledBet.x[]: a union",
         ),
         (
             changed(x={"doc": "X", "type": {"type": "map", "values": ["long", "null"]}}),
-            "SettledBet.x{}: the only",
+            "SettledBet.x{}: a union",
         ),
-        (changed(**{"a-b": {"doc": "X", "type": "long"}}), "'a-b' is no Avro name"),
-        (changed(x={"doc": "X", "type": "lng"}), "SettledBet is no Avro schema: settlement.lng"),
+        (changed(**{"a-b": {"doc": "X", "type": "long"}}), "'a-b' is not an Avro name"),
+        (changed(x={"doc": "X", "type": "lng"}), "SettledBet is not an Avro schema: settlement.lng"),
         (
             changed(result={"type": {"type": "enum", "name": "Result", "doc": "R.", "symbols": ["Win"]}}),
             "Result needs the default Unknown",
@@ -104,8 +104,8 @@ def test_good_schemas_pass(tmp_path: Path) -> None:
             "SettledBet.result: Result has no doc",
         ),
         (GOOD | {"fields": GOOD["fields"] + GOOD["fields"][:1]}, "betId occurs twice"),
-        ([], "settled-bet.avsc holds no record schema but list"),
-        ({}, "is no Avro schema"),
+        ([], "settled-bet.avsc must hold a JSON object, not list"),
+        ({}, "is not an Avro schema"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: Path, schema: Any, text: str) -> None:
@@ -140,10 +140,12 @@ def test_no_history_at_all(tmp_path: Path) -> None:
 
 
 def test_a_hole_in_the_history(tmp_path: Path) -> None:
-    """Versions are numbered without a hole, so that none is forgotten."""
+    """Versions are numbered without gaps, so that none is forgotten."""
     write(tmp_path, GOOD, GOOD, GOOD)
     (tmp_path / "history/settled-bet/v1.avsc").unlink()
-    assert problems(tmp_path) == ["history/settled-bet: versions must run from v1 without a hole, not [2]"]
+    assert problems(tmp_path) == [
+        "history/settled-bet: versions must be numbered from v1 without gaps, not [2]"
+    ]
 
 
 def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
@@ -163,8 +165,8 @@ def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
     second = changed(x={"type": "long", "doc": "X."})
     write(tmp_path, second, GOOD, second)
     assert problems(tmp_path) == [
-        "settled-bet.avsc: cannot read records of history/settled-bet/v1.avsc: SettledBet.x: missing where "
-        "it was written, and the reader has no default"
+        "settled-bet.avsc: cannot read records of history/settled-bet/v1.avsc: SettledBet.x: missing in "
+        "written records, and the reader has no default"
     ]
 
 

@@ -72,11 +72,11 @@ def test_compatible(reader: dict[str, Any], writer: dict[str, Any]) -> None:
             of({"type": "fixed", "name": "F", "size": 5}),
             "R.a: 5 bytes cannot be read as 4",
         ),
-        (of("long"), record(), "R.a: missing where it was written"),
-        (of(["null", "long"]), record(), "R.a: missing where it was written"),
+        (of("long"), record(), "R.a: missing in written records"),
+        (of(["null", "long"]), record(), "R.a: missing in written records"),
         (of(record(name="S")), of(record(name="Z")), "R.a: Z cannot be read as S"),
         (record(name="Z"), record(), "Z: R cannot be read as Z"),
-        (DEEPER, TREE, "T.b: missing where it was written"),
+        (DEEPER, TREE, "T.b: missing in written records"),
         (
             of(["null", record({"name": "x", "type": "int"}, name="S")]),
             of(["null", record({"name": "x", "type": "string"}, name="S")]),
@@ -98,6 +98,6 @@ def test_incompatible(reader: dict[str, Any], writer: dict[str, Any], reason: st
 
 
 def test_no_schema() -> None:
-    """What is no Avro schema is an error of its own."""
-    with pytest.raises(SchemaError, match="R is no Avro schema"):
+    """An invalid schema is an error of its own."""
+    with pytest.raises(SchemaError, match="R is not an Avro schema"):
         incompatibilities(of("lng"), of("long"))

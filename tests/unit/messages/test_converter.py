@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.errors import ConversionError
-from bridge.messages.converter import ByPydantic, ByTranscoder, Convert, conversion
-from bridge.messages.parser import Converter
-from bridge.messages.transcoder_plan import transcoder
+from bridge.messages.converter import Conversion, Converter, make_converter
+from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder_plan import make_transcoder
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 EXAMPLE: dict[str, Any] = json.loads((EXAMPLES / "settled-bet.message.json").read_text())
@@ -23,15 +24,16 @@ CODEC = Codec(load("settled-bet"), 7)
 NARROW = Codec({"type": "record", "name": "SettledBet", "fields": [{"name": "betId", "type": "long"}]}, 7)
 
 
-def by_pydantic(*optional_fields: str) -> ByPydantic:
-    return ByPydantic(Converter(frozenset(optional_fields)), CODEC)
+def by_pydantic(*optional_fields: str) -> Converter:
+    return Converter(MessageParser(frozenset(optional_fields)), CODEC)
 
 
-def by_transcoder(*optional_fields: str) -> ByTranscoder:
-    otherwise = by_pydantic(*optional_fields)
-    return ByTranscoder(transcoder(CODEC, Converter(frozenset(optional_fields)).zeros), otherwise.convert)
+def by_transcoder(*optional_fields: str) -> Converter:
+    parser = MessageParser(frozenset(optional_fields))
+    return Converter(parser, CODEC, make_transcoder(CODEC, parser.zeros))
 
 
+Convert = Callable[[bytes], Conversion]
 WAYS = pytest.mark.parametrize(
     "convert", [by_pydantic().convert, by_transcoder().convert], ids=["pydantic", "transcoder"]
 )
@@ -133,7 +135,7 @@ def test_a_large_message_is_taken_unless_a_number_in_it_may_be_too_long() -> Non
 def test_a_schema_that_is_not_the_models_is_an_error_of_each_message(choice: Any) -> None:
     """It keeps its ping id, and where the transcoder was asked for, the log says why it is not used."""
     with capture_logs() as logs:
-        convert = conversion(choice, Converter(), NARROW).convert
+        convert = make_converter(choice, MessageParser(), NARROW).convert
     assert [log["log_level"] for log in logs] == ["warning"] * (choice == "compiled")
     with pytest.raises(ConversionError, match="not a SettledBet: betId: must be an integer") as caught:
         convert(encode(EXAMPLE | {"pingId": "a"}))
@@ -143,11 +145,9 @@ def test_a_schema_that_is_not_the_models_is_an_error_of_each_message(choice: Any
 def test_the_transcoder_is_used_where_it_is_asked_for_and_compiled() -> None:
     """Elsewhere it would be slower than pydantic: the log says so, and messages are converted."""
     with capture_logs() as logs:
-        plain = conversion("pydantic", Converter(), CODEC)
-        asked = conversion("compiled", Converter(), CODEC)
+        plain = make_converter("pydantic", MessageParser(), CODEC)
+        asked = make_converter("compiled", MessageParser(), CODEC)
     assert [log["log_level"] for log in logs] == ([] if compiled() else ["warning"])
-    assert type(plain) is ByPydantic
-    assert type(asked) is (ByTranscoder if compiled() else ByPydantic)
     assert plain.convert(encode(EXAMPLE)) == asked.convert(encode(EXAMPLE))
     assert asked.fallbacks == 0
     ping = asked.convert(encode({"pingId": "a"}))

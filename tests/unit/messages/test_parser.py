@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import ConversionError, SettingsError
-from bridge.messages.parser import Converter, Message
+from bridge.messages.parser import Message, MessageParser
 from tests.malformed import MALFORMED
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -27,15 +27,15 @@ def encode(message: object) -> bytes:
     return json.dumps(message).encode()
 
 
-def reason_of(data: bytes, converter: Converter | None = None) -> str:
+def reason_of(data: bytes, parser: MessageParser | None = None) -> str:
     with pytest.raises(ConversionError) as caught:
-        (converter or Converter()).decode(data)
+        (parser or MessageParser()).parse(data)
     return caught.value.reason
 
 
 def test_the_example_becomes_its_record() -> None:
     """The sample message in examples/ gives exactly the record beside it."""
-    decoded = Converter().decode((EXAMPLES / "settled-bet.message.json").read_bytes())
+    decoded = MessageParser().parse((EXAMPLES / "settled-bet.message.json").read_bytes())
     assert decoded == Message(None, json.loads((EXAMPLES / "settled-bet.record.json").read_text()), ())
 
 
@@ -44,18 +44,18 @@ def test_the_example_becomes_its_record() -> None:
 )
 def test_neither_ping_nor_data(data: bytes) -> None:
     """An envelope with nothing in it is an empty message, not an error."""
-    assert Converter().decode(data) == Message(None, None, ())
+    assert MessageParser().parse(data) == Message(None, None, ())
 
 
 def test_a_ping() -> None:
     """A message with a ping id is a ping; the id may be any string."""
-    assert Converter().decode(b'{"pingId":"a-1","data":null}') == Message("a-1", None, ())
-    assert Converter().decode(b'{"pingId":""}') == Message("", None, ())
+    assert MessageParser().parse(b'{"pingId":"a-1","data":null}') == Message("a-1", None, ())
+    assert MessageParser().parse(b'{"pingId":""}') == Message("", None, ())
 
 
 def test_ping_and_data_together(message: dict[str, Any]) -> None:
     """A message may be both a ping and a bet."""
-    decoded = Converter().decode(encode(message | {"pingId": "p"}))
+    decoded = MessageParser().parse(encode(message | {"pingId": "p"}))
     assert decoded.ping_id == "p"
     assert decoded.bet
     assert decoded.bet["betId"] == message["data"]["betId"]
@@ -104,20 +104,20 @@ def test_a_reason_is_short_whatever_came(message: dict[str, Any]) -> None:
 def test_the_ping_of_a_bad_message_is_still_known(data: bytes, ping_id: str | None) -> None:
     """The error carries the ping id where it could be read, so that the ping is answered."""
     with pytest.raises(ConversionError) as caught:
-        Converter().decode(data)
+        MessageParser().parse(data)
     assert caught.value.ping_id == ping_id
 
 
 def test_unknown_fields_are_accepted_and_named_once(message: dict[str, Any]) -> None:
     """Fields that the interface does not know are told by path and leave the bet as it is."""
-    plain = Converter().decode(encode(message))
+    plain = MessageParser().parse(encode(message))
     message["data"]["selections"] *= 3
-    three = Converter().decode(encode(message))
+    three = MessageParser().parse(encode(message))
     for item in message["data"]["selections"]:
         item |= {"new": {"betId": [1, None]}}
     message["other"] = float("nan")
     message["data"] |= {"": 1, "other": "x"}
-    decoded = Converter().decode(encode(message))
+    decoded = MessageParser().parse(encode(message))
     assert decoded.bet == three.bet != plain.bet
     assert decoded.extras == ("data.selections[].new", "data.", "data.other", "other")
 
@@ -132,8 +132,8 @@ def test_numbers_are_exact_beside_an_unknown_field(message: dict[str, Any]) -> N
     """The way of tolerance reads every number like the straight one."""
     data = encode(message).replace(b'"value": 1000', b'"value": 9223372036854775807')
     data = data.replace(b'"payout": 23.5', b'"payout": 36893488147419107329')
-    straight = Converter().decode(data).bet
-    assert Converter().decode(data.replace(b'"pingId"', b'"new": 1e999, "pingId"')).bet == straight
+    straight = MessageParser().parse(data).bet
+    assert MessageParser().parse(data.replace(b'"pingId"', b'"new": 1e999, "pingId"')).bet == straight
     assert straight
     assert straight["payout"] == 36893488147419111424.0
     assert straight["amount"]
@@ -144,7 +144,7 @@ def test_a_key_sent_twice_counts_the_last_time(message: dict[str, Any]) -> None:
     """Both ways take the last value of a repeated key."""
     data = encode(message).replace(b'"payout": 23.5', b'"payout": "?", "payout": 7')
     for text in (data, data.replace(b'"pingId"', b'"new": 1, "new": 2, "pingId"')):
-        bet = Converter().decode(text).bet
+        bet = MessageParser().parse(text).bet
         assert bet
         assert bet["payout"] == 7
 
@@ -161,7 +161,7 @@ def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> 
         "data.settlementTime",
         "data.selections[].settlement.settlementResult",
     }
-    bet = Converter(frozenset(allowed)).decode(encode(message)).bet
+    bet = MessageParser(frozenset(allowed)).parse(encode(message)).bet
     assert bet
     assert bet["selections"]
     assert bet["selections"][0]["limitsFactor"] == 0.0
@@ -170,14 +170,14 @@ def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> 
     assert bet["isRejected"] is False
     assert bet["settlementTime"] == -62_135_596_800_000_000
     for path in allowed:
-        reason = reason_of(encode(message), Converter(frozenset(allowed - {path})))
+        reason = reason_of(encode(message), MessageParser(frozenset(allowed - {path})))
         assert reason == f"{path.replace('[]', '[0]')}: Field required"
 
 
 def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
     """A null where none may be is an error even for a field that may be missing."""
     message["data"]["payout"] = None
-    assert "data.payout" in reason_of(encode(message), Converter(frozenset({"data.payout"})))
+    assert "data.payout" in reason_of(encode(message), MessageParser(frozenset({"data.payout"})))
 
 
 @pytest.mark.parametrize(
@@ -197,4 +197,4 @@ def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
 def test_a_path_that_cannot_be_missing_is_a_wrong_setting(path: str) -> None:
     """A misspelt path, or one of a field without a zero, is refused with the setting's name."""
     with pytest.raises(SettingsError, match=r"feed\.optional_fields: .*such as data\.partialRefund"):
-        Converter(frozenset({path, "data.payout"}))
+        MessageParser(frozenset({path, "data.payout"}))

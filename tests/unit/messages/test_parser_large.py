@@ -17,8 +17,8 @@ from bridge.messages.parser import (
     MOST_EXTRAS,
     MOST_VALUES,
     SMALL_BYTES,
-    Converter,
-    look,
+    MessageParser,
+    exceeds_any_bet,
 )
 from tests.bombs import bet
 from tests.malformed import AN_ITEM, MALFORMED
@@ -63,7 +63,7 @@ def largest_bet() -> bytes:
 
 def reason_of(data: bytes) -> str:
     with pytest.raises(ConversionError) as caught:
-        Converter().decode(data)
+        MessageParser().parse(data)
     return caught.value.reason
 
 
@@ -73,9 +73,9 @@ def test_ten_times_the_largest_bet_is_let_in() -> None:
     assert len(data) > 700_000
     assert len(data) <= BET_BYTES
     assert sum(data.count(mark) for mark in (b",", b"{", b"[")) <= BET_VALUES
-    assert not look(data)
+    assert not exceeds_any_bet(data)
     assert 10 * len(data) <= FeedSettings().max_message_bytes
-    decoded = Converter().decode(data)
+    decoded = MessageParser().parse(data)
     assert decoded.bet
     assert decoded.bet["selections"]
     items = decoded.bet["selections"][-1]["betBuilderItems"]
@@ -85,10 +85,10 @@ def test_ten_times_the_largest_bet_is_let_in() -> None:
 
 def test_more_values_than_a_bet_has_are_refused_unread() -> None:
     """Exactly from the bound on, whatever the values are."""
-    assert look(b"[" + b"," * (MOST_VALUES - 1))
+    assert exceeds_any_bet(b"[" + b"," * (MOST_VALUES - 1))
     for data in (b"[" + b"," * MOST_VALUES, b"{" * (MOST_VALUES + 1), b'"[' + b"," * MOST_VALUES):
         with pytest.raises(ConversionError, match=r"\d+ values are more than any bet has"):
-            look(data)
+            exceeds_any_bet(data)
         assert "more than any bet has" in reason_of(data)
 
 
@@ -103,11 +103,13 @@ def test_a_large_message_is_refused_as_a_small_one(kind: str) -> None:
 def test_a_large_message_is_mended_as_a_small_one(size: int) -> None:
     """Unknown fields are removed and told, missing ones filled in where that is allowed."""
     message = bet("b")
-    plain = Converter().decode(json.dumps(message).encode()).bet
+    plain = MessageParser().parse(json.dumps(message).encode()).bet
     message["data"]["new"] = {"x": [1, {}]}
     message["data"]["selections"] = [AN_ITEM | {"other": 1}]
     del message["data"]["partialRefund"]
-    decoded = Converter(frozenset({"data.partialRefund"})).decode(json.dumps(message).encode() + b" " * size)
+    decoded = MessageParser(frozenset({"data.partialRefund"})).parse(
+        json.dumps(message).encode() + b" " * size
+    )
     assert decoded.bet == plain
     assert decoded.extras == ("data.selections[].other", "data.new")
 
@@ -117,7 +119,7 @@ def test_what_is_missing_is_named_where_it_is_missing() -> None:
     message = bet("b", selections=[AN_ITEM, {**AN_ITEM, "market": {"id": 1}}, {}], filler="x" * BET_BYTES)
     message["pingId"] = "p"
     with pytest.raises(ConversionError) as caught:
-        Converter().decode(json.dumps(message).encode())
+        MessageParser().parse(json.dumps(message).encode())
     assert caught.value.reason.startswith(
         "data.selections[1].market.type: Field required; data.selections[2].selectionId: Field required; "
     )
@@ -128,7 +130,7 @@ def test_what_is_missing_is_named_where_it_is_missing() -> None:
 def test_of_many_unknown_fields_some_are_named() -> None:
     """The bet is published all the same, and names are cut."""
     message: dict[str, Any] = bet("b", **{f"{n:05}" + "x" * 100: n for n in range(50_000)})
-    decoded = Converter().decode(json.dumps(message).encode())
+    decoded = MessageParser().parse(json.dumps(message).encode())
     assert decoded.bet
     assert len(decoded.extras) == MOST_EXTRAS
     assert decoded.extras[0] == f"data.00000{'x' * 54}…"
@@ -138,13 +140,13 @@ def test_of_many_unknown_fields_some_are_named() -> None:
 @pytest.mark.parametrize("size", [0, BET_BYTES])
 def test_a_refused_message_is_forgotten_at_once(document: str, size: int) -> None:
     """No cycle of exceptions and frames keeps it until the next collection, nor a hundred like it."""
-    converter, data = Converter(), document.encode() + b" " * size
+    parser, data = MessageParser(), document.encode() + b" " * size
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
             with contextlib.suppress(ConversionError):
-                converter.decode(data)
+                parser.parse(data)
         assert gc.collect() == 0
     finally:
         gc.enable()
@@ -161,5 +163,5 @@ def test_a_large_message_of_something_else_is_no_empty_one() -> None:
     for size in (100, SMALL_BYTES + 1, BET_BYTES + 1):
         data = b'{"bet":"' + b"x" * size + b'","pingId":null}'
         with pytest.raises(ConversionError, match="neither pingId nor data, but: bet") as caught:
-            Converter().decode(data)
+            MessageParser().parse(data)
         assert caught.value.extras == ("bet",)

@@ -15,7 +15,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.encoder import UnknownSchema
 from bridge.avro.schemas import load
 from bridge.messages import model
-from bridge.messages.transcoder_plan import transcoder
+from bridge.messages.transcoder_plan import make_transcoder
 
 Fields = dict[str, dict[str, Any]]
 
@@ -62,10 +62,10 @@ SPOILS: dict[str, Callable[[Any], None]] = {
 def test_a_schema_that_differs_from_the_model_is_unknown(spoil: Callable[[Any], None]) -> None:
     """Whatever it differs in."""
     schema = json.loads(json.dumps(load("settled-bet")))
-    transcoder(Codec(schema, 1), {})
+    make_transcoder(Codec(schema, 1), {})
     spoil(schema)
     with pytest.raises(UnknownSchema, match=" for data"):
-        transcoder(Codec(schema, 1), {})
+        make_transcoder(Codec(schema, 1), {})
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_a_rule_that_is_not_known_is_never_passed_over(
     schema = {"type": "record", "name": "Bet", "fields": [{"name": "new", "type": type_}]}
     monkeypatch.setattr(model, "SettledBet", TypedDict("Bet", {"new": hint}))  # type: ignore[operator]
     with pytest.raises(UnknownSchema, match=r"for data\.new"):
-        transcoder(Codec(schema, 1), {})
+        make_transcoder(Codec(schema, 1), {})

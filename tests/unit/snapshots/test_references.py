@@ -8,7 +8,7 @@ import orjson
 
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream
 from bridge.snapshots.model import KINDS
 from bridge.snapshots.references import REFERENCES_SCHEMAS, Place, References
@@ -21,7 +21,7 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
     readers = [
         Codec(schema, READ_ONLY, lambda _: load("settled-bet")) for schema in REFERENCES_SCHEMAS.values()
     ]
-    references, converter = References(), Converter()
+    references, parser = References(), MessageParser()
     items: list[dict[str, Any]] = []
     currencies: set[str] = set()
     stream = Stream(WORLD, origin=NOW, rate=100)
@@ -32,7 +32,7 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
         symbol = (data.get("amount") or {}).get("currency")
         currencies |= {symbol} if symbol else set()
         for reader in readers:
-            references.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
+            references.add(reader.decode(writer.encode(parser.parse(body).bet or {})))
     assert references.bets == 2 * 600
     assert references.currencies == currencies
     assert references.sports == {found["sportId"] for found in items}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from bridge.feed.received import Oversized, Received
-from bridge.state.dead_letter import Kind, dead_letter, identity
+from bridge.state.dead_letter import DeadLetterKind, dead_letter, identity
 
 BODY = b'{"data":\xff}'
 AT = 1_790_000_000.123456
@@ -14,7 +14,7 @@ AT = 1_790_000_000.123456
 def test_the_original_is_the_value() -> None:
     """Byte for byte, by the hash of itself as the key, with its reason beside it."""
     record = dead_letter(
-        "t.deadletters", Received(BODY, AT), Kind.ERROR, "data: not JSON", feed="f", revision=17
+        "t.deadletters", Received(BODY, AT), DeadLetterKind.ERROR, "data: not JSON", feed="f", revision=17
     )
     assert (record.topic, record.value, record.partition) == ("t.deadletters", BODY, -1)
     assert record.key == hashlib.sha256(BODY).hexdigest().encode() == identity(BODY)
@@ -33,7 +33,9 @@ def test_of_an_oversized_message_the_head_is_the_value() -> None:
     """Size and key are those of the whole."""
     whole = bytes(1000)
     oversized = Oversized(1000, hashlib.sha256(whole).hexdigest(), whole[:10])
-    record = dead_letter("t", Received(oversized, AT), Kind.OVERSIZED, "too large", feed="f", revision=0)
+    record = dead_letter(
+        "t", Received(oversized, AT), DeadLetterKind.OVERSIZED, "too large", feed="f", revision=0
+    )
     assert record.value == whole[:10]
     assert record.key == identity(whole)
     headers = dict(record.headers or [])
@@ -42,7 +44,9 @@ def test_of_an_oversized_message_the_head_is_the_value() -> None:
 
 def test_a_reason_that_is_long_or_no_text_is_no_obstacle() -> None:
     """It is cut, and what cannot be encoded is replaced."""
-    record = dead_letter("t", Received(BODY, AT), Kind.ERROR, "\ud800" + "x" * 5000, feed="f", revision=0)
+    record = dead_letter(
+        "t", Received(BODY, AT), DeadLetterKind.ERROR, "\ud800" + "x" * 5000, feed="f", revision=0
+    )
     reason = dict(record.headers or [])["reason"]
     assert isinstance(reason, bytes)
     assert reason.startswith(b"?xxx")

@@ -15,7 +15,7 @@ from bridge.kafka import topics
 from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, Counters, State
 from bridge.state.deduplicator import DedupResult, fingerprint
-from bridge.state.restore import Store
+from bridge.state.restore import StateReader
 from tests.bets import BARE_BET
 from tests.unit.state.log import NEVER, Log
 
@@ -29,9 +29,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return Log(content=VALUE).installed(monkeypatch)
 
 
-def store_of(log: Log, feed: str = "f", by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> Store:
+def store_of(log: Log, feed: str = "f", by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> StateReader:
     settings = Settings(feed=FeedSettings(name=feed))
-    return Store(settings, topics.declare(settings), by_id, log.clock)
+    return StateReader(settings, topics.declare(settings), by_id, log.clock)
 
 
 def never() -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
-from bridge.avro.projection import Projection
+from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.errors import SchemaError
 from tests.bets import BARE_BET
@@ -87,7 +87,7 @@ def written(schema: dict[str, Any], datum: dict[str, Any]) -> bytes:
 def read(schema: dict[str, Any], data: bytes, field: str = "n") -> int:
     """The field's number."""
     name = f"{schema['namespace']}.{schema['name']}" if "name" in schema else "a.b.R"
-    return Projection(name, field, lambda _: schema).read(data)
+    return FieldReader(name, field, lambda _: schema).read(data)
 
 
 @settings(deadline=None, max_examples=150)
@@ -138,9 +138,9 @@ def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
         before = [{"name": "s", "type": "string"}] if schema_id == 8 else []
         return record(*before, {"name": "n", "type": "int"})
 
-    projection = Projection("a.b.R", "n", by_id)
-    assert [projection.read(HEADER + b"\x06") for _ in range(2)] == [3, 3]
-    assert [projection.read(b"\0\0\0\0\x08\x02a\x08") for _ in range(2)] == [4, 4]
+    reader = FieldReader("a.b.R", "n", by_id)
+    assert [reader.read(HEADER + b"\x06") for _ in range(2)] == [3, 3]
+    assert [reader.read(b"\0\0\0\0\x08\x02a\x08") for _ in range(2)] == [4, 4]
     assert asked == [7, 8]
 
 
@@ -225,10 +225,10 @@ def test_items_without_a_byte_cost_nothing_however_many_there_are() -> None:
         (record({"name": "n", "type": "string"}), "has no n"),
         (record({"name": "n", "type": ["null", "long"]}), "has no n"),
         (record({"name": "n", "type": {"type": "enum", "name": "E", "symbols": ["A"]}}), "has no n"),
-        (record({"name": "r", "type": ["null", "R"]}, {"name": "n", "type": "long"}), "contains itself"),
+        (record({"name": "r", "type": ["null", "R"]}, {"name": "n", "type": "long"}), "is recursive"),
         (record({"name": "r", "type": "Missing"}, {"name": "n", "type": "long"}), "Missing"),
         ({"type": "string"}, "not a a.b.R"),
-        ({"type": {"type": "int"}}, "no Avro schema"),
+        ({"type": {"type": "int"}}, "not an Avro schema"),
     ],
 )
 def test_a_schema_of_which_the_number_cannot_be_read_is_told(schema: dict[str, Any], named: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bridge.state.replay_marks import EvictionHorizon
+from bridge.state.eviction_horizon import EvictionHorizon
 
 BLOCK, RANK = 1000, 900
 LATE_SECONDS = 3600
