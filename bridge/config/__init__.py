@@ -1,4 +1,4 @@
-"""The settings: `load` reads them, frozen and validated; nothing else reads the environment."""
+"""The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
 
 from bridge.config.api import ApiSettings
 from bridge.config.loader import ENV_PREFIX, RENAMED, Settings, env_name, load

@@ -225,4 +225,4 @@ class FeedMessage(TypedDict):
 
 
 read_feed_message: Final[Callable[[bytes], FeedMessage]] = TypeAdapter(FeedMessage).validator.validate_json
-"""Raises pydantic's ValidationError. Calling it through the adapter's own method takes 0.7 µs more."""
+"""Raises pydantic's ValidationError. The adapter's own method would take 0.7 µs to call this one."""

@@ -190,7 +190,7 @@ class _Place:
 
 
 def _zeros(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield path and zero of every field, in a TypedDict and below, that has a zero and may not be null."""
+    """Path and zero of every field, in a TypedDict and below, that has a zero and may not be null."""
     for name, hint in get_type_hints(record, include_extras=True).items():
         marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Zero)]
         if marks:
@@ -200,7 +200,7 @@ def _zeros(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _records(hint: Any, suffix: str = "") -> Iterator[tuple[Any, str]]:
-    """Yield the TypedDicts inside a type, each with `[]` for every list around it."""
+    """The TypedDicts inside a type, each with `[]` for every list around it."""
     if is_typeddict(hint):
         yield hint, suffix
     for part in get_args(hint):

@@ -46,7 +46,7 @@ class HealthStatus(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What a program answers to the probes."""
+    """Answers of a program to the probes."""
 
     healthy: HealthStatus
     ready: HealthStatus
@@ -73,7 +73,7 @@ def judge(status: StatusSnapshot, now: float) -> Health:
 
 
 def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
-    """Whether the bridge makes progress, or waits for something that a restart would not bring."""
+    """Return whether the bridge makes progress, or waits for something that a restart would not bring."""
     if now - status.at > LOOP_SECONDS:
         return HealthStatus(False, f"the event loop has been silent for {now - status.at:.0f} s")
     patience = status.idle_timeout_seconds + COMMIT_SECONDS
@@ -89,7 +89,7 @@ def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
 
 
 def ready(status: StatusSnapshot, now: float) -> HealthStatus:
-    """Whether the bridge owns the feed or stands by to own it."""
+    """Return whether the bridge owns the feed or stands by to own it."""
     health = healthy(status, now)
     if not health.ok:
         return health

@@ -96,32 +96,32 @@ def test_parameters_may_repeat_and_depend_on_what_is_asked(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"sports": {"s": "{sportId}"}}, "sports.s: there is no {sportId} to put there, only {language};"),
+        ({"sports": {"s": "{sportId}"}}, "sports.s: {sportId} is not available, only {language};"),
         (
             {"leagues": {"e": ["1", "{eventId}"]}},
-            "leagues.e: there is no {eventId} to put there, only {language}, ",
+            "leagues.e: {eventId} is not available, only {language}, ",
         ),
         (
             {"all-markets": {"l": "{language}"}},
-            "all-markets.l: there is no {language} to put there, only {eventId}, ",
+            "all-markets.l: {language} is not available, only {eventId}, ",
         ),
         (
             {"markets": {"x": "{sport}"}},
-            "markets.x: there is no {sport} to put there, only {eventId}, {language}, ",
+            "markets.x: {sport} is not available, only {eventId}, {language}, ",
         ),
-        ({"markets": {"x": "{}"}}, "markets.x: there is no {} to put there"),
+        ({"markets": {"x": "{}"}}, "markets.x: {} is not available"),
         (
             {"markets": {"x": "{"}},
-            "markets.x: Single '{' encountered in format string; a brace itself is `{{`",
+            "markets.x: Single '{' encountered in format string; write `{{` for a brace",
         ),
         ({"markets": {"x": "a}"}}, "markets.x: Single '}' encountered"),
         (
             {"markets": {"x": "{language:>9}"}},
-            "markets.x: a placeholder is a name in braces, and nothing else",
+            "markets.x: a placeholder must be a name in braces",
         ),
         (
             {"markets": {"x": "{language!r}"}},
-            "markets.x: a placeholder is a name in braces, and nothing else",
+            "markets.x: a placeholder must be a name in braces",
         ),
         ({"sport": {}}, "Input should be 'sports'"),
     ],

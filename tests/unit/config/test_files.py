@@ -41,8 +41,8 @@ def test_a_path_that_names_no_file_is_told(tmp_path: Path) -> None:
         ("file/x", "cannot be read: Not a directory"),
         ("circle", "cannot be read: Too many levels of symbolic links"),
         ("a\0b", "cannot be read: embedded null byte"),
-        ("", "is no file, but a directory"),
-        ("pipe", "is no file, but a directory, a pipe"),
+        ("", "is not a regular file but a directory"),
+        ("pipe", "is not a regular file but a directory, a pipe"),
     ):
         assert said in complaint(tmp_path / name), name
 

@@ -89,7 +89,7 @@ def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 def test_no_feed_is_called_as_a_job(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would have one lock and one transactional id, and fence each other."""
     monkeypatch.setenv("BRIDGE_FEED__NAME", name)
-    assert complaint().startswith("feed.name (BRIDGE_FEED__NAME): is taken")
+    assert complaint().startswith("feed.name (BRIDGE_FEED__NAME): is reserved")
 
 
 def test_names_are_kept_for_as_long_as_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
