@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridge.errors import ClockError
-from bridge.formatting import http_moment
+from bridge.formatting import parse_http_date
 
 DATE_STEP_SECONDS = 1.0
 """Resolution of `Date`, which is rounded down."""
@@ -37,7 +37,7 @@ def from_dates(headers: Iterable[str], asked: float, received: float) -> Skew | 
 
     None without a valid date. Several headers, such as a proxy's, count only if they agree.
     """
-    moments = [http_moment(header) for header in headers]
+    moments = [parse_http_date(header) for header in headers]
     dates = [moment for moment in moments if moment is not None]
     if not dates or len(dates) < len(moments) or max(dates) - min(dates) > DATE_STEP_SECONDS:
         return None

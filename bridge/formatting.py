@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def utc(seconds: float) -> str:
+def format_utc(seconds: float) -> str:
     """Format Unix seconds as an ISO 8601 time in UTC, without a fraction if it is zero."""
     try:
         return (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
@@ -16,7 +16,7 @@ def utc(seconds: float) -> str:
         return f"{seconds:+.6f}s"
 
 
-def moment(text: str) -> float | None:
+def parse_instant(text: str) -> float | None:
     """Parse an ISO 8601 time with its zone into Unix seconds; None for anything else."""
     try:
         found = datetime.fromisoformat(text)
@@ -25,7 +25,7 @@ def moment(text: str) -> float | None:
     return None if found.tzinfo is None else found.timestamp()
 
 
-def http_moment(header: str) -> float | None:
+def parse_http_date(header: str) -> float | None:
     """Parse an HTTP date into Unix seconds; None for anything else."""
     try:
         date = parsedate_to_datetime(header)
@@ -40,7 +40,7 @@ def shortened(text: str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration in its two largest units: `3d 4h`, `2h 5m`, `4m 10s` or `7.5s`."""
     left = round(seconds)
     if left < 60:

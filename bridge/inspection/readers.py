@@ -100,10 +100,10 @@ _MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt
 def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """The checkpoint with its date-times in words."""
     datum = checkpoint.to_avro()
-    datum["revisionTime"] = formatting.utc(checkpoint.revision)
+    datum["revisionTime"] = formatting.format_utc(checkpoint.revision)
     for place in (datum, *datum["connections"], datum["catchUp"] or {}):
         for name in _MOMENTS & place.keys():
-            place[name] = None if place[name] is None else formatting.utc(place[name] / MICROS)
+            place[name] = None if place[name] is None else formatting.format_utc(place[name] / MICROS)
     return datum
 
 
@@ -113,20 +113,20 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     lines = [
         f"feed        {checkpoint.feed}",
         f"state       {checkpoint.state.value}"
-        + (f" since {formatting.utc(since)}" if since is not None else ""),
+        + (f" since {formatting.format_utc(since)}" if since is not None else ""),
     ]
     if checkpoint.reason:
         lines.append(f"reason      {checkpoint.reason}")
     if checkpoint.until is not None:
-        lines.append(f"until       {formatting.utc(checkpoint.until)}")
+        lines.append(f"until       {formatting.format_utc(checkpoint.until)}")
     if checkpoint.catch_up is not None:
         lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
         lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
-    age = formatting.duration(now - checkpoint.updated_at)
+    age = formatting.format_duration(now - checkpoint.updated_at)
     lines += [
-        f"committed   {formatting.utc(checkpoint.updated_at)} ({age} ago)",
-        f"revision    {checkpoint.revision} ({formatting.utc(checkpoint.revision)})",
+        f"committed   {formatting.format_utc(checkpoint.updated_at)} ({age} ago)",
+        f"revision    {checkpoint.revision} ({formatting.format_utc(checkpoint.revision)})",
         f"owner       {checkpoint.owner}",
         f"received    {counters.received:,}",
         f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
@@ -140,7 +140,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     for attempt in checkpoint.ledger:
         answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
         asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {formatting.utc(attempt.at)}  {asked}, {answer}")
+        lines.append(f"  {formatting.format_utc(attempt.at)}  {asked}, {answer}")
     return "\n".join(lines)
 
 
@@ -151,7 +151,9 @@ def leadership_as_json(group: Group | None, last: Checkpoint, session: float, no
         "owners": group and group.owners,
         "standbys": group and group.standbys,
         "awaited": group and [member.name for member in awaited],
-        "freeBy": formatting.utc(_free_by(group, awaited, session, now)) if group and awaited else None,
+        "freeBy": formatting.format_utc(_free_by(group, awaited, session, now))
+        if group and awaited
+        else None,
         "lastCommitAgeSeconds": round(now - last.updated_at, 3),
     }
 
@@ -179,9 +181,9 @@ def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float
 def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
         return "nothing with a plausible settlementTime has come yet"
-    distance = formatting.duration(max(0.0, now - catch_up.position))
-    behind = f"at {formatting.utc(catch_up.position)}, {distance} behind"
-    left = "" if catch_up.remaining is None else f", {formatting.duration(catch_up.remaining)} left"
+    distance = formatting.format_duration(max(0.0, now - catch_up.position))
+    behind = f"at {formatting.format_utc(catch_up.position)}, {distance} behind"
+    left = "" if catch_up.remaining is None else f", {formatting.format_duration(catch_up.remaining)} left"
     return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
 
 
@@ -218,7 +220,7 @@ def bet_as_line(bet: Bet) -> str:
     items = len(datum["selections"] or [])
     return "  ".join(
         (
-            formatting.utc(datum["settlementTime"] / MICROS),
+            formatting.format_utc(datum["settlementTime"] / MICROS),
             key,
             f"v{datum['settlementVersion']}",
             f"{datum['betSettlement']:<9}",

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 
@@ -58,15 +58,15 @@ def judge(status: StatusSnapshot, now: float) -> Health:
     """Return the health of `bridge run` at `now`, Unix seconds."""
     report = {
         "state": status.state and status.state.value,
-        "since": utc(status.since),
-        "until": None if status.until is None else utc(status.until),
+        "since": format_utc(status.since),
+        "until": None if status.until is None else format_utc(status.until),
         "feed": status.feed,
         "owner": status.owner,
         "revision": status.revision,
         "revisionAgeSeconds": _rounded(status.revision_age(now)),
         "lastCommitAgeSeconds": _rounded(None if status.committed_at is None else now - status.committed_at),
         "loopAgeSeconds": _rounded(now - status.at),
-        "nextConnect": None if status.next_connect is None else utc(status.next_connect),
+        "nextConnect": None if status.next_connect is None else format_utc(status.next_connect),
         "gaps": status.gaps,
     }
     return Health(healthy(status, now), ready(status, now), report)

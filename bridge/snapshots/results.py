@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from bridge import errors
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 from bridge.snapshots.model import (
     KINDS,
     NO_RIGHT,
@@ -208,9 +208,9 @@ class Report:
         return {
             "job": snapshot.job,
             "snapshot": snapshot.id,
-            "startedAt": utc(snapshot.started_at),
-            "finishedAt": utc(snapshot.finished_at),
-            "refreshedAt": None if snapshot.refreshed_at is None else utc(snapshot.refreshed_at),
+            "startedAt": format_utc(snapshot.started_at),
+            "finishedAt": format_utc(snapshot.finished_at),
+            "refreshedAt": None if snapshot.refreshed_at is None else format_utc(snapshot.refreshed_at),
             "seconds": round(self.seconds, 3),
             "full": self.full,
             "complete": snapshot.complete,
