@@ -1,4 +1,4 @@
-"""`bridge schemas check` on schemas that are wrong, one mistake at a time."""
+"""`bridge schemas check` on wrong schemas, one error at a time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def problems(root: Path) -> list[str]:
 
 
 def changed(**fields: Any) -> dict[str, Any]:
-    """The good schema with a part of the field named changed, or the field added."""
+    """Return the good schema with a part of this field changed, or the field added."""
     schema = copy.deepcopy(GOOD)
     for name, change in fields.items():
         for field in schema["fields"]:
@@ -59,13 +59,11 @@ def changed(**fields: Any) -> dict[str, Any]:
     return schema
 
 
-def test_what_ships_is_good() -> None:
-    """The schemas in this package, and their history, have no problem."""
+def test_the_shipped_schemas_have_no_problem() -> None:
     assert check() == []
 
 
-def test_good_schemas_pass(tmp_path: Path) -> None:
-    """A new nullable field and a new symbol are compatible with all that was."""
+def test_a_new_nullable_field_and_a_new_symbol_are_compatible(tmp_path: Path) -> None:
     enum = GOOD["fields"][2]["type"] | {"symbols": ["Win", "Lose", "Unknown"]}
     second = changed(result={"type": enum}, extra={"type": ["null", "long"], "default": None, "doc": "New."})
     write(tmp_path, second, GOOD, second)
@@ -108,15 +106,14 @@ def test_good_schemas_pass(tmp_path: Path) -> None:
         ({}, "is not an Avro schema"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, schema: Any, text: str) -> None:
-    """Each rule for names, docs, nullability and enums has its message."""
+def test_an_error_is_reported_with_its_place(tmp_path: Path, schema: Any, text: str) -> None:
     write(tmp_path, schema, schema)
     found = problems(tmp_path)
     assert any(text in problem for problem in found), found
 
 
 def test_a_change_must_be_added_to_the_history(tmp_path: Path) -> None:
-    """A current schema that is not the latest version says which version to add it as."""
+    """The problem names the version to add."""
     write(tmp_path, changed(betId={"doc": "Other words."}), GOOD)
     assert problems(tmp_path) == [
         "settled-bet.avsc: is not the latest version in the history: add it as v2.avsc"
@@ -124,23 +121,21 @@ def test_a_change_must_be_added_to_the_history(tmp_path: Path) -> None:
 
 
 def test_going_back_is_a_change_too(tmp_path: Path) -> None:
-    """A current schema that equals an older version, but not the latest, is no released one."""
+    """A current schema equal to an older version than the latest is not released."""
     write(tmp_path, GOOD, GOOD, changed(betId={"doc": "Other words."}))
     assert problems(tmp_path) == [
         "settled-bet.avsc: is not the latest version in the history: add it as v3.avsc"
     ]
 
 
-def test_no_history_at_all(tmp_path: Path) -> None:
-    """A first version has to be added too."""
+def test_a_first_version_has_to_be_added(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     assert problems(tmp_path) == [
         "settled-bet.avsc: is not the latest version in the history: add it as v1.avsc"
     ]
 
 
-def test_a_hole_in_the_history(tmp_path: Path) -> None:
-    """Versions are numbered without gaps, so that none is forgotten."""
+def test_versions_are_numbered_without_gaps(tmp_path: Path) -> None:
     write(tmp_path, GOOD, GOOD, GOOD)
     (tmp_path / "history/settled-bet/v1.avsc").unlink()
     assert problems(tmp_path) == [
@@ -149,7 +144,6 @@ def test_a_hole_in_the_history(tmp_path: Path) -> None:
 
 
 def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
-    """The current schema is compared with older versions too, as reader and as writer."""
     second = changed(x={"type": "long", "default": 0, "doc": "X."})
     third = changed(x={"type": "string", "default": "", "doc": "X."})
     write(tmp_path, third, GOOD, second, third)
@@ -161,7 +155,6 @@ def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
 
 
 def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
-    """A new field without a default cannot be read from what was written before it."""
     second = changed(x={"type": "long", "doc": "X."})
     write(tmp_path, second, GOOD, second)
     assert problems(tmp_path) == [
@@ -170,8 +163,7 @@ def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
     ]
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and one that is not JSON are problems, not crashes."""
+def test_unreadable_files_are_problems(tmp_path: Path) -> None:
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]
     (tmp_path / "settled-bet.avsc").write_text("{")
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]

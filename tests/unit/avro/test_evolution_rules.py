@@ -53,7 +53,6 @@ DEEPER = {"type": "record", "name": "T", "fields": [*TREE["fields"], {"name": "b
     ],
 )
 def test_compatible(reader: dict[str, Any], writer: dict[str, Any]) -> None:
-    """What Avro can resolve has no reason against it."""
     assert incompatibilities(reader, writer) == []
 
 
@@ -91,13 +90,12 @@ def test_compatible(reader: dict[str, Any], writer: dict[str, Any]) -> None:
     ],
 )
 def test_incompatible(reader: dict[str, Any], writer: dict[str, Any], reason: str) -> None:
-    """What Avro cannot resolve, or would resolve to another meaning, is told with its path."""
+    """Each reason has its path."""
     found = incompatibilities(reader, writer)
     assert len(found) == 1
     assert found[0].startswith(reason)
 
 
-def test_no_schema() -> None:
-    """An invalid schema is an error of its own."""
+def test_an_invalid_schema_is_an_error() -> None:
     with pytest.raises(SchemaError, match="R is not an Avro schema"):
         incompatibilities(of("lng"), of("long"))

@@ -1,4 +1,4 @@
-"""Both ways from a message to its record, and when which of them is taken."""
+"""Both ways of converting a message, and the choice between them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def encode(message: object) -> bytes:
 
 @WAYS
 def test_the_example_becomes_its_record(convert: Convert) -> None:
-    """With the key, version and time of the bet beside it."""
+    """Key, version and settlementTime are returned with it."""
     ping_id, bet, extras = convert((EXAMPLES / "settled-bet.message.json").read_bytes())
     record = json.loads((EXAMPLES / "settled-bet.record.json").read_text())
     assert (ping_id, extras) == (None, ())
@@ -58,7 +58,7 @@ def test_the_example_becomes_its_record(convert: Convert) -> None:
 
 @WAYS
 def test_a_message_need_not_hold_a_bet(convert: Convert) -> None:
-    """It may be a ping, a ping beside a bet, or nothing at all."""
+    """It may be a ping, a ping with a bet, or empty."""
     assert convert(b'{"pingId":"a","data":null}') == ("a", None, ())
     assert convert(b'{"data":null}') == convert(b"{}") == (None, None, ())
     _, bet, _ = convert(encode(EXAMPLE))
@@ -67,8 +67,8 @@ def test_a_message_need_not_hold_a_bet(convert: Convert) -> None:
 
 
 @WAYS
-def test_what_is_wrong_is_told_by_pydantic(convert: Convert) -> None:
-    """The place, the rule, what came, and the ping that it came with."""
+def test_errors_are_those_of_pydantic(convert: Convert) -> None:
+    """They name the path, the rule, the value and the ping id of the message."""
     with pytest.raises(ConversionError) as caught:
         convert(encode({"pingId": "a", "data": EXAMPLE["data"] | {"payout": True}}))
     assert caught.value.reason == "data.payout: Input should be a valid number, got true"
@@ -79,14 +79,14 @@ def test_what_is_wrong_is_told_by_pydantic(convert: Convert) -> None:
 
 @WAYS
 def test_an_unknown_field_is_named(convert: Convert) -> None:
-    """And the bet is what it is without it."""
+    """The bet is the same as without it."""
     message = EXAMPLE | {"data": EXAMPLE["data"] | {"new": 1}, "newer": {}}
     _, bet, _ = convert(encode(EXAMPLE))
     assert convert(encode(message)) == (None, bet, ("data.new", "newer"))
 
 
 def test_a_field_that_may_be_missing_is_its_zero() -> None:
-    """The transcoder knows that, too, but for what it has to read itself: that it leaves to pydantic."""
+    """The transcoder leaves a message without settlementVersion or settlementTime to pydantic."""
     allowed = ("data.payout", "data.betSettlement", "data.settlementTime", "data.selections[].limitsFactor")
     [item] = EXAMPLE["data"]["selections"]
     item = {name: value for name, value in item.items() if name != "limitsFactor"}
@@ -109,7 +109,6 @@ def test_a_field_that_may_be_missing_is_its_zero() -> None:
     "text", [r"\"", r"\\", r"\\\"", r"\\\\", r"\"\"x\"\\\"", r"\u0022", r"\u005c", r"\u005c\"", ""]
 )
 def test_a_quotation_mark_in_a_string_does_not_count_as_its_end(text: str) -> None:
-    """However it and what is before it are escaped."""
     data = encode(EXAMPLE | {"data": EXAMPLE["data"] | {"betId": "MARK"}}).replace(
         b"MARK", b"x" + text.encode()
     )
@@ -118,8 +117,8 @@ def test_a_quotation_mark_in_a_string_does_not_count_as_its_end(text: str) -> No
         by_transcoder().transcode(data.replace(b'"payout":', b'"payout": 1, "payout":'))
 
 
-def test_a_large_message_is_taken_unless_a_number_in_it_may_be_too_long() -> None:
-    """Pydantic refuses a number of more than 4,300 digits, wherever in the message it is."""
+def test_a_large_message_is_transcoded_unless_a_number_may_be_too_long() -> None:
+    """pydantic refuses a number of more than 4,300 digits, anywhere in the message."""
     item = EXAMPLE["data"]["selections"][0]
     text = json.dumps({"data": EXAMPLE["data"] | {"selections": [item] * 50, "payout": 1.25}})
     assert by_transcoder().transcode(text.encode()) == by_pydantic().convert(text.encode())
@@ -132,8 +131,8 @@ def test_a_large_message_is_taken_unless_a_number_in_it_may_be_too_long() -> Non
 
 
 @pytest.mark.parametrize("choice", ["pydantic", "compiled"])
-def test_a_schema_that_is_not_the_models_is_an_error_of_each_message(choice: Any) -> None:
-    """It keeps its ping id, and where the transcoder was asked for, the log says why it is not used."""
+def test_a_schema_unlike_the_model_is_an_error_of_each_message(choice: Any) -> None:
+    """The error has the ping id. If the transcoder was chosen, the log says why it is not used."""
     with capture_logs() as logs:
         convert = make_converter(choice, MessageParser(), NARROW).convert
     assert [log["log_level"] for log in logs] == ["warning"] * (choice == "compiled")
@@ -142,8 +141,8 @@ def test_a_schema_that_is_not_the_models_is_an_error_of_each_message(choice: Any
     assert caught.value.ping_id == "a"
 
 
-def test_the_transcoder_is_used_where_it_is_asked_for_and_compiled() -> None:
-    """Elsewhere it would be slower than pydantic: the log says so, and messages are converted."""
+def test_the_transcoder_is_used_if_it_is_chosen_and_compiled() -> None:
+    """Otherwise pydantic is faster: the log has a warning."""
     with capture_logs() as logs:
         plain = make_converter("pydantic", MessageParser(), CODEC)
         asked = make_converter("compiled", MessageParser(), CODEC)

@@ -1,4 +1,4 @@
-"""A dead letter is the original bytes, with all that is known of them in headers."""
+"""A dead letter holds the original bytes, and everything else in headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT = 1_790_000_000.123456
 
 
 def test_the_original_is_the_value() -> None:
-    """Byte for byte, by the hash of itself as the key, with its reason beside it."""
+    """The key is the hash of the value."""
     record = dead_letter(
         "t.deadletters", Received(BODY, AT), DeadLetterKind.ERROR, "data: not JSON", feed="f", revision=17
     )
@@ -30,7 +30,7 @@ def test_the_original_is_the_value() -> None:
 
 
 def test_of_an_oversized_message_the_head_is_the_value() -> None:
-    """Size and key are those of the whole."""
+    """Size and key are those of the whole message."""
     whole = bytes(1000)
     oversized = Oversized(1000, hashlib.sha256(whole).hexdigest(), whole[:10])
     record = dead_letter(
@@ -42,8 +42,8 @@ def test_of_an_oversized_message_the_head_is_the_value() -> None:
     assert (headers["kind"], headers["size"]) == ("oversized", "1000")
 
 
-def test_a_reason_that_is_long_or_no_text_is_no_obstacle() -> None:
-    """It is cut, and what cannot be encoded is replaced."""
+def test_a_reason_may_be_long_or_not_encodable() -> None:
+    """It is cut, and characters that cannot be encoded are replaced."""
     record = dead_letter(
         "t", Received(BODY, AT), DeadLetterKind.ERROR, "\ud800" + "x" * 5000, feed="f", revision=0
     )
