@@ -1,6 +1,6 @@
-"""Any valid message, however it is spelt, becomes the Avro record that a plain reading of it says.
+"""Any valid message in any spelling becomes the Avro record of a plain reading of it.
 
-`tests.messages` builds a message's text together with the record expected of it.
+`tests.messages` makes a message's text together with its expected record.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ PARSER = MessageParser()
 
 
 def in_order_of_keys(value: Any) -> Any:
-    """The value with every map sorted, as it has to be written. Avro ignores the order of fields."""
+    """Return the value with every map sorted, as it is written. Avro ignores the order of fields."""
     if isinstance(value, dict):
         return {key: in_order_of_keys(value[key]) for key in sorted(value)}
     return [in_order_of_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def avro(value: Any) -> bytes:
-    """The value's Avro bytes by fastavro alone."""
+    """Return the value's Avro bytes, written by fastavro alone."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, SCHEMA, in_order_of_keys(value))
     return out.getvalue()
@@ -51,7 +51,7 @@ def avro(value: Any) -> bytes:
 @settings(max_examples=150, deadline=None)
 @given(MESSAGE, RANDOM)
 def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
-    """Every field arrives with its exact value, and the bytes do not depend on the message's order."""
+    """Every field has its exact value, and the bytes do not depend on the order in the message."""
     decoded = PARSER.parse(spelt(message, random).encode())
     assert decoded.bet is not None
     record = CODEC.encode(decoded.bet)
@@ -64,7 +64,6 @@ def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
 @settings(max_examples=75, deadline=None)
 @given(MESSAGE, RANDOM, st.sampled_from(['"new":[NaN, {"a": 1e999}]', '"new":-0', '"":{}', '"betID":"x"']))
 def test_unknown_fields_change_nothing(message: Node, random: Random, extra: str) -> None:
-    """The same message with an unknown field becomes the same bytes."""
     decoded = PARSER.parse(spelt(message, random, extra).encode())
     assert decoded.bet is not None
     assert CODEC.encode(decoded.bet)[5:] == avro(expected(message["data"]))
@@ -77,7 +76,6 @@ def test_unknown_fields_change_nothing(message: Node, random: Random, extra: str
 def test_a_malformed_message_is_refused_with_its_place(
     message: Node, random: Random, kind: str, n: int
 ) -> None:
-    """Any valid message, spoilt in any of the known ways, is an error that says where."""
     valid = json.loads(spelt({"data": message["data"]}, random))
     data, place = MALFORMED[kind](valid, n)
     with pytest.raises(ConversionError) as caught:
@@ -89,7 +87,7 @@ def test_a_malformed_message_is_refused_with_its_place(
 @settings(max_examples=300, deadline=None)
 @given(MESSAGE, RANDOM, st.binary(max_size=4), st.integers(0))
 def test_damaged_bytes_never_crash(message: Node, random: Random, damage: bytes, where: int) -> None:
-    """Whatever bytes come, the answer is a message that can be encoded, or a ConversionError."""
+    """The result is a message that can be encoded, or a ConversionError."""
     data = bytearray(spelt(message, random).encode())
     where %= len(data)
     data[where : where + len(damage)] = damage

@@ -1,4 +1,4 @@
-"""What nobody had thought of, and broke a limit of the provider: ages taken by a clock that stood still."""
+"""Found by attack: limits of the provider broken because ages were taken by a clock that stood still."""
 
 from __future__ import annotations
 

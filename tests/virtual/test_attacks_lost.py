@@ -1,4 +1,4 @@
-"""What nobody had thought of, and lost bets without a word: clocks, and positions that they have made."""
+"""Found by attack: bets lost without a gap, by wrong clocks and the positions committed by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody had thought of, and ended the process, held the position, or declared what was no gap."""
+"""Found by attack: the process ended, the position stood still, or a gap was declared without a loss."""
 
 from __future__ import annotations
 

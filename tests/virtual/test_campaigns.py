@@ -1,4 +1,4 @@
-"""Bad luck for hours: nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
+"""Hours of faults: nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the provider has forgotten is declared, once, with its bounds; nothing else ever is."""
+"""Messages that the provider can no longer replay are declared as one gap with its bounds, and no others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATE = 0.006
 
 
 async def outage(world: World, seconds: float) -> int:
-    """Live for half an hour, then down for so long; returns the revision that was committed."""
+    """Be live for half an hour, then down for these seconds; return the committed revision."""
     world.start()
     await asyncio.sleep(HOUR / 2)
     await world.kill()
@@ -26,7 +26,7 @@ async def outage(world: World, seconds: float) -> int:
 
 
 def assert_bounds(world: World, revision: int) -> None:
-    """From what was committed to what was asked for at the dial, to the second."""
+    """Assert that the gap reaches from the committed to the requested revision, to the second."""
     [gap] = world.kafka.gaps
     dial = world.provider.attempts[-1]
     assert dial.revision is not None

@@ -1,4 +1,4 @@
-"""The interface's own examples ("Limits"), asked of the simulator, and a bridge that is made to need it."""
+"""The interface's own examples ("Limits"), tried on the simulator, and a bridge that comes close to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stories in which a bridge once promised more than it had, stood still, or forgot what it had asked."""
+"""Cases in which a bridge once committed a position too far, stood still, or forgot its attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider that says no: what it may mean, and what the bridge makes of it."""
+"""Refusals of the provider, and the bridge's reaction to each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.virtual.world import World, play
 
 
 def by_file(file: Path) -> dict[str, object]:
-    """Settings of a bearer token in a file."""
+    """Return settings of a bearer token in a file."""
     return {"auth": "bearer", "auth_value_file": file}
 
 

@@ -1,4 +1,4 @@
-"""A bridge with a number at the end of what is accepted publishes all there is, as with any other."""
+"""A bridge with a setting at either end of its range publishes everything, as with any other value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.virtual.world import World, play
 
 
 def ends() -> Iterator[tuple[str, str, float]]:
-    """Section, name and value: the least and the most of each number with bounds of its own."""
+    """Yield section, name and value: the minimum and maximum of each number with bounds of its own."""
     for section in ("feed", "limits", "batch"):
         model = Settings.model_fields[section].annotation
         assert isinstance(model, type)
@@ -28,7 +28,7 @@ def ends() -> Iterator[tuple[str, str, float]]:
 
 
 def accepted(section: str, name: str, value: float) -> bool:
-    """Whether it goes together with the defaults."""
+    """Return whether the value is accepted with the other defaults."""
     try:
         Settings.model_validate({section: {name: value}})
     except ValidationError:

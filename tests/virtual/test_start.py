@@ -1,4 +1,4 @@
-"""The first start: what revision 0 replays is not known, and the checkpoint is right either way."""
+"""The first start: the reach of revision 0 is unknown, and the checkpoint is right either way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence has a reason: each state is in the committed checkpoint, with what there is to say of it."""
+"""Each reason why nothing is published is a state, which is committed with its details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was published, by the provider's own word, against what is in Kafka."""
+"""Compares the messages that the provider published with the records in Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ON_ITS_WAY_SECONDS = 2.0
 
 
 class Truth:
-    """What the topics have to hold by now, by the provider's own word."""
+    """The records that the topics must hold by now, by the provider's own history."""
 
     def __init__(self, provider: Provider, now: float, gaps: list[Gap], since: float | None = None) -> None:
         """`since` is a revision that was promised before the provider heard of anything."""
@@ -53,14 +53,14 @@ class Truth:
 
 
 class _Expected(NamedTuple):
-    """A record as it has to be, or may be."""
+    """A required or permitted record."""
 
     value: bytes
     must: bool
 
 
 def _compare(what: str, found: list[bytes], expected: list[_Expected]) -> None:
-    """What was found is the sequence that was expected, less some of what need not be there."""
+    """Assert that the found records are the expected sequence, except for optional ones."""
     left = deque(found)
     for number, one in enumerate(expected, 1):
         if left and left[0] == one.value:

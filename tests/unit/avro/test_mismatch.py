@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {"id": 1, "legs": [{"colour": "RED"}], "code": b"ab"}
 LEG_3 = [{"colour": "RED"}, {"colour": "RED"}]
 
 
-def told(datum: object, schema: Any = TICKET) -> str | None:
+def mismatch_of(datum: object, schema: Any = TICKET) -> str | None:
     named: dict[str, Any] = {}
     return mismatch(parse_schema(schema, named), named, datum)
 
@@ -70,16 +70,16 @@ def told(datum: object, schema: Any = TICKET) -> str | None:
 )
 def test_the_first_mismatch_is_named_with_its_path(change: dict[str, Any], said: str) -> None:
     """The text has the expected type and the value."""
-    assert told(GOOD | change) == said
+    assert mismatch_of(GOOD | change) == said
 
 
 def test_a_datum_that_is_no_record_has_no_path() -> None:
-    assert told(None) == "must be an object, got None"
-    assert told("x", "int") == "must be an integer of 32 bits, got 'x'"
+    assert mismatch_of(None) == "must be an object, got None"
+    assert mismatch_of("x", "int") == "must be an integer of 32 bits, got 'x'"
 
 
 def test_a_string_that_utf_8_cannot_encode_is_a_mismatch() -> None:
-    said = told(
+    said = mismatch_of(
         {"a": "x\ud800"}, {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
     )
     assert said is not None
@@ -88,7 +88,7 @@ def test_a_string_that_utf_8_cannot_encode_is_a_mismatch() -> None:
 
 
 def test_long_values_are_cut() -> None:
-    said = told(GOOD | {"id": "x" * 10_000})
+    said = mismatch_of(GOOD | {"id": "x" * 10_000})
     assert said is not None
     assert len(said) < 100
 
@@ -106,4 +106,4 @@ def test_long_values_are_cut() -> None:
 )
 def test_values_that_fastavro_accepts_fit(datum: Mapping[str, Any]) -> None:
     """Fields with a default and nullable ones may be missing; unknown fields are ignored."""
-    assert told(datum) is None
+    assert mismatch_of(datum) is None

@@ -120,7 +120,7 @@ class Client:
         self._next = {
             p.partition: p.offset if p.offset <= self._log.written[p.partition] else 0 for p in places
         }
-        self._told: set[int] = set()
+        self._at_end: set[int] = set()
         self._topic = places[0].topic
         self._ready_at = self._log.now + next(self._waits)
 
@@ -156,8 +156,8 @@ class Client:
             log.given.append((partition, offset))
             content = log.content(offset) if callable(log.content) else log.content
             return [Message((partition, offset), content=content, name=self._topic)]
-        if partition not in self._told:
-            self._told.add(partition)
+        if partition not in self._at_end:
+            self._at_end.add(partition)
             return [Message((partition, offset), end=True)]
         return []
 

@@ -64,19 +64,19 @@ def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
         log.stable = [2, 2] if number == 1 else [5, 5]
 
     log.connected = connected
-    told: list[str] = []
-    deduplicator = store_of(log).deduplicator(3.0, never, told.append)
+    statuses: list[str] = []
+    deduplicator = store_of(log).deduplicator(3.0, never, statuses.append)
     assert [deduplicator.dead_letter_time(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [
         3,
         4,
         3,
         4,
     ]
-    assert told[0] == (
+    assert statuses[0] == (
         "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
         "offset 2"
     )
-    assert set(told[1:]) == {""}, "what came after it was told, or not that it goes on"
+    assert set(statuses[1:]) == {""}, "what came after it was told, or not that it goes on"
 
 
 def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_new_clients_keep_looking_for_a_checkpoint_hidden_by_a_transaction(log: 
     """A client that is deaf when the transaction ends costs at most half a minute."""
     log.content = CHECKPOINT
     log.written, log.stable = [5], [3]
-    told: list[str] = []
+    statuses: list[str] = []
     asked_at: list[float] = []
 
     def connected(number: int) -> None:
@@ -111,12 +111,12 @@ def test_new_clients_keep_looking_for_a_checkpoint_hidden_by_a_transaction(log: 
         log.stable = [3] if number < 20 else [5]
 
     log.connected = connected
-    assert store_of(log, "0-4").checkpoint(never, told.append) == CHECKPOINT
+    assert store_of(log, "0-4").checkpoint(never, statuses.append) == CHECKPOINT
     assert asked_at == pytest.approx([30 * n for n in range(20)], abs=8)
-    assert {reason for reason in told if reason} == {
+    assert {reason for reason in statuses if reason} == {
         "an open transaction hides what is in settlement.checkpoints: partition 0 from offset 3"
     }
-    assert told[-1] == "", "nothing is in the way any more"
+    assert statuses[-1] == "", "nothing is in the way any more"
 
 
 def test_reading_ends_when_the_feed_is_lost(log: Log) -> None:
@@ -147,12 +147,12 @@ def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
     ]
     new, known_already = DedupResult.NEW, DedupResult.DUPLICATE
     assert known == [known_already, new, new, known_already, known_already]
-    [told] = [line for line in lines if line["log_level"] == "warning"]
-    assert told["count"] == 4
-    assert told["first"].startswith(
+    [warning] = [line for line in lines if line["log_level"] == "warning"]
+    assert warning["count"] == 4
+    assert warning["first"].startswith(
         "settlement.bets partition 0 offset 1 was not written by a bridge: not in"
     )
-    assert len(told["first"]) < 500
+    assert len(warning["first"]) < 500
 
 
 @pytest.mark.parametrize("value", [VALUE[:-1], b"\0\0\0\0\x09" + VALUE[5:]], ids=["cut", "unknown schema"])
