@@ -37,13 +37,13 @@ def accepted(section: str, name: str, value: float) -> bool:
 
 
 def test_there_are_ends() -> None:
-    """Of most of them: what goes with no other default is refused by name."""
+    """Most are tried; those that fit no other default are refused by name."""
     assert {"idle_timeout_seconds", "initial_window_seconds", "max_age_ms"} <= {*chain(*map(tuple, ends()))}
 
 
 @pytest.mark.parametrize(("section", "name", "value"), [*ends()])
-def test_an_end_of_what_is_accepted_works(section: str, name: str, value: float) -> None:
-    """Live, all of it, once, and no limit is broken."""
+def test_a_setting_at_its_end_works(section: str, name: str, value: float) -> None:
+    """The bridge is live, publishes everything once, and breaks no limit."""
 
     async def story(world: World) -> None:
         changed = getattr(world.settings, section).model_copy(update={name: value})
