@@ -1,4 +1,4 @@
-# The vocabulary of this project; CI uses the same verbs. `make` prints it.
+# All commands of this project; CI uses the same. `make` lists them.
 
 PYTHON ?= python3
 JOBS   ?= 2
@@ -7,19 +7,19 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
 QUIX   := $(VENV)/quix-join
 PEERS  := $(VENV)/bench
-# The modules that setup.py compiles: a compiled form that is older than its source would hide it.
+# The modules that setup.py compiles. A compiled module older than its source would hide the source.
 COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
 
 COMPUTING := tests/virtual tests/property tests/unit
-# The suites of what is compiled, by name; a layout of fields is read by projections.
-OF_COMPILED := tests/unit/avro/test_projection.py $(foreach module,$(COMPILED),$(foreach name,$(basename $(notdir $(module))), \
+# The suites of the compiled modules, by name; test_field_reader.py covers field_layout.py.
+OF_COMPILED := tests/unit/avro/test_field_reader.py $(foreach module,$(COMPILED),$(foreach name,$(basename $(notdir $(module))), \
 	$(wildcard $(patsubst bridge/%,tests/unit/%,$(dir $(module)))test_$(name)*.py tests/property/test_$(name)*.py)))
-# Behind a command: of the tests that ARGS choose, this part may have none.
+# After a command: with ARGS, this part may have no tests (pytest's exit code 5).
 OR_NONE := $(if $(ARGS),|| test $$? -eq 5)
-# A command whose output comes whole, under a heading, when it has ended.
-TOLD = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
+# Runs a command and prints its output at the end, under a heading.
+REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$said"; exit $$code
 
-# In front of a command: it, and its children, run what is compiled as plain Python.
+# Before a command: it and its children run compiled modules as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
 .DEFAULT_GOAL := help
@@ -30,11 +30,11 @@ help: ## print this list
 
 setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
 	@$(if $(filter command line,$(origin PYTHON)),test "$$($(PYTHON) -V)" = "$$($(BIN)/python -V)" || \
-		{ echo "error: $(VENV) has another Python than $(PYTHON); make clean or name another: VENV=.venv-other" >&2; exit 1; })
+		{ echo "error: the Python of $(VENV) is not $(PYTHON); run make clean or choose another VENV=.venv-other" >&2; exit 1; })
 
 $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "error: Python 3.11 or newer is needed; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	@echo "setting up $(VENV), about 350 MB, a minute or less"
@@ -43,13 +43,13 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation -e .
 	@$(BIN)/python -c 'from bridge.avro.encoder import compiled; \
-		compiled() or print("note: no C compiler that works, or no Python headers: the hot path runs as plain Python, slower; with them: make -B setup. To see what it says: $(BIN)/python -m pip install -v --no-deps --no-build-isolation -e .")'
+		compiled() or print("note: no working C compiler or no Python headers, so the hot path runs as slower plain Python. After installing them: make -B setup. For the error: $(BIN)/python -m pip install -v --no-deps --no-build-isolation -e .")'
 	@touch $@
 
-demo: setup ## everything on this machine, live; SECONDS=20 ends by itself, KILLS=5 kills the bridge meanwhile
+demo: setup ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
 
-quix-join: setup $(QUIX)/.set-up ## bets joined with their names by Quix Streams, live; SECONDS=60 ends by itself
+quix-join: setup $(QUIX)/.set-up ## join bets with their names in Quix Streams, live; SECONDS=60 limits the time
 	@$(BIN)/python examples/quix-join/demo.py --python $(QUIX)/bin/python $(if $(SECONDS),--seconds $(SECONDS))
 
 $(QUIX)/.set-up: examples/quix-join/requirements.txt
@@ -58,35 +58,35 @@ $(QUIX)/.set-up: examples/quix-join/requirements.txt
 	@$(QUIX)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# Tests on Kafka mostly wait: those that only compute run beside them, at leisure.
-test: setup ## all tests, on a real Kafka and a real registry, the cheap ones also uncompiled; JOBS=1 runs one at a time
+# Tests on Kafka mostly wait, so the others run beside them at a lower priority.
+test: setup ## run all tests, on a real Kafka and a real registry; those of compiled modules also as plain Python; JOBS=1 runs one at a time
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-compiled-and-plain
 
 test-kafka: setup
 	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 tests/faults tests/integration $(ARGS) $(OR_NONE)
 
 test-compiled-and-plain: setup
-	@$(call TOLD,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
-	@$(call TOLD,$(PLAIN) nice $(BIN)/python -m pytest $(OF_COMPILED) $(ARGS),those of what is compiled as plain Python)
+	@$(call REPORT,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
+	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)
 
-test-unit: setup ## only those that need no Kafka
+test-unit: setup ## run the tests that need no Kafka
 	@$(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(ARGS)
 
-test-pythons: ## those that need no Kafka, on each supported Python that is found
+test-pythons: ## run them on each supported Python that is found
 	@for version in 3.11 3.12 3.13; do \
 		if python$$version -V >/dev/null 2>&1; then \
 			echo "Python $$version" && $(MAKE) --no-print-directory test-unit PYTHON=python$$version VENV=.venv-$$version || exit; \
 		else echo "Python $$version is not found" >&2; fi; \
 	done
 
-bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge beside others; BENCH=catchup runs one, ROUNDS=1 is a quick look
+bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge and other programs; BENCH=catchup runs one benchmark, ROUNDS=1 is quick
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)")
 
-bench-check: setup ## has a ratio fallen by more than a fifth? minutes; BASELINE=write stores what is measured
+bench-check: setup ## fail if a ratio has fallen by more than a fifth; takes minutes; BASELINE=write stores the results
 	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)
 
-flame: setup ## draw where the time of catching up goes, into docs/performance/flame.svg
+flame: setup ## draw the flame graph of catch-up, docs/performance/flame.svg
 	@$(BIN)/python -m benchmarks.flame
 
 $(PEERS)/.set-up: benchmarks/requirements.txt
@@ -95,10 +95,10 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-chaos: setup ## long campaigns of faults; CAMPAIGN=three_days chooses, MESSAGES, KILLS and SEED change it
+chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
-mutants: setup ## break limits, position, deduplicator and replay marks in some 800 ways that a test must notice; minutes
+mutants: setup ## run mutation tests of rate limits, position, deduplicator and eviction horizon; takes minutes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/mutation.txt
 	@rm -rf mutants
 	@$(PLAIN) nice -n 10 $(BIN)/mutmut run
@@ -106,18 +106,18 @@ mutants: setup ## break limits, position, deduplicator and replay marks in some 
 	@$(BIN)/mutmut export-cicd-stats
 	@$(BIN)/python -c 'import json; s = json.load(open("mutants/mutmut-cicd-stats.json")); \
 		score = 100 * (s["killed"] + s["timeout"]) / s["total"]; \
-		print("%.1f %% of %d mutants noticed, 95 are asked for" % (score, s["total"])); raise SystemExit(score < 95)'
+		print("%.1f %% of %d mutants killed, 95 required" % (score, s["total"])); raise SystemExit(score < 95)'
 
-check: setup ## lint, format, types, schemas
+check: setup ## run lint, format, types, schemas
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/bridge schemas check
 
-docs: setup ## write the generated pages: settings, example file and drawings
+docs: setup ## generate settings pages, the example file and drawings
 	@$(BIN)/python -m tools.docs
 
-lock: setup ## write the requirement files anew, with hashes and without addresses
+lock: setup ## regenerate the requirement files, with hashes and without index addresses
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --extra dev --group test -o requirements/dev.txt $(UPGRADE)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
@@ -133,7 +133,7 @@ lock: setup ## write the requirement files anew, with hashes and without address
 		--no-emit-index-url --no-annotate --no-header -c examples/quix-join/requirements.txt \
 		-o benchmarks/requirements.txt $(UPGRADE)
 
-clean: ## stop the embedded Kafka and remove everything that make has made here
+clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
 	@rm -rf .venv .venv-* .bridge-dev build dist *.egg-info *.so .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete

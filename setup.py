@@ -27,7 +27,7 @@ COMPILED = [
     "bridge/messages/scalars.py",
     "bridge/kafka/batch.py",
     "bridge/state/deduplicator.py",
-    "bridge/state/replay_marks.py",
+    "bridge/state/eviction_horizon.py",
     "bridge/state/hash_table.py",
 ]
 """Each works plain, too, and imports nothing but modules of the bridge, the standard library and librt."""

@@ -14,14 +14,14 @@ from benchmarks import sink
 from benchmarks.messages import BLOCK, Block
 from benchmarks.server import tell
 from bridge.avro.codec import Codec
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 
 
 def records() -> list[bytes]:
     """The values of the records that a block of messages becomes."""
     number = int.from_bytes(sink.header()[1:], "big")
-    codec, converter = Codec(sink.schema(), number), Converter()
-    bets = (converter.decode(body).bet for body in Block().bodies())
+    codec, parser = Codec(sink.schema(), number), MessageParser()
+    bets = (parser.parse(body).bet for body in Block().bodies())
     return [codec.encode(bet) for bet in bets if bet is not None]
 
 

@@ -29,9 +29,9 @@ from bridge.avro.schemas import load
 from bridge.config import FeedSettings, KafkaSettings
 from bridge.feed import client, protocol
 from bridge.kafka import clients
-from bridge.messages.converter import conversion
+from bridge.messages.converter import make_converter
 from bridge.messages.model import SettledBet
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 MESSAGES = 50_000
@@ -56,12 +56,12 @@ class Record(NamedTuple):
 def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     """A line for each step."""
     with arena.lane() as lane, lane.feed("--messages", MESSAGES) as (_, url):
-        converter, codec = Converter(), Codec(load("settled-bet"), READ_ONLY)
+        parser, codec = MessageParser(), Codec(load("settled-bet"), READ_ONLY)
         bodies = Block().bodies()
-        bets = [bet for body in bodies if (bet := converter.decode(body).bet) is not None]
+        bets = [bet for body in bodies if (bet := parser.parse(body).bet) is not None]
         records = [Record(bet["betId"].encode(), bet["settlementVersion"], codec.encode(bet)) for bet in bets]
         steps: dict[str, Ways] = {
-            **_converting(bodies, bets, converter, codec),
+            **_converting(bodies, bets, parser, codec),
             "guard": {
                 "bridge": partial(_passes, partial(_guarded, Deduplicator(), records)),
                 "dict": partial(_passes, partial(_remembered, {}, records)),
@@ -90,14 +90,14 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
 
 
 def _converting(
-    bodies: list[bytes], bets: list[SettledBet], converter: Converter, codec: Codec
+    bodies: list[bytes], bets: list[SettledBet], parser: MessageParser, codec: Codec
 ) -> dict[str, Ways]:
     """From bytes to bytes: both halves, and the whole."""
-    schema, by_setting = parse_schema(sink.schema()), conversion("compiled", converter, codec)
+    schema, by_setting = parse_schema(sink.schema()), make_converter("compiled", parser, codec)
     dumps = [model.data.model_dump() for model in map(Message.model_validate_json, bodies) if model.data]
     return {
         "validate": {
-            "bridge": _each(bodies, converter.decode),
+            "bridge": _each(bodies, parser.parse),
             "pydantic": _each(bodies, lambda body: Message.model_validate_json(body).model_dump()),
         },
         "encode": {
@@ -105,7 +105,7 @@ def _converting(
             "fastavro": _each(dumps, lambda datum: schemaless_writer(io.BytesIO(), schema, datum)),
         },
         "convert": {
-            "bridge": _each(bodies, conversion("pydantic", converter, codec).convert),
+            "bridge": _each(bodies, make_converter("pydantic", parser, codec).convert),
             "floor": _each(bodies, lambda body: _floor(body, schema)),
             **({"compiled": _each(bodies, by_setting.convert)} if compiled() else {}),
         },

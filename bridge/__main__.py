@@ -1,4 +1,4 @@
-"""`python -m bridge` is `bridge`."""
+"""Runs `bridge` as `python -m bridge`."""
 
 from bridge.cli import main
 

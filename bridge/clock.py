@@ -1,4 +1,4 @@
-"""A moment as a value. Drivers read the clock, here; everywhere else a moment is an argument."""
+"""The clocks. Only drivers read them, through this module; elsewhere the time is an argument."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from contextlib import suppress
 from typing import NamedTuple
 
 MICROS = 1_000_000
-"""In a second, as Avro's timestamps count."""
+"""Microseconds per second, for Avro's timestamps."""
 
 
 class Instant(NamedTuple):
-    """A moment by both clocks: the wall clock (Unix seconds) may be set, the monotonic one may not."""
+    """A time by both clocks: the wall clock (Unix seconds) may be set, the monotonic one may not."""
 
     wall: float
     monotonic: float
 
 
 Clock = Callable[[], Instant]
-"""Says what moment it is."""
+"""Returns the current time."""
 
 
-def _steady_clock() -> int:
-    """One that goes on while the machine is suspended, where there is such a clock."""
+def _monotonic_clock() -> int:
+    """Return a clock that runs while the machine is suspended, if there is one."""
     with suppress(AttributeError, OSError):
         time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.CLOCK_BOOTTIME
     return time.CLOCK_MONOTONIC
 
 
-_STEADY = _steady_clock()
+_MONOTONIC = _monotonic_clock()
 
 
 def now() -> Instant:
-    """This moment, by this machine's clocks."""
-    return Instant(time.time(), time.clock_gettime(_STEADY))
+    """Return the current time by this machine's clocks."""
+    return Instant(time.time(), time.clock_gettime(_MONOTONIC))
 
 
 class AnchoredClock:
-    """The wall clock as it was when it was last anchored, and monotonic time since: no step of it shows.
+    """A clock that ignores steps of the wall clock: its time when last anchored, plus monotonic time since.
 
-    Call it for the present moment.
+    Call it for the current time.
     """
 
     def __init__(self, machine: Clock = now) -> None:
@@ -54,16 +54,16 @@ class AnchoredClock:
 
     @property
     def machine_offset(self) -> float:
-        """The machine's wall clock less its monotonic one, as it is now."""
+        """The machine's wall clock minus its monotonic one."""
         now = self._machine()
         return now.wall - now.monotonic
 
     @property
     def stepped(self) -> float:
-        """By how many seconds the wall clock was set forward since it was anchored; negative for back."""
+        """Seconds by which the wall clock was set forward since anchoring; negative for back."""
         return self.machine_offset - self.offset
 
     def anchor(self) -> None:
-        """Believe the machine's wall clock as it is now."""
+        """Adopt the machine's current wall clock."""
         self.offset = self.machine_offset
-        """This clock less the monotonic one."""
+        """This clock minus the monotonic one."""

@@ -1,7 +1,7 @@
-"""How far the provider's clock is from one of ours, as the `Date` of an answer tells.
+"""Estimates the skew between the provider's clock and ours from the `Date` headers of a response.
 
-The revision is in the provider's time, receipt in ours. `Date` has whole seconds and is written
-somewhere between question and answer, so what is learnt is an interval, not a number.
+The revision is in the provider's time, receipt in ours. `Date` has whole seconds and is written some time
+between request and response, so the result is an interval.
 """
 
 from __future__ import annotations
@@ -10,34 +10,34 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridge.errors import ClockError
-from bridge.formatting import http_moment
+from bridge.formatting import parse_http_date
 
 DATE_STEP_SECONDS = 1.0
-"""`Date` is cut to it."""
+"""Resolution of `Date`, which is rounded down."""
 
 
 class Skew(NamedTuple):
-    """Bounds of the provider's clock less ours, in seconds."""
+    """Bounds of the provider's clock minus ours, in seconds."""
 
     low: float
     high: float
 
     @property
     def seconds(self) -> float:
-        """The least skew that explains what was seen: 0 when none is needed."""
+        """The smallest skew within the bounds: 0 if they allow it."""
         return max(self.low, min(0.0, self.high))
 
     def by(self, offset: float) -> Skew:
-        """The same by a clock of ours that is ahead of this one by so much."""
+        """Return the skew of a clock of ours that is ahead of this one by `offset`."""
         return Skew(self.low - offset, self.high - offset)
 
 
 def from_dates(headers: Iterable[str], asked: float, received: float) -> Skew | None:
-    """What the `Date` headers of an answer say; `asked` and `received` are seconds of a clock of ours.
+    """Return the skew by the `Date` headers of a response; `asked` and `received` are seconds of our clock.
 
-    None for what is no date. There may be several, a proxy's among them: they count only where they agree.
+    None without a valid date. Several headers, such as a proxy's, count only if they agree.
     """
-    moments = [http_moment(header) for header in headers]
+    moments = [parse_http_date(header) for header in headers]
     dates = [moment for moment in moments if moment is not None]
     if not dates or len(dates) < len(moments) or max(dates) - min(dates) > DATE_STEP_SECONDS:
         return None
@@ -45,9 +45,9 @@ def from_dates(headers: Iterable[str], asked: float, received: float) -> Skew | 
 
 
 def must_be_near(seconds: float, limit: float, setting: str, harm: str, *, also: str = "") -> None:
-    """Raise ClockError when the provider's clock less ours, in seconds, is beyond the limit.
+    """Raise ClockError if the provider's clock minus ours, in seconds, exceeds the limit.
 
-    `setting` names the limit, `harm` says what comes of such a clock, `also` what is to be raised with it.
+    `setting` names the limit, `harm` the consequence, `also` another setting to raise with it.
     """
     if abs(seconds) > limit:
         side = "ahead of" if seconds > 0 else "behind"

@@ -1,30 +1,30 @@
-"""Every error the bridge raises on purpose, as one tree, and what each asks of whoever catches it.
+"""All errors that the bridge raises on purpose, as one tree, with exit codes and handling.
 
-    BridgeError                 exit 1   something a caller may report and give up on
+    BridgeError                 exit 1   root; callers may report it and give up
     ├── SettingsError           exit 2   a setting is wrong: names the setting and the fix
-    ├── AuthError               exit 3   the provider does not know us: a person has to act
-    ├── ApiError                exit 10  the provider's REST side failed, or answered what it must not
-    │   ├── Unanswered          exit 10  it was in trouble, however often it was tried
-    │   ├── Rejected            exit 10  it refused the question itself
-    │   ├── Forbidden           exit 10  it gives no right to one of its endpoints: the rest goes on
-    │   └── LeftOut             exit 4   some of it was not told: all else is published
-    ├── GapError                exit 5   the feed can no longer give back what is missing
+    ├── AuthError               exit 3   the provider refuses the credential: a person has to act
+    ├── ApiError                exit 10  the provider's REST API failed, or its answer is invalid
+    │   ├── Unanswered          exit 10  no usable answer after all attempts
+    │   ├── Rejected            exit 10  the provider refused the request itself
+    │   ├── Forbidden           exit 10  no right to one endpoint: the others are still fetched
+    │   └── LeftOut             exit 4   the provider left some entries out: all others are published
+    ├── GapError                exit 5   the provider can no longer replay missing messages
     ├── ClockError              exit 9   our clock and the provider's are too far apart
-    ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is not as it must be
-    │   └── SchemaError         exit 6   a schema does not parse, breaks compatibility, or fits no record
-    │       └── NotOurs         exit 6   a record that no bridge has written: most readers pass it over
+    ├── TopologyError           exit 6   a topic, a schema or a right in Kafka is missing or wrong
+    │   └── SchemaError         exit 6   a schema does not parse, is incompatible, or does not fit a record
+    │       └── NotOurs         exit 6   a record that no bridge has written: most readers skip it
     ├── DevError                exit 7   the embedded Kafka or registry did not start
-    ├── ConversionError         —        the provider sent what is not a settled bet: dead letter
-    ├── FeedError               —        the connection is of no more use: ask the limiter, dial again
-    │   ├── FeedRefused         —        the provider answered, with a refusal
-    │   └── FeedLost            —        closed, reset, silent, or the protocol was broken
-    └── SinkError               —        Kafka did not take a batch
-        ├── NotOwner            —        someone else owns the feed now: close the socket, stand by
-        ├── NotCommitted        —        the process ended first: a replay brings the batch back
-        └── SinkBroken          exit 8   Kafka refuses for good (rights, a wrong clock)
+    ├── ConversionError         —        a message is not a settled bet: dead letter
+    ├── FeedError               —        the connection has ended: ask the limiter, reconnect
+    │   ├── FeedRefused         —        the provider refused the connection
+    │   └── FeedLost            —        closed, reset, silent, or a protocol error
+    └── SinkError               —        Kafka did not accept a batch
+        ├── NotOwner            —        another process owns the feed: close the socket, stand by
+        ├── NotCommitted        —        the process ended first: a replay repeats the batch
+        └── SinkBroken          exit 8   Kafka refuses permanently (rights, a wrong clock)
 
-Exit 0 is success, exit 1 anything unforeseen or a check that failed. Exit codes are part of what
-people script against; docs/exit-codes.md lists them.
+Exit 0 is success, exit 1 an unforeseen error or a failed check. Scripts rely on exit codes;
+docs/exit-codes.md lists them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import ClassVar
 
 
 class BridgeError(Exception):
-    """Root of all errors raised on purpose. Its text is meant for an operator to read."""
+    """Root of all errors raised on purpose. The text is meant for operators."""
 
     exit_code: ClassVar[int] = 1
 
@@ -45,26 +45,26 @@ class SettingsError(BridgeError):
 
 
 class AuthError(BridgeError):
-    """The provider refuses our credentials. Retrying would only spend the connection limit."""
+    """The provider refuses our credential. Retries would only use up the connection limit."""
 
     exit_code = 3
 
 
 class ApiError(BridgeError):
-    """The provider's REST side failed or answered what it must not; the text names the endpoint and the ids.
+    """The provider's REST API failed or gave an invalid answer; the text names the endpoint and the ids.
 
-    Nothing of the snapshot is published: its readers keep the last whole one.
+    Nothing is published: readers keep the last complete snapshot.
     """
 
     exit_code = 10
 
 
 class Unanswered(ApiError):
-    """However often it was tried, there was no answer, or one that speaks of the provider's trouble."""
+    """After all attempts there was no answer, or only errors of the provider's server."""
 
 
 class Rejected(ApiError):
-    """The provider refuses the question itself: `status` 400, or 404 where the interface has none."""
+    """The provider refuses the request itself: `status` 400, or 404 if the interface does not define it."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -72,23 +72,23 @@ class Rejected(ApiError):
 
 
 class Forbidden(ApiError):
-    """The provider gives no right to an endpoint (403). What it would have told is left as it was."""
+    """The provider denies access to an endpoint (403). Published entries of it stay as they are."""
 
 
 class LeftOut(ApiError):
-    """A snapshot is published, and the provider did not tell some of it: that is left as it was."""
+    """A snapshot is published, but the provider left entries out: these stay as they were."""
 
     exit_code = 4
 
 
 class GapError(BridgeError):
-    """The feed cannot give back what was published after the position: messages may be lost for good."""
+    """The provider cannot replay everything since the position: messages may be lost for good."""
 
     exit_code = 5
 
 
 class ClockError(BridgeError):
-    """A clock is wrong, ours or the provider's: what the position promises would not hold."""
+    """A clock is wrong, ours or the provider's, so the position could skip messages."""
 
     exit_code = 9
 
@@ -100,7 +100,7 @@ class TopologyError(BridgeError):
 
 
 class SchemaError(TopologyError):
-    """A schema does not parse, misses a field, or is not compatible with an earlier version."""
+    """A schema does not parse, lacks a field, or is not compatible with an earlier version."""
 
 
 class NotOurs(SchemaError):
@@ -120,9 +120,9 @@ class ConversionError(BridgeError):
         super().__init__(reason)
         self.reason = reason
         self.extras = extras
-        """The fields that the interface does not know, where they are what is wrong."""
+        """Paths of undocumented fields, if they are the error."""
         self.ping_id = ping_id
-        """The ping id that the same message carried, where it could be read: it is still answered."""
+        """The ping id of the same message, if readable: it is still answered."""
 
 
 class FeedError(BridgeError):
@@ -132,7 +132,7 @@ class FeedError(BridgeError):
 class FeedRefused(FeedError):
     """The handshake was answered with an HTTP status other than 101, or the connection closed for a limit.
 
-    `answer` says how, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if it was one.
+    `answer` is the reason, such as `HTTP 429` or `close code 1013`; `status` is the HTTP status, if any.
     """
 
     def __init__(self, answer: str, detail: str = "", status: int | None = None) -> None:
@@ -141,22 +141,22 @@ class FeedRefused(FeedError):
 
 
 class FeedLost(FeedError):
-    """The connection was closed, reset, fell silent, or spoke something that is not WebSocket."""
+    """The connection was closed, reset, silent, or broke the WebSocket protocol."""
 
 
 class SinkError(BridgeError):
-    """Kafka did not take a batch, in a way that a retry of the call cannot mend."""
+    """Kafka did not accept a batch, and retrying the call does not help."""
 
 
 class NotOwner(SinkError):
-    """Another process owns the feed: whatever was not committed is its business now."""
+    """Another process owns the feed and will publish what this one has not committed."""
 
 
 class NotCommitted(SinkError):
-    """The process was told to end, and Kafka did not take the last batch in time. Nothing is lost."""
+    """The process was stopped, and Kafka did not accept the last batch in time. Nothing is lost."""
 
 
 class SinkBroken(SinkError):
-    """Kafka refuses for good: a missing right, records of a wrong clock. A person has to act."""
+    """Kafka refuses permanently: a missing right, records of a wrong clock. A person has to act."""
 
     exit_code = 8

@@ -1,4 +1,4 @@
-"""How moments and durations are written, for people and by HTTP."""
+"""Formats and parses times and durations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from email.utils import parsedate_to_datetime
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def utc(seconds: float) -> str:
-    """Unix seconds as an ISO 8601 time in UTC, of whole seconds where it is one."""
+def format_utc(seconds: float) -> str:
+    """Format Unix seconds as an ISO 8601 time in UTC, without a fraction if it is zero."""
     try:
         return (EPOCH + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
     except OverflowError:  # before year 1 or after year 9999
         return f"{seconds:+.6f}s"
 
 
-def moment(text: str) -> float | None:
-    """Unix seconds of an ISO 8601 time with its zone; None for anything else."""
+def parse_instant(text: str) -> float | None:
+    """Parse an ISO 8601 time with its zone into Unix seconds; None for anything else."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -25,23 +25,23 @@ def moment(text: str) -> float | None:
     return None if found.tzinfo is None else found.timestamp()
 
 
-def http_moment(header: str) -> float | None:
-    """Unix seconds of an HTTP date; None for anything else."""
+def parse_http_date(header: str) -> float | None:
+    """Parse an HTTP date into Unix seconds; None for anything else."""
     try:
         date = parsedate_to_datetime(header)
-        # A date that names no zone is in UTC, as HTTP has it.
+        # By HTTP, a date without a zone is in UTC.
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
 
 
 def shortened(text: str, most: int = 200) -> str:
-    """What somebody else wrote, as far as it goes into a line for an operator."""
+    """Cut a foreign text to a length that fits a line for an operator."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def duration(seconds: float) -> str:
-    """`3d 4h`, `2h 5m`, `4m 10s` or `7.5s`: the two largest units that say something."""
+def format_duration(seconds: float) -> str:
+    """Format a duration in its two largest units: `3d 4h`, `2h 5m`, `4m 10s` or `7.5s`."""
     left = round(seconds)
     if left < 60:
         return f"{seconds:.3g}s"

@@ -1,4 +1,4 @@
-"""Structured log lines on stderr, for a terminal or as JSON: never one a message, and never a secret."""
+"""Structured logging to stderr, for a terminal or as JSON. Secrets are masked; messages are not logged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from structlog.typing import EventDict, WrappedLogger
 def configure(*, verbose: bool = False, json: bool | None = None) -> None:
     """Send all log lines to stderr. `json=None` means JSON unless stderr is a terminal.
 
-    `verbose` also shows what librdkafka and websockets say of themselves.
+    `verbose` also shows the log lines of librdkafka, websockets and other libraries.
     """
     as_json = not sys.stderr.isatty() if json is None else json
     shared: list[structlog.typing.Processor] = [
@@ -52,7 +52,7 @@ def configure(*, verbose: bool = False, json: bool | None = None) -> None:
     )
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     for library in ("librdkafka", "websockets", "httpx", "httpx2", "asyncio"):
-        # What they report as an error is mostly a broker or a provider that is away: a state of ours.
+        # Their errors are mostly an unreachable broker or provider, which is a state of the bridge.
         logging.getLogger(library).setLevel(logging.DEBUG if verbose else logging.CRITICAL)
 
 
@@ -63,16 +63,16 @@ def _name_the_library(logger: WrappedLogger, _method: str, event: EventDict) -> 
 
 MASK = "**********"
 SHORT = 8
-"""A secret of fewer characters may well be part of a word: it is only masked where it stands alone."""
+"""A shorter secret may be part of a word, so it is masked only as a separate word."""
 KEPT = 3
-"""So many values of a secret that is rotated are remembered."""
+"""Number of values remembered of a rotated secret."""
 
 _secrets: dict[str, tuple[tuple[str, str | None], ...]] = {}
 _mask: re.Pattern[str] | None = None
 
 
 def conceal(secret: str, name: str, user: str | None = None) -> None:
-    """Show this value of the secret `name` no more, nor as it stands in a URL, in JSON or in Basic auth."""
+    """Mask this value of the secret `name` from now on, also in a URL, in JSON or in Basic auth."""
     global _mask
     known = _secrets.get(name, ())
     if not secret or (secret, user) in known:
@@ -86,12 +86,12 @@ def conceal(secret: str, name: str, user: str | None = None) -> None:
 
 
 def concealed(text: str) -> str:
-    """The text without any secret."""
+    """Return the text with all secrets masked."""
     return text if _mask is None else _mask.sub(MASK, text)
 
 
 def _forms(secret: str, user: str | None) -> set[str]:
-    plain = {secret, *(line for line in secret.splitlines() if len(line) >= SHORT)}  # a key has many
+    plain = {secret, *(line for line in secret.splitlines() if len(line) >= SHORT)}  # a key has many lines
     written = {repr(secret)[1:-1], json_dumps(secret, ensure_ascii=False)[1:-1]}
     raw = secret.encode("utf-8", "surrogateescape")  # an environment variable need not be UTF-8
     basic = base64.b64encode((user or "").encode("utf-8", "surrogateescape") + b":" + raw).decode()
@@ -103,7 +103,7 @@ def _pattern(form: str) -> str:
 
 
 def _conceal_all(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """A processor: whoever logs it, and wherever in the event it is."""
+    """Mask secrets anywhere in an event (structlog processor)."""
     return {
         name: value if name in ("level", "timestamp") else _without(value) for name, value in event.items()
     }
@@ -122,6 +122,6 @@ def _without(value: Any) -> Any:
 
 
 def get(name: str = "bridge") -> structlog.stdlib.BoundLogger:
-    """The logger of a part of the bridge."""
+    """Return the logger of a part of the bridge."""
     logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
     return logger

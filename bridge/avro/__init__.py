@@ -1,1 +1,1 @@
-"""Avro: the schemas of the topics, their evolution, the registry that gives them ids, the wire format."""
+"""Avro: the schemas that ship with the bridge, the registry, and the codec of its records."""

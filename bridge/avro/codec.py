@@ -1,7 +1,7 @@
-"""Records in Confluent's wire format: a zero byte, the schema's id in four bytes, the Avro body.
+"""Codec of records in Confluent's wire format: a zero byte, a schema id of four bytes, the Avro body.
 
-Date-times are integers (microseconds, UTC) on both sides: Python's datetime cannot hold every value
-of the feed, such as 0001-01-01T00:00:00+14:00.
+Date-times are integers (microseconds, UTC) on both sides: Python's datetime cannot hold every value of the
+feed, such as 0001-01-01T00:00:00+14:00.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from bridge.formatting import shortened
 
 _HEADER: Final = struct.Struct(">bI")
 HEADER_BYTES: Final = _HEADER.size
-"""What comes before the Avro body."""
+"""Bytes before the Avro body."""
 _MAGIC: Final = 0
 _LARGEST_ID: Final = 2**31 - 1
 READ_ONLY: Final = 0
-"""An id that no registry gives: of a codec that only reads."""
+"""An id that no registry assigns, for a codec that only reads."""
 
 
 class Codec:
-    """Writes and reads records of one schema.
+    """Encodes and decodes records of one schema.
 
-    `schema_by_id` finds the schema with which a record was written when it is not this one; records of
-    other schemas cannot be read without it.
+    `schema_by_id` returns the schema of a record written with another one, which cannot be read without it.
     """
 
     def __init__(
@@ -43,11 +42,11 @@ class Codec:
         self.schema_id: Final = schema_id
         self._name = schema["name"]
         self.named: Final[dict[str, Any]] = {}
-        """Its named types, by their full names."""
+        """The named types of the schema, by full name."""
         self.schema: Final[Any] = parse_schema(_without_logical_types(schema), self.named)
-        """As fastavro parses it, without logical types."""
+        """The schema as parsed by fastavro, without logical types."""
         self.header: Final = _HEADER.pack(_MAGIC, schema_id)
-        """What each record begins with."""
+        """The first bytes of each record."""
         self._encode: Callable[[object], bytes]
         try:
             self._encode = Encoder(self.schema, self.header).encode
@@ -57,10 +56,10 @@ class Codec:
         self._writers: dict[int, Any] = {schema_id: self.schema}
 
     def encode(self, datum: Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises SchemaError, with the field's path, for a datum that does not fit.
+        """Encode a datum. Raises SchemaError, with the field's path, for one that does not fit.
 
-        A field that the schema does not have is left out, so that a newer datum can be compared with a
-        record of an older schema.
+        Fields that the schema lacks are omitted, so that a newer datum can be compared with a record of an
+        older schema.
         """
         try:
             return self._encode(datum)
@@ -68,10 +67,10 @@ class Codec:
             return self._encode_by_fastavro(datum)
 
     def _encode_by_fastavro(self, datum: object) -> bytes:
-        """For what the encoder does not know, a schema or a datum of unusual types, and for what is wrong.
+        """Encode a datum or schema of types that the encoder does not know, or name the mismatch.
 
-        Stricter than fastavro alone, which would write "no" as True: see `bridge.avro.mismatch`. And a tuple
-        is an array, never a hint at a branch of a union.
+        Stricter than fastavro alone, which would write "no" as True (`bridge.avro.mismatch`). A tuple is an
+        array, never a hint at a branch of a union.
         """
         out = io.BytesIO(self.header)
         out.seek(_HEADER.size)
@@ -84,15 +83,15 @@ class Codec:
         return out.getvalue()
 
     def in_schema(self, schema_id: int) -> Codec:
-        """A codec of the same records as an earlier schema has them. Raises what `schema_by_id` raises."""
+        """Return a codec of the same records in an earlier schema. Raises what `schema_by_id` raises."""
         assert self._schema_by_id is not None
         return Codec(self._schema_by_id(schema_id), schema_id, self._schema_by_id)
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """The datum, as seen through this codec's schema, of a record written with any version of it.
+        """Return the datum of a record written with any version of the schema, resolved to this one.
 
-        Raises SchemaError for bytes that are no such record, NotOurs where that shows by what they begin
-        with, and what `schema_by_id` raises.
+        Raises SchemaError for any other bytes, NotOurs if they begin unlike such a record, and what
+        `schema_by_id` raises.
         """
         writer = self._writer(schema_id_of(data))
         body = io.BytesIO(data)
@@ -123,7 +122,7 @@ class Codec:
 
 
 class Codecs(NamedTuple):
-    """One for each topic that the main job writes."""
+    """The codecs of the topics that `bridge run` writes."""
 
     bets: Codec
     checkpoints: Codec
@@ -131,7 +130,7 @@ class Codecs(NamedTuple):
 
 
 def schema_id_of(data: bytes) -> int:
-    """The id of the schema that a record was written with. Raises NotOurs for any other bytes."""
+    """Return the schema id of a record in wire format. Raises NotOurs for any other bytes."""
     if len(data) >= _HEADER.size and data[0] == _MAGIC:
         schema_id = int(_HEADER.unpack_from(data)[1])
         if schema_id <= _LARGEST_ID:
@@ -140,11 +139,11 @@ def schema_id_of(data: bytes) -> int:
 
 
 def parsed(schema: Any, name: str) -> Any:
-    """The schema that a record of this full name was written with, as fastavro parses it. Raises NotOurs."""
+    """Parse the schema of a record that should have this full name. Raises NotOurs if it has not."""
     try:
         found: Any = parse_schema(schema)
     except (SchemaParseException, UnknownType, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise NotOurs(f"its schema is no Avro schema: {shortened(repr(error))}") from error
+        raise NotOurs(f"its schema is not an Avro schema: {shortened(repr(error))}") from error
     other = dict(found).get("name") if isinstance(found, dict) else found
     if other != name:
         raise NotOurs(f"a {shortened(str(other))}, not a {name}")

@@ -1,12 +1,12 @@
-"""A datum → Avro bytes, by a tree of small encoders made once from the schema.
+"""Encodes a datum as Avro, with a tree of small encoders made once from the schema.
 
-Every node of the tree knows its type, so nothing of the schema is looked up while a record is written.
-This module is compiled with mypyc where there is a C compiler, and runs unchanged as plain Python where
-there is none. `compiled` says which; docs/decisions/0016-compiled-encoder.md says why.
+Each node of the tree knows its type, so the schema is not consulted while a record is written. The module is
+compiled with mypyc if there is a C compiler, and runs unchanged as plain Python otherwise; `compiled` tells
+which. See docs/decisions/0016-compiled-encoder.md.
 
-It writes what is exactly of the schema's types. Anything else, be it wrong or only unusual (a tuple for
-an array, a mapping that is no dict), is an error that names no place: the fast path carries no path, and
-whoever needs one goes through the datum again (`bridge.avro.mismatch`).
+It accepts only values of exactly the schema's types. Anything else, wrong or only unusual (a tuple for an
+array, a mapping that is not a dict), is an error without a place: tracking the path would slow down the fast
+path. `bridge.avro.mismatch` finds the place.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _ABSENT: Final = object()
 
 
 class UnknownSchema(Exception):
-    """A schema that this encoder does not know; the message is what it does not know."""
+    """A schema has something that this encoder does not support; the message names it."""
 
 
 _COMPILED: Final = not __file__.endswith(".py")
 
 
 def compiled() -> bool:
-    """Whether the hot modules run as compiled by mypyc rather than as plain Python: all of them or none."""
+    """Return whether the hot modules are compiled by mypyc: all of them, or none."""
     return _COMPILED
 
 
 class Encoder:
-    """Writes records of one schema, each after a header that is the same for all.
+    """Encodes records of one schema, each after the same header.
 
-    `schema` is as fastavro's `parse_schema` returns it. Raises UnknownSchema for a union of more than a
-    type and null, for a type inside itself, and for logical types.
+    `schema` is a result of fastavro's `parse_schema`. Raises UnknownSchema for a union other than of a type
+    and null, for a recursive type, and for logical types.
     """
 
     def __init__(self, schema: Any, header: bytes) -> None:
@@ -48,9 +48,9 @@ class Encoder:
         self._header: Final = header
 
     def encode(self, datum: object) -> bytes:
-        """Header and record. Raises ValueError or OverflowError for what is not exactly of the types.
+        """Return header and record. Fields unknown to the schema are omitted; missing ones get their default.
 
-        Fields that the schema lacks are left out; those that the datum lacks have their default.
+        Raises ValueError or OverflowError unless all values are exactly of the schema's types.
         """
         out = BytesWriter()
         out.write(self._header)
@@ -64,21 +64,21 @@ def write_long(out: BytesWriter, value: i64) -> None:
     Raises ValueError for more than 64 bits; compiled, OverflowError.
     """
     sign: i64 = value >> 63
-    if sign != 0 and sign != -1:  # a plain integer of more than 64 bits; a compiled one cannot be
+    if sign != 0 and sign != -1:  # more than 64 bits, possible only in plain Python
         raise ValueError
     rest: i64 = (value << 1) ^ sign
     while rest & ~0x7F:
         low: int = (rest & 0x7F) | 0x80
-        byte: u8 = low  # by way of int: `append` is a machine instruction for a u8, a call for an i64
+        byte: u8 = low  # converted to u8 by way of int: `append` is inlined for a u8, a call for an i64
         out.append(byte)
-        rest = (rest >> 7) & 0x01FF_FFFF_FFFF_FFFF  # an i64 has a sign, which must not be shifted in
+        rest = (rest >> 7) & 0x01FF_FFFF_FFFF_FFFF  # an i64 is signed: the sign must not be shifted in
     last: int = rest
     byte = last
     out.append(byte)
 
 
 def write_string(out: BytesWriter, value: str) -> None:
-    """Append a string: the length of its UTF-8 bytes, and these."""
+    """Append a string: the length of its UTF-8 bytes, then the bytes."""
     data = value.encode("utf-8")
     write_long(out, len(data))
     out.write(data)
@@ -88,7 +88,7 @@ class _Node:
     """Writes values of one type."""
 
     def write(self, out: BytesWriter, value: object) -> None:
-        """Appends the value. Raises ValueError or OverflowError when it is not of the type."""
+        """Append the value. Raises ValueError or OverflowError if it is not of the type."""
         raise NotImplementedError
 
 
@@ -182,7 +182,7 @@ class _Enum(_Node):
 
 
 class _Nullable(_Node):
-    """A union of null, before or after, and one other type."""
+    """A union of null, first or last, and one other type."""
 
     def __init__(self, other: _Node, null_is_first: bool) -> None:
         self._other: Final = other
@@ -198,7 +198,7 @@ class _Nullable(_Node):
 
 
 class _Array(_Node):
-    """One block with all items, then the empty block that ends an array."""
+    """One block with all items, then the empty block that ends the array."""
 
     def __init__(self, items: _Node) -> None:
         self._items: Final = items
@@ -215,7 +215,7 @@ class _Array(_Node):
 
 
 class _Map(_Node):
-    """Blocks as in an array, each item after its key, in the order of the dict."""
+    """Blocks as in an array, with each item after its key, in the order of the dict."""
 
     def __init__(self, values: _Node) -> None:
         self._keys: Final = _String()
@@ -238,7 +238,7 @@ class _Field:
         self.name: Final = name
         self.node: Final = node
         self.if_absent: Final = if_absent
-        """What is written where a datum lacks the field; None where it may not."""
+        """Bytes to write if the datum lacks the field; None if it is required."""
 
 
 class _Record(_Node):
@@ -271,15 +271,15 @@ _PRIMITIVES: Final[dict[str, _Node]] = {
 
 
 def _node(schema: Any, named: dict[str, _Node]) -> _Node:
-    """The encoder of a schema. `named` holds, and is given, the named types that are complete."""
+    """Return the encoder of a schema. Adds each complete named type to `named`."""
     if isinstance(schema, str):
         known = _PRIMITIVES.get(schema) or named.get(schema)
-        if known is None:  # mostly a type inside itself: a datum inside itself would crash compiled code
-            raise UnknownSchema(f"the type {schema} at this place")
+        if known is None:  # recursive types too: a recursive datum would crash compiled code
+            raise UnknownSchema(f"the type {schema}, unknown or recursive")
         return known
     if isinstance(schema, list):
         if len(schema) != 2 or "null" not in schema:
-            raise UnknownSchema("a union of other than a type and null")
+            raise UnknownSchema("a union other than of a type and null")
         null_is_first = schema[0] == "null"
         return _Nullable(_node(schema[1 if null_is_first else 0], named), null_is_first)
     if "logicalType" in schema:
@@ -310,8 +310,8 @@ def _field(field: Any, named: dict[str, _Node]) -> _Field:
         try:
             if_absent = _bytes(node, field.get("default"))
         except (ValueError, OverflowError):
-            if_absent = None  # such as the default of bytes, which JSON can only give as a string
-    return _Field(intern(field["name"]), node, if_absent)  # as names in code are: found without comparing
+            if_absent = None  # such as a default of bytes, which is a string in JSON
+    return _Field(intern(field["name"]), node, if_absent)  # like names in code: found by identity
 
 
 def _bytes(node: _Node, value: object) -> bytes:

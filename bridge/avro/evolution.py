@@ -1,11 +1,11 @@
-"""`bridge schemas check`: are the schemas as they must be, and may they replace what was released?
+"""Checks the schemas and their compatibility with all released versions (`bridge schemas check`).
 
-Offline. Each released version of a schema is kept in `history/<schema>/v<n>.avsc`, and the current one
-has to be FULL_TRANSITIVE-compatible with all of them: old readers read new records, new readers read
-old ones, across any number of versions. That is what the registry asks, only earlier.
+Works offline. `history/<schema>/v<n>.avsc` holds each released version of a schema. The current one must be
+FULL_TRANSITIVE-compatible with all of them: old readers read new records, new readers read old ones, across
+any number of versions. The registry demands the same, but later.
 
-The rules of compatibility are those of Avro's schema resolution, and one more: a logical type must stay what
-it is. Avro would let `timestamp-millis` be read as `timestamp-micros`, a thousand times too small.
+The rules of compatibility are those of Avro's schema resolution, and one more: a logical type must not
+change. Avro would read a `timestamp-millis` as `timestamp-micros`, a thousand times too small.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READERS_DEFAULT: Final = "Unknown"
 
 
 class Problem(NamedTuple):
-    """Something wrong with a schema."""
+    """An error in a schema."""
 
     place: str
     """The file and, after a colon, the path of the field."""
@@ -36,7 +36,7 @@ class Problem(NamedTuple):
 
 
 def check(root: Traversable = ROOT, names: Iterable[str] = TOPICS) -> list[Problem]:
-    """Everything wrong with the schemas named and their history; empty when all is well."""
+    """Return all problems of these schemas and their history."""
     return [problem for name in names for problem in _check(root, name)]
 
 
@@ -59,10 +59,10 @@ def _root_problems(file: str, name: str, schema: Schema) -> Iterator[Problem]:
 
 
 def _type_problems(place: str, node: Any) -> Iterator[Problem]:
-    """What is wrong with a type and with those inside it. `place` names it."""
+    """Yield the problems of a type and of the types inside it; `place` is its path."""
     if isinstance(node, list):
         if len(node) != 2 or node[0] != "null":
-            yield Problem(place, 'the only union in use is ["null", X]')
+            yield Problem(place, 'a union must be ["null", X]')
         for branch in node:
             yield from _type_problems(place, branch)
     elif isinstance(node, dict):
@@ -88,7 +88,7 @@ def _named_problems(place: str, node: Any) -> Iterator[Problem]:
         yield Problem(place, f"{name} occurs twice")
     for name in [node["name"], *names]:
         if not _NAME(name):
-            yield Problem(place, f"{name!r} is no Avro name: letters, digits and _ only, no digit first")
+            yield Problem(place, f"{name!r} is not an Avro name: only letters, digits and _, no digit first")
 
 
 def _field_problems(place: str, field: Any) -> Iterator[Problem]:
@@ -102,7 +102,9 @@ def _field_problems(place: str, field: Any) -> Iterator[Problem]:
 def _history_problems(folder: Traversable, file: str, current: Schema) -> Iterator[Problem]:
     numbers = sorted(_released(folder))
     if numbers != list(range(1, len(numbers) + 1)):
-        yield Problem(f"history/{folder.name}", f"versions must run from v1 without a hole, not {numbers}")
+        yield Problem(
+            f"history/{folder.name}", f"versions must be numbered from v1 without gaps, not {numbers}"
+        )
     versions = {f"history/{folder.name}/v{n}{SUFFIX}": read(folder / f"v{n}{SUFFIX}") for n in numbers}
     if current not in list(versions.values())[-1:]:
         yield Problem(
@@ -135,13 +137,13 @@ _PROMOTIONS: Final = {
     "string": {"bytes"},
     "bytes": {"string"},
 }
-"""Written as → may be read as, besides itself."""
+"""Written type → types that may read it, besides itself."""
 
 
 def incompatibilities(reader: Schema, writer: Schema) -> list[str]:
-    """Why a reader with the schema `reader` cannot read records of `writer`; empty when it can.
+    """Return the reasons why the schema `reader` cannot read records of `writer`.
 
-    Each reason begins with the path of the field. Raises SchemaError for what is no Avro schema.
+    Each reason begins with the path of the field. Raises SchemaError for an invalid schema.
     """
     comparison = _Comparison()
     return list(
@@ -154,21 +156,21 @@ def incompatibilities(reader: Schema, writer: Schema) -> list[str]:
 
 
 def _parse(schema: Schema, named: dict[str, Node]) -> Node:
-    """The schema with full names throughout; the types that it defines are added to `named`."""
+    """Return the schema with full names; add its named types to `named`."""
     try:
         return parse_schema(schema, named)
     except (SchemaParseException, KeyError, TypeError, ValueError) as error:
-        raise SchemaError(f"{schema.get('name', 'the schema')} is no Avro schema: {error}") from None
+        raise SchemaError(f"{schema.get('name', 'the schema')} is not an Avro schema: {error}") from None
 
 
 class _Comparison:
-    """One walk down a reader's and a writer's schema."""
+    """One comparison of a reader's and a writer's schema."""
 
     def __init__(self) -> None:
         self.reader_types: dict[str, Node] = {}
         self.writer_types: dict[str, Node] = {}
         self._begun: set[tuple[str, str]] = set()
-        """Pairs of records already under way: a recursive type ends here."""
+        """Pairs of records already visited, so that recursive types end."""
 
     def reasons(self, reader: Node, writer: Node, path: str) -> Iterator[str]:
         reader, writer = _definition(reader, self.reader_types), _definition(writer, self.writer_types)
@@ -212,7 +214,7 @@ class _Comparison:
                 if field["name"] in written:
                     yield from self.reasons(field["type"], written[field["name"]], place)
                 elif "default" not in field:
-                    yield f"{place}: missing where it was written, and the reader has no default"
+                    yield f"{place}: missing in written records, and the reader has no default"
 
 
 def _definition(node: Node, named: dict[str, Node]) -> Node:
@@ -220,7 +222,7 @@ def _definition(node: Node, named: dict[str, Node]) -> Node:
 
 
 def _kind(node: Node) -> str:
-    """`long`, `record`, … of a node that is no union; the full name where it is a reference."""
+    """Return `long`, `record`, … of a node that is not a union; the full name of a reference."""
     return str(node["type"] if isinstance(node, dict) else node)
 
 

@@ -1,8 +1,8 @@
-"""Where one number is in the records of a schema, so that the rest of them need not be decoded.
+"""Finds one number in the records of a schema without decoding the rest.
 
-A schema is compiled into a tree of objects, each of which knows where a value of its type ends: the bytes
-before the number and behind it are stepped over. Where this module is compiled that costs a twentieth of
-decoding. Plain Python that mypyc compiles.
+A schema becomes a tree of objects, each of which finds the end of a value of its type: the bytes before and
+after the number are skipped. Compiled, that takes a twentieth of the time of decoding. Plain Python that
+mypyc compiles.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, Final
 
 _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _LONGEST: Final = 10
-"""Bytes of the longest number."""
+"""Most bytes of a number."""
 
 
-class Layout:
-    """Finds a field of type int or long in records of a schema, which `fastavro.parse_schema` has parsed.
+class FieldLayout:
+    """Reads a field of type int or long from records of a schema parsed by `fastavro.parse_schema`.
 
-    Raises ValueError where the schema has no such field, or contains itself.
+    Raises ValueError if the schema has no such field or is recursive.
     """
 
     def __init__(self, schema: dict[str, Any], field: str) -> None:
@@ -34,9 +34,9 @@ class Layout:
         self._behind = _joined(types[place + 1 :])
 
     def read(self, data: bytes, at: int) -> int:
-        """The number in the record that begins at `at`. Raises ValueError unless it ends with the data.
+        """Return the number in the record that begins at `at`. Nothing is checked in the skipped values.
 
-        Nothing else is checked of what is stepped over.
+        Raises ValueError unless the record ends with the data.
         """
         try:
             number, at = _long(data, self._before.skip(data, at))
@@ -49,15 +49,15 @@ class Layout:
 
 
 class _Type:
-    """Steps over values of an Avro type."""
+    """Skips values of an Avro type."""
 
     def skip(self, data: bytes, at: int) -> int:
-        """Where the value that begins at `at` ends. Raises IndexError if that is behind the data."""
+        """Return the end of the value that begins at `at`. Raises IndexError if the data ends before."""
         raise NotImplementedError
 
 
 class _Fixed(_Type):
-    """So many bytes: boolean, float, double, fixed, null, and records of nothing else."""
+    """A fixed number of bytes: boolean, float, double, fixed, null, and records of these alone."""
 
     def __init__(self, width: int) -> None:
         self.width: Final = width
@@ -67,7 +67,7 @@ class _Fixed(_Type):
 
 
 class _Number(_Type):
-    """int, long and enum: the last byte has its highest bit clear."""
+    """int, long and enum: the highest bit of the last byte is clear."""
 
     def skip(self, data: bytes, at: int) -> int:
         while data[at] > 127:
@@ -76,18 +76,18 @@ class _Number(_Type):
 
 
 class _Bytes(_Type):
-    """bytes and string: a length, and so many bytes."""
+    """bytes and string: a length, then the bytes."""
 
     def skip(self, data: bytes, at: int) -> int:
         first = data[at]
-        if first < 128 and not first & 1:  # as nearly all are: half the time where this is not compiled
+        if first < 128 and not first & 1:  # nearly always: halves the time of plain Python
             return at + 1 + (first >> 1)
         length, at = _long(data, at)
         return at + _natural(length)
 
 
 class _Record(_Type):
-    """One type after the other."""
+    """Several types in sequence."""
 
     def __init__(self, types: list[_Type]) -> None:
         self.types: Final = types
@@ -99,7 +99,7 @@ class _Record(_Type):
 
 
 class _Union(_Type):
-    """The number of a branch, and the branch."""
+    """The index of a branch, then its value."""
 
     def __init__(self, branches: list[_Type]) -> None:
         self.branches: Final = branches
@@ -113,7 +113,7 @@ class _Union(_Type):
 
 
 class _Blocks(_Type):
-    """array and map: blocks of items, each with its count before it. The last one has none."""
+    """array and map: blocks of items, each after its count; the last block is empty."""
 
     def __init__(self, item: _Type) -> None:
         self.item: Final = item
@@ -124,7 +124,7 @@ class _Blocks(_Type):
             if count < 0:  # the size of the block in bytes follows
                 size, at = _long(data, at)
                 at += _natural(size)
-            elif isinstance(self.item, _Fixed):  # the only items that may be without a byte
+            elif isinstance(self.item, _Fixed):  # items without bytes must not be counted one by one
                 at += count * self.item.width
             else:
                 for _ in range(count):
@@ -134,7 +134,7 @@ class _Blocks(_Type):
 
 
 def _compile(schema: Any, types: dict[str, _Type]) -> _Type:
-    """The type of a parsed schema; `types` are those with a name so far."""
+    """Return the type of a parsed schema; `types` has the named ones that are complete."""
     if isinstance(schema, list):
         return _Union([_compile(branch, types) for branch in schema])
     kind = _kind(schema)
@@ -153,7 +153,7 @@ def _compile(schema: Any, types: dict[str, _Type]) -> _Type:
         return made
     if kind in types:
         return types[kind]
-    raise ValueError(f"{kind} is no type of Avro, or contains itself, which records of the bridge never do")
+    raise ValueError(f"{kind} is not an Avro type, or is recursive")
 
 
 def _named(kind: str, schema: Any, types: dict[str, _Type]) -> _Type:
@@ -165,12 +165,12 @@ def _named(kind: str, schema: Any, types: dict[str, _Type]) -> _Type:
 
 
 def _kind(schema: Any) -> Any:
-    """The name of a type, also where an attribute such as a logical type stands beside it."""
+    """Return the name of a type, with or without attributes such as a logical type."""
     return schema["type"] if isinstance(schema, dict) else schema
 
 
 def _joined(types: list[_Type]) -> _Type:
-    """One type after the other, those of fixed width in a row as one."""
+    """Return types in sequence as one, with adjacent ones of fixed width merged."""
     joined: list[_Type] = []
     for each in types:
         last = joined[-1] if joined else None
@@ -184,7 +184,7 @@ def _joined(types: list[_Type]) -> _Type:
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at `at`, and where it ends. Raises IndexError if that is behind the data."""
+    """Return the number that begins at `at`, and its end. Raises IndexError if the data ends before."""
     byte = data[at]
     number, end = byte & 127, at + 1
     while byte > 127 and end - at < _LONGEST:

@@ -1,7 +1,7 @@
-"""Where and why a datum does not fit its schema, for people.
+"""Explains where and why a datum does not fit its schema.
 
-Slow, and asked only when encoding has failed. What fits is what fastavro's `validate` lets through, and
-it asks for that inside unions only: elsewhere fastavro would write True for "no", and 1 for True.
+Slow, and used only when encoding has failed. A datum fits if fastavro's `validate` accepts it. fastavro
+itself calls `validate` only inside unions; elsewhere it would write True for "no", and 1 for True.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fastavro import schemaless_writer
 from fastavro.validation import validate
 
 Named = Mapping[str, Any]
-"""The named types of a schema, by full name, as fastavro's `parse_schema` collects them."""
+"""The named types of a schema by full name, as collected by fastavro's `parse_schema`."""
 
 _WANTED: Final = {
     "boolean": "True or False",
@@ -31,9 +31,9 @@ _WANTED: Final = {
 
 
 def mismatch(schema: Any, named: Named, datum: object) -> str | None:
-    """The first mismatch, such as `selections[2].price: must be a number, got 'x'`; None when all fits.
+    """Return the first mismatch, such as `selections[2].price: must be a number, got 'x'`, or None.
 
-    `schema` and `named` are as `parse_schema` makes them. Raises RecursionError for a datum inside itself.
+    `schema` and `named` are results of `parse_schema`. Raises RecursionError for a recursive datum.
     """
     return next(_mismatches(schema, named, datum, ""), None)
 
@@ -56,19 +56,19 @@ def _mismatches(schema: Any, named: Named, datum: object, path: str) -> Iterator
             yield from _mismatches("string", named, key, f"{path}: the key {shortened(key)}")
             yield from _mismatches(schema["values"], named, item, f"{path}[{shortened(key)}]")
     elif kind in ("record", "array", "map"):
-        yield _told(path, _WANTED[kind], datum)
+        yield _must_be(path, _WANTED[kind], datum)
     else:
         yield from _in_leaf(schema, kind, datum, path)
 
 
 def _in_union(union: list[Any], named: Named, datum: object, path: str) -> Iterator[str]:
-    """No branch fits. Where it can only have been meant for one, the mismatch is inside that."""
+    """If no branch fits, yield the mismatch in the only one but null, or name all branches."""
     if all(next(_mismatches(branch, named, datum, path), None) is not None for branch in union):
         others = [branch for branch in union if branch != "null"]
         if len(others) == 1 and datum is not None:
             yield from _mismatches(others[0], named, datum, path)
         else:
-            yield _told(path, f"any of {', '.join(map(_name, union))}", datum)
+            yield _must_be(path, f"any of {', '.join(map(_name, union))}", datum)
 
 
 def _name(schema: Any) -> str:
@@ -86,18 +86,20 @@ def _in_field(field: Any, named: Named, record: Mapping[Any, object], path: str)
 def _in_leaf(schema: Any, kind: str, datum: object, path: str) -> Iterator[str]:
     try:
         if validate(datum, schema, raise_errors=False):
-            schemaless_writer(io.BytesIO(), schema, datum)  # a lone surrogate, a number that is no double
+            schemaless_writer(
+                io.BytesIO(), schema, datum
+            )  # fails for a lone surrogate, or an integer too large for a double
             return
     except (ValueError, TypeError, OverflowError) as error:
         yield f"{path}: {error}".removeprefix(": ")
         return
     if kind == "enum":
-        yield _told(path, f"one of {', '.join(schema['symbols'])}", datum)
+        yield _must_be(path, f"one of {', '.join(schema['symbols'])}", datum)
     elif kind == "fixed":
-        yield _told(path, f"{schema['size']} bytes", datum)
+        yield _must_be(path, f"{schema['size']} bytes", datum)
     else:
-        yield _told(path, _WANTED.get(kind, kind), datum)
+        yield _must_be(path, _WANTED.get(kind, kind), datum)
 
 
-def _told(path: str, wanted: str, datum: object) -> str:
+def _must_be(path: str, wanted: str, datum: object) -> str:
     return f"{path}: must be {wanted}, got {shortened(datum)}".removeprefix(": ")

@@ -1,8 +1,8 @@
-"""The schema registry: the one module that talks to it.
+"""The schema registry: the only module that calls it.
 
-The bridge needs it at the start, to learn the ids of its schemas, and later only for a record of a
-schema that it has never seen. An id stands for the same schema for ever, so what was learnt is kept,
-and the registry may be down meanwhile.
+The bridge needs the registry at the start, for the ids of its schemas, and later only for a record with an
+unknown schema id. An id never changes its schema, so schemas are cached, and the registry may be down
+meanwhile.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _RETRY_WAIT_MS: Final = 100
 
 
 class RegistryUnavailable(TopologyError):
-    """The registry cannot be reached, or is in trouble itself: worth trying again later."""
+    """The registry cannot be reached or fails; a retry may help."""
 
 
 _accepted: set[RegistrySettings] = set()
-"""What clients were made of."""
+"""Settings with which a client could be created before."""
 
 
 class Standing(Enum):
-    """What a registry makes of one of our schemas."""
+    """Whether a registry has, or would accept, one of our schemas."""
 
     REGISTERED = "registered"
     NEW = "not registered yet"
-    COMPATIBLE = "a new version that would be taken"
-    INCOMPATIBLE = "not compatible with what is registered"
+    COMPATIBLE = "a new version that would be accepted"
+    INCOMPATIBLE = "not compatible with the registered versions"
 
 
 class Registry:
-    """A registry that speaks Confluent's API. Its calls block.
+    """A client of a registry with Confluent's API. Its calls block.
 
-    Raises SettingsError when there is no address or a file named in the settings cannot be used;
-    RegistryUnavailable where it could before.
+    Raises SettingsError if there is no address, or if a file named in the settings cannot be used;
+    RegistryUnavailable if it could be used before.
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
@@ -76,7 +76,7 @@ class Registry:
         _accepted.add(settings)
         self._schemas: dict[int, Schema] = {}
         self._unknown: dict[int, str] = {}
-        """Ids that it does not know, and what it said: a foreign record may have one a thousand times."""
+        """Ids unknown to the registry, and its error: foreign records may repeat an id a thousand times."""
 
     def __enter__(self) -> Self:
         return self
@@ -85,21 +85,21 @@ class Registry:
         self.close()
 
     def close(self) -> None:
-        """Close its connections. It is not to be asked anything more."""
+        """Close the connections. The client cannot be used afterwards."""
         self._client.close()
 
     def register(self, topic_prefix: str, names: Iterable[str] = TOPICS) -> dict[str, int]:
-        """Register schemas under their topics' subjects. Schema (`settled-bet`) → id.
+        """Register schemas under their topics' subjects; return schema (`settled-bet`) → id.
 
-        A schema that is registered already keeps its id. Raises SchemaError when the registry finds one
-        invalid or incompatible, RegistryUnavailable when it does not answer, TopologyError otherwise.
+        A registered schema keeps its id. Raises SchemaError if the registry finds one invalid or
+        incompatible, RegistryUnavailable if it does not answer, TopologyError otherwise.
         """
         with self._explained("the list of subjects"):
             known = set(self._client.get_subjects())
         return {name: self._register(name, subject(topic_prefix, name), known) for name in names}
 
     def standings(self, topic_prefix: str) -> dict[str, Standing]:
-        """Subject → what `register` would meet with there. Raises as that does."""
+        """Return subject → standing of its schema, without registering it. Raises like `register`."""
         with self._explained("the list of subjects"):
             known = set(self._client.get_subjects())
         subjects = {subject(topic_prefix, name): load(name) for name in TOPICS}
@@ -111,7 +111,7 @@ class Registry:
         }
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """The schema behind an id, kept for ever once read. Raises as `register`, and NotOurs."""
+        """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""
         if unknown := self._unknown.get(schema_id):
             raise SchemaError(unknown)
         if schema_id not in self._schemas:
@@ -123,8 +123,8 @@ class Registry:
                 raise
             try:
                 self._schemas[schema_id] = json.loads(text)
-            except (ValueError, RecursionError):  # one of Protobuf, say
-                raise NotOurs(f"schema {schema_id} is no Avro schema") from None
+            except (ValueError, RecursionError):  # Protobuf, for example
+                raise NotOurs(f"schema {schema_id} is not an Avro schema") from None
         return self._schemas[schema_id]
 
     def _standing(self, name: str, schema: RegistrySchema) -> Standing:
@@ -147,13 +147,15 @@ class Registry:
             schema_id = self._agree(
                 lambda: self._client.register_schema(subject_name, written, normalize_schemas=True)
             )
-            if subject_name not in known:  # not every registry takes a rule for a subject yet to come
+            if (
+                subject_name not in known
+            ):  # not every registry accepts a rule for a subject that does not exist
                 self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
         self._schemas[schema_id] = schema
         return schema_id
 
     def _agree(self, call: Callable[[], T]) -> T:
-        """Two bridges that start together get into each other's way; what stays a conflict is one."""
+        """Call, and once more after a conflict: two bridges that start together may cause one."""
         try:
             return call()
         except SchemaRegistryError as error:
@@ -204,6 +206,6 @@ class Registry:
             case 422:
                 return SchemaError(text + "Check that it speaks Confluent's API for Avro schemas.")
             case 408 | 429 | 500 | 502 | 503 | 504:
-                return RegistryUnavailable(text + "Try again when it is well.")
+                return RegistryUnavailable(text + "Try again later.")
             case _:
                 return TopologyError(text + "Check registry.url.")

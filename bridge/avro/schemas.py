@@ -1,4 +1,4 @@
-"""The schemas that ship with the bridge: the `.avsc` files in `schemas/`, one a topic."""
+"""The schemas that ship with the bridge: the `.avsc` files in `schemas/`, one for each topic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from bridge.errors import SchemaError
 
 Schema: TypeAlias = dict[str, Any]
-"""A record schema as JSON, as in its `.avsc` file."""
+"""A record schema as parsed JSON."""
 
 ROOT: Final[Traversable] = files("bridge") / "schemas"
 NAMESPACE: Final = "settlement"
@@ -25,26 +25,26 @@ TOPICS: Final = {
     "currency": "currencies",
     "snapshot": "snapshots",
 }
-"""Schema → the topic of its records, without the prefix."""
+"""Schema → topic of its records, without the prefix."""
 
 
 def subject(topic_prefix: str, name: str) -> str:
-    """The registry's subject of a schema's topic, by TopicNameStrategy: `settlement.bets-value`."""
+    """Return the subject of a schema by TopicNameStrategy: `settlement.bets-value`."""
     return f"{topic_prefix}.{TOPICS[name]}-value"
 
 
 @cache
 def load(name: str) -> Schema:
-    """A schema by its name in `TOPICS`, such as `settled-bet`. Raises SchemaError if it is not JSON."""
+    """Return a schema by its name in `TOPICS`, such as `settled-bet`. Raises SchemaError like `read`."""
     return read(ROOT / f"{name}{SUFFIX}")
 
 
 def read(file: Traversable) -> Schema:
-    """The schema in a file. Raises SchemaError when there is none or it is not a JSON object."""
+    """Read the schema in a file. Raises SchemaError if there is no file or it is not a JSON object."""
     try:
         schema = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise SchemaError(f"{file.name} cannot be read: {error}") from None
     if not isinstance(schema, dict):
-        raise SchemaError(f"{file.name} holds no record schema but {type(schema).__name__}")
+        raise SchemaError(f"{file.name} must hold a JSON object, not {type(schema).__name__}")
     return schema

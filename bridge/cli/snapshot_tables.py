@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bridge.clock import Clock
-from bridge.formatting import duration
+from bridge.formatting import format_duration
 from bridge.log import get
 from bridge.snapshots.plan import Estimate
 from bridge.snapshots.results import Covered, Report
@@ -77,7 +77,7 @@ def report_as_table(report: Report) -> Group:
     scope = "" if snapshot.complete else ", partial"
     head = (
         f"{snapshot.job} {snapshot.id}: {what}{scope}, {report.bets:,} bets read, "
-        f"{report.requests:,} requests, {duration(report.seconds)}"
+        f"{report.requests:,} requests, {format_duration(report.seconds)}"
     )
     lines = [Text(f"- {note}") for note in report.notes]
     lines += [
@@ -99,11 +99,11 @@ def plan_as_table(rows: Sequence[Estimate], per_second: float) -> Group:
     least, most = total(rows)
     table.add_section()
     table.add_row("all", f"{least:,}", "?" if most is None else f"{most:,}")
-    text = f"at {per_second:g} requests a second: {duration(least / per_second)}"
+    text = f"at {per_second:g} requests a second: {format_duration(least / per_second)}"
     if most is None:
         text += " or more"
     elif most > least:
-        text += f" to {duration(most / per_second)}"
+        text += f" to {format_duration(most / per_second)}"
     return Group(table, Text(text))
 
 

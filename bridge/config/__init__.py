@@ -1,4 +1,4 @@
-"""The settings: `load` reads them, frozen and validated; nothing else reads the environment."""
+"""The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
 
 from bridge.config.api import ApiSettings
 from bridge.config.fields import ENV_PREFIX, env_name, proxy_error

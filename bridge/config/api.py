@@ -19,29 +19,29 @@ PLACEHOLDERS: Final[dict[ListEndpoint, frozenset[str]]] = {
     "markets": frozenset({"language", "eventId", "sportId"}),
     "all-markets": frozenset({"eventId", "sportId"}),
 }
-"""What the values of an endpoint's query parameters may depend on."""
+"""The placeholders that the query parameters of an endpoint may contain."""
 
 
 def _is_code(value: str) -> str:
-    """Accept what can be a segment of a path once it is quoted."""
+    """Accept a code that can be a segment of a path once it is quoted."""
     if not value.isprintable() or value.isspace() or set(value) & set("/?#\\") or value in (".", ".."):
-        raise ValueError("must be a language code: it goes into a path, between two slashes")
+        raise ValueError("must be a language code that can stand between two slashes of a path")
     return value
 
 
 Language = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_is_code)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Days = Annotated[float, Field(gt=0, le=20_000, allow_inf_nan=False)]
-"""At most 54 years, which is for ever: no moment is before 1970."""
+"""At most 54 years, so that no time is before 1970."""
 
 
 def placeholders(value: str) -> set[str]:
-    """The names in braces, as `{language}`; `{{` is a brace. Raises ValueError for any other brace."""
+    """Return the names in braces, such as `{language}`. Raises ValueError for a brace not written `{{`."""
     found = set[str]()
     for _, name, spec, conversion in Formatter().parse(value):
         if name is not None:
             if spec or conversion:
-                raise ValueError("a placeholder is a name in braces, and nothing else")
+                raise ValueError("a placeholder must be a name in braces")
             found.add(name)
     return found
 
@@ -121,12 +121,12 @@ class ApiSettings(Section):
     @classmethod
     def _are_distinct(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(value)) < len(value) or "all" in value:
-            raise ValueError("must be different codes, and `all` is none")
+            raise ValueError("must be distinct codes other than `all`")
         return value
 
     @field_validator("query")
     @classmethod
-    def _depends_on_what_is_asked(
+    def _has_known_placeholders(
         cls, value: dict[ListEndpoint, dict[str, str | list[str]]]
     ) -> dict[ListEndpoint, dict[str, str | list[str]]]:
         for endpoint, parameters in value.items():
@@ -136,11 +136,11 @@ class ApiSettings(Section):
                     try:
                         others = placeholders(text) - known
                     except ValueError as error:
-                        raise ValueError(f"{endpoint}.{name}: {error}; a brace itself is `{{{{`") from None
+                        raise ValueError(f"{endpoint}.{name}: {error}; write `{{{{` for a brace") from None
                     if others:
                         raise ValueError(
-                            f"{endpoint}.{name}: there is no {{{min(others)}}} to put there, only "
-                            f"{', '.join(f'{{{one}}}' for one in sorted(known))}; a brace itself is `{{{{`"
+                            f"{endpoint}.{name}: {{{min(others)}}} is not available, only "
+                            f"{', '.join(f'{{{one}}}' for one in sorted(known))}; write `{{{{` for a brace"
                         )
         return value
 
@@ -155,7 +155,7 @@ class ApiSettings(Section):
         return self
 
     def bearer(self) -> str:
-        """The token as it is now; the file is read at each call. Raises SettingsError as `read_secret`."""
+        """Return the current token; a file is read at each call. Raises SettingsError like `read_secret`."""
         if self.token is None and self.token_file is None:
             raise SettingsError(
                 "api.token is not set. Set BRIDGE_API__TOKEN_FILE to the path of a file with the token, or "

@@ -1,4 +1,4 @@
-"""What the settings of all sections are made of."""
+"""Types and checks shared by the sections of the settings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bridge.log import conceal
 
 ENV_PREFIX: Final = "BRIDGE_"
 LONGEST_SECONDS = 366 * 86_400
-"""Nothing of a feed lasts longer than a year; what is worked out of it stays within what times can be."""
+"""A year: longer than anything in a feed lasts, and short enough for all arithmetic with times."""
 MOST_BYTES = 64 * 1024 * 1024
-"""Of one thing in memory; librdkafka's readers take 100 MB at once."""
+"""Largest object in memory; librdkafka's consumers fetch at most 100 MB at once."""
 LONGEST_AGE_DAYS = 36_500
-"""Of an age in words, and of how long to keep something: for ever, for all that a person means by it."""
+"""A century: the longest age and retention."""
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0, le=100_000)]
@@ -36,7 +36,7 @@ class Section(BaseModel):
 
 
 def has_host(address: str) -> bool:
-    """Whether host, port and, where there are any, user and password of an address can be told apart."""
+    """Return whether an address has a host, a valid port if any, and user and password both or neither."""
     try:
         parts = urlsplit(address)
         (parts.hostname or "").encode("idna")
@@ -87,7 +87,7 @@ def env_name(*path: str) -> str:
 
 
 def secret_of(name: str, value: SecretStr | None, file: Path | None, user: str | None = None) -> str:
-    """A secret as it is now, of its value or its file. Raises SettingsError as `read_secret`."""
+    """Return the current secret, from its value or its file. Raises SettingsError like `read_secret`."""
     secret = value.get_secret_value() if value else ""
     if file is not None:
         secret = read_secret(f"{name}_FILE", file)

@@ -1,9 +1,8 @@
-"""Settings: frozen, validated once at the edge, the only reader of the environment.
+"""Reads and validates the settings. The only module that reads the environment.
 
-Sources, the first that names a setting wins: environment variables (`BRIDGE_…`, `__` between
-levels), then the TOML file given by `--config`, then the default. A secret can be given by the path
-of a file (`…_FILE`), which is read at each use, so that a rotated secret is picked up. Whatever is one is
-made known to the log, which shows none.
+Environment variables (`BRIDGE_…`, `__` between levels) take precedence over the TOML file of `--config`, and
+that over the defaults. A secret can be given by the path of a file (`…_FILE`), which is read at each use, so
+that a rotated secret is picked up. Secrets are registered with the log, which masks them.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ from bridge.formatting import shortened
 from bridge.log import conceal
 
 _CREDENTIAL = env_name("feed", "auth_value")
-_BEFORE_A_DIAL_SECONDS = 30
-"""Until an attempt is committed and its dial begins, and for what is rounded."""
+_BEFORE_CONNECT_SECONDS = 30
+"""Time until an attempt is committed and the bridge connects, and for rounding."""
 
 
 class Settings(BaseSettings):
@@ -82,13 +81,13 @@ class Settings(BaseSettings):
         if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
             raise ValueError(
                 f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
-                f"{self.limits.memory_seconds:g} s: by the time of the dial it is older. Take a little less, "
-                "such as 71h."
+                f"{self.limits.memory_seconds:g} s: it is older when the bridge connects. Choose a little "
+                "less, such as 71h."
             )
         return self
 
     @model_validator(mode="after")
-    def _asks_for_what_is_remembered(self) -> Self:
+    def _margins_within_memory(self) -> Self:
         feed, memory = self.feed, self.limits.memory_seconds
         margins = {
             "safety_margin_seconds": feed.safety_margin_seconds,
@@ -96,11 +95,11 @@ class Settings(BaseSettings):
             "max_clock_skew_seconds": feed.max_clock_skew_seconds,
             "connect_timeout_seconds": feed.connect_timeout_seconds,
         }
-        if sum(margins.values()) + _BEFORE_A_DIAL_SECONDS >= memory:
+        if sum(margins.values()) + _BEFORE_CONNECT_SECONDS >= memory:
             given = ", ".join(f"{name} = {seconds:g}" for name, seconds in margins.items())
             raise ValueError(
                 f"feed: {given} are too long for limits.max_age_seconds / limits.scale = {memory:g} s: "
-                "what the bridge has to ask for must be within the feed's memory"
+                "the revision that the bridge requests must be within the feed's memory"
             )
         return self
 
@@ -166,16 +165,16 @@ RENAMED: Final = {
     "feed.max_skew_seconds": "feed.max_clock_skew_seconds",
     "api.max_skew_seconds": "api.max_clock_skew_seconds",
 }
-"""Old name of a setting → its name. An old one is refused."""
+"""Old name of a setting → new name. An old name is refused."""
 
 
 def load(config: Path | None = None) -> Settings:
-    """Read the settings from the environment and, where given, a TOML file.
+    """Read the settings from the environment and, if given, a TOML file.
 
-    Raises SettingsError, with one line for each wrong setting: its name, what is wrong, what to do.
+    Raises SettingsError with one line for each wrong setting: its name, the error and the fix.
     """
     _reject_unknown_variables(os.environ)
-    _reject_what_is_no_json(os.environ)
+    _reject_invalid_json(os.environ)
 
     class Sourced(Settings):
         @classmethod
@@ -196,7 +195,7 @@ def load(config: Path | None = None) -> Settings:
         _must_be_file(config)
     try:
         settings = Sourced()
-        _conceal_what_addresses_hold(settings)
+        _conceal_passwords_in_addresses(settings)
         if (parse_start(settings.feed.start, now := time.time()) or 0) > now:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future")
         return settings
@@ -205,12 +204,12 @@ def load(config: Path | None = None) -> Settings:
         raise SettingsError("\n".join(lines)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
-    except (ValueError, RecursionError) as error:  # a variable of a whole section that is not JSON
+    except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
 
 
 def _must_be_file(config: Path) -> None:
-    """What is no file is not opened: a pipe that nobody writes to would be waited for."""
+    """Refuse anything but a regular file: opening a pipe without a writer would block."""
     try:
         mode = config.stat().st_mode
     except FileNotFoundError:
@@ -221,11 +220,13 @@ def _must_be_file(config: Path) -> None:
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise SettingsError(f"the settings file {shortened(str(config))} cannot be read: {reason}") from None
     if not stat.S_ISREG(mode):
-        raise SettingsError(f"the settings file {config} is no file, but a directory, a pipe or the like")
+        raise SettingsError(
+            f"the settings file {config} is not a regular file but a directory, a pipe or the like"
+        )
 
 
-def _conceal_what_addresses_hold(settings: Settings) -> None:
-    """Their passwords. All other secrets are made known when they are used."""
+def _conceal_passwords_in_addresses(settings: Settings) -> None:
+    """Mask these passwords in the log. Other secrets are registered when they are read."""
     feed, api = settings.feed, settings.api
     given = (
         feed.base_url,
@@ -243,8 +244,8 @@ def _conceal_what_addresses_hold(settings: Settings) -> None:
                 conceal(password, f"{read.__name__} of {url.hostname}", user)
 
 
-def _reject_what_is_no_json(environ: Mapping[str, str]) -> None:
-    """A list or a table is JSON in the environment; pydantic-settings only names the section."""
+def _reject_invalid_json(environ: Mapping[str, str]) -> None:
+    """Name the variable of a list or table that is not JSON; pydantic-settings names only its section."""
     for section, field in Settings.model_fields.items():
         for key in _names((section,)):
             default, name = getattr(field.default, key), env_name(section, key)
@@ -273,7 +274,7 @@ def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
 
 
 def _elsewhere(key: str) -> list[str]:
-    """The settings of that name, whatever their section."""
+    """Return the settings of this name in all sections."""
     return [f"{section}.{key}" for section in Settings.model_fields if key in _names((section,))]
 
 
@@ -286,7 +287,7 @@ def _names(section: tuple[str, ...]) -> list[str]:
 
 
 def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
-    """pydantic-settings ignores variables whose first level it does not know; a typo must not pass."""
+    """Refuse a variable of an unknown section, such as a typo; pydantic-settings ignores it."""
     sections = [env_name(section) for section in Settings.model_fields]
     for name in environ:
         if name.upper().startswith(ENV_PREFIX) and name.upper().split("__")[0] not in sections:

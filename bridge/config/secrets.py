@@ -1,7 +1,7 @@
-"""Files that hold a secret: read at each use, so that it can be rotated.
+"""Reads secrets from files, at each use, so that they can be rotated.
 
-Whoever rotates one may move it away, or empty it, before the new one is written. What is read then is the
-last secret that the file held: a running bridge does not end for it.
+During a rotation a file may be missing or empty for a moment. The last secret is used then, so that a running
+bridge continues.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from bridge.log import conceal, get
 EMPTY = "it is empty"
 
 _last: dict[Path, str] = {}
-_told: set[Path] = set()
+_warned: set[Path] = set()
 
 
 def read_secret(name: str, file: Path) -> str:
-    """The content of a secret's file, or the last one while there is none; empty where it always was.
+    """Return the secret in a file, or the last one while it cannot be read; "" if it was always empty.
 
-    Raises SettingsError, which says nothing of the content, where it cannot be read and never could.
+    Raises SettingsError, without the content, if the file could never be read.
     """
     secret, trouble = _read(file)
     if not trouble:
         conceal(secret, name)
         _last[file] = secret
-        _told.discard(file)
+        _warned.discard(file)
     elif file in _last:
-        if file not in _told:
+        if file not in _warned:
             get().warning(
                 "a secret's file cannot be read: the last one is used", file=str(file), reason=trouble
             )
-        _told.add(file)
+        _warned.add(file)
         return _last[file]
     elif trouble != EMPTY:
         raise SettingsError(f"{name}: cannot read {file}: {trouble}")
@@ -40,12 +40,12 @@ def read_secret(name: str, file: Path) -> str:
 
 
 def secret_trouble(file: Path) -> str:
-    """Why a secret's file cannot be used at this moment; empty when it can."""
+    """Return why a secret's file cannot be used now, "" if it can."""
     return _read(file)[1]
 
 
 def _read(file: Path) -> tuple[str, str]:
-    """What is in the file, and what is wrong with that."""
+    """Return the content of the file, and the error if it cannot be used."""
     try:
         secret = file.read_text("utf-8").strip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The settings by section: what each means, its default, and what it may be."""
+"""The settings by section: meaning, default and bounds of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bridge.log import conceal
 
 def _is_no_job(name: str) -> str:
     if name in ("translations", "currencies"):
-        raise ValueError("is taken: the job of that name has its lock and its transactional id by it")
+        raise ValueError("is reserved: the job of this name uses it for its lock and its transactional id")
     return name
 
 
@@ -144,7 +144,7 @@ class FeedSettings(Section):
         return value
 
     @model_validator(mode="after")
-    def _auth_is_whole(self) -> Self:
+    def _auth_is_complete(self) -> Self:
         given = self.auth_value is not None, self.auth_value_file is not None
         if self.auth != "none" and sum(given) != 1:
             raise ValueError(f"auth = {self.auth} needs one of auth_value and auth_value_file")
@@ -157,8 +157,8 @@ class FeedSettings(Section):
         return self
 
     @model_validator(mode="after")
-    def _overlap_covers_skew(self) -> Self:
-        # Before the first answer the skew is not known: the overlap has to bear it.
+    def _margin_covers_skew(self) -> Self:
+        # Before the first answer the skew is unknown: the margin has to cover it.
         if self.max_clock_skew_seconds > self.safety_margin_seconds:
             raise ValueError(
                 f"max_clock_skew_seconds = {self.max_clock_skew_seconds:g} must not be above "
@@ -168,15 +168,15 @@ class FeedSettings(Section):
 
     @property
     def stall_seconds(self) -> float:
-        """What is read after a longer pause is read late. Whether it is read is looked at once a second."""
+        """A longer pause in reading delays messages too much. Reading is checked once a second."""
         return max(self.safety_margin_seconds / 2, 2.5)
 
     def auth_secret(self) -> str:
-        """The credential as it is now, its file read at each call. Raises SettingsError as `read_secret`."""
+        """Return the current credential; a file is read at each call. Raises like `read_secret`."""
         return secret_of("BRIDGE_FEED__AUTH_VALUE", self.auth_value, self.auth_value_file)
 
     def auth_trouble(self) -> str:
-        """Why the credential's file cannot be read at this moment; empty when it can, or there is none."""
+        """Return why the credential's file cannot be read now, "" if it can, or there is none."""
         return "" if self.auth_value_file is None else secret_trouble(self.auth_value_file)
 
 
@@ -212,7 +212,7 @@ class LimitsSettings(Section):
         if self.bucket_seconds < self.large_age_seconds:
             raise ValueError(
                 f"bucket_seconds = {self.bucket_seconds:g} must not be below "
-                f"large_age_seconds = {self.large_age_seconds:g}, or some recoveries would never be let in"
+                f"large_age_seconds = {self.large_age_seconds:g}, or some recoveries would never be allowed"
             )
         if self.large_age_seconds > self.max_age_seconds:
             raise ValueError(
@@ -269,14 +269,14 @@ class KafkaSettings(BaseModel):
         return self
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Everything but the secrets, which librdkafka's names do not mark as such."""
+        """Mask the secrets, which only librdkafka's names reveal."""
         for name, value in super().__repr_args__():
             yield name, "**********" if name and _SECRET.search(name) else value
 
     def properties(self) -> dict[str, str | int | float | bool]:
-        """librdkafka's names and values; `…_file` of a secret is read now.
+        """Return librdkafka's names and values, with secrets read from their `…_file`.
 
-        Raises SettingsError as `read_secret`.
+        Raises SettingsError like `read_secret`.
         """
         found: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap_servers or ""}
         for name, value in (self.model_extra or {}).items():
@@ -290,7 +290,7 @@ class KafkaSettings(BaseModel):
 
 
 def _is_session(value: str | int | float | bool) -> bool:
-    """Not what librdkafka takes for one: of 1e300 it takes the 1."""
+    """Return whether it is a valid time-out. librdkafka is laxer: it reads 1e300 as 1."""
     return re.fullmatch(r"[0-9]{1,7}", str(value)) is not None and 0 < int(value) <= LONGEST_SESSION_MS
 
 
@@ -335,7 +335,7 @@ class RegistrySettings(Section):
     """The registry's certificate authority, PEM, if it is not a public one."""
 
     def secret(self) -> str:
-        """The registry's password as it is now. Raises SettingsError as `read_secret`."""
+        """Return the current password. Raises SettingsError like `read_secret`."""
         return secret_of("BRIDGE_REGISTRY__PASSWORD", self.password, self.password_file, self.user)
 
 
@@ -375,19 +375,19 @@ class WebSettings(Section):
 
 
 def age_seconds(text: str) -> int:
-    """`90s`, `30m`, `2h` or `3d` in seconds. Raises SettingsError."""
+    """Return an age (`90s`, `30m`, `2h`, `3d`) in seconds. Raises SettingsError."""
     age = re.fullmatch(r"(\d+)([smhd])", text, re.ASCII)
     if age is None:
         raise SettingsError(f"{shortened(text)!r} is not an age such as 90s, 30m, 2h or 3d")
     unit = {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]]
-    # By its digits first: Python does not read a number of thousands of them.
+    # The digits first: Python refuses to parse thousands of them.
     if len(age[1]) > 12 or (seconds := int(age[1]) * unit) > LONGEST_AGE_DAYS * 86_400:
         raise SettingsError(f"{shortened(text)!r} is too long: an age is at most {LONGEST_AGE_DAYS}d")
     return seconds
 
 
 def parse_start(text: str, now: float) -> int | None:
-    """Where a first start begins, in Unix seconds; None for the interface's own `0`.
+    """Return where a first start begins, in Unix seconds; None for `0`, which the interface defines.
 
     `text` is `0`, an age (`90s`, `30m`, `2h`, `3d`) or an ISO 8601 time with its zone. Raises ValueError.
     """

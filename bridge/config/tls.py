@@ -1,4 +1,4 @@
-"""Certificate authorities, also while the file of one is away for a moment."""
+"""TLS contexts, also while the file of a certificate authority is missing for a moment."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from bridge.errors import SettingsError
 from bridge.log import get
 
 _last: dict[Path | None, ssl.SSLContext] = {}
-_told: set[Path | None] = set()
+_warned: set[Path | None] = set()
 
 
 def context(section: str, ca_file: Path | None) -> ssl.SSLContext:
-    """What the other side's certificate is checked by; `section` is that of the setting `ca_file`.
+    """Return a context that verifies certificates with `ca_file`, a setting of `section`.
 
-    While the file is none, it is by what it held before. Raises SettingsError where it never was one.
+    While the file cannot be used, its last content counts. Raises SettingsError if it could never be used.
     """
     try:
         _last[ca_file] = ssl.create_default_context(cafile=ca_file)
-        _told.discard(ca_file)
+        _warned.discard(ca_file)
     except (OSError, ssl.SSLError) as error:
         name = f"{section}.ca_file ({env_name(section, 'ca_file')})"
         if ca_file not in _last:
             raise SettingsError(f"{name}: cannot use {ca_file} as certificates: {error}") from None
-        if ca_file not in _told:
+        if ca_file not in _warned:
             get().warning(
-                f"{name} cannot be used: the last certificates are", file=str(ca_file), reason=str(error)
+                f"{name} cannot be used: using the last certificates", file=str(ca_file), reason=str(error)
             )
-        _told.add(ca_file)
+        _warned.add(ca_file)
     return _last[ca_file]

@@ -11,7 +11,7 @@ from pathlib import Path
 from bridge.clock_skew import Skew
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
-from bridge.formatting import duration, utc
+from bridge.formatting import format_duration, format_utc
 from bridge.inspection.limits import forecast
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka import admin, clients, topics
@@ -112,7 +112,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     used = ", ".join(f"{limit.name} {limit.used:.0f} of {limit.allowed:g}" for limit in limits.usage)
     if limits.dial_at <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
-    wait = f"the limits allow a reconnect at {utc(limits.dial_at)}: {limits.reason}; used: {used}"
+    wait = f"the limits allow a reconnect at {format_utc(limits.dial_at)}: {limits.reason}; used: {used}"
     return Finding(Outcome.WARN if outcome is Outcome.OK else outcome, f"{message}\n{wait}", advice)
 
 
@@ -122,7 +122,7 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
         return Finding(Outcome.FAIL, f"StoppedOnGap: {checkpoint.reason}", see)
     memory = settings.limits.memory_seconds
     age = max(0.0, now + (checkpoint.skew or 0.0) - checkpoint.revision)
-    message = f"{checkpoint.state.value}, the position is {duration(age)} old"
+    message = f"{checkpoint.state.value}, the position is {format_duration(age)} old"
     if age > memory:
         return Finding(
             Outcome.FAIL, f"{message}: the feed can no longer replay everything published since", see
@@ -131,8 +131,8 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
     if still > settings.feed.idle_timeout_seconds + COMMIT_SECONDS:
         return Finding(
             Outcome.WARN,
-            f"{message}; no commit for {duration(still)}",
-            f"Have a bridge connected before {utc(checkpoint.revision + memory)}: then the feed begins to "
-            "discard what is missing.",
+            f"{message}; no commit for {format_duration(still)}",
+            f"Have a bridge connected before {format_utc(checkpoint.revision + memory)}: then the feed "
+            "begins to discard what is missing.",
         )
     return Finding(Outcome.OK, message)

@@ -11,7 +11,7 @@ from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
-from bridge.formatting import duration, utc
+from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.kafka import admin, topics
 from bridge.kafka.reader import Foreign, decode, read_topic
@@ -62,17 +62,17 @@ def gap_as_json(gap: Gap) -> dict[str, Any]:
     """A gap with its times in words, and its length in seconds."""
     return {
         "feed": gap.feed,
-        "from": utc(gap.start),
-        "to": utc(gap.end),
+        "from": format_utc(gap.start),
+        "to": format_utc(gap.end),
         "seconds": gap.seconds,
         "cause": gap.cause.value,
-        "detectedAt": utc(gap.detected_at),
+        "detectedAt": format_utc(gap.detected_at),
     }
 
 
 def gap_as_line(gap: Gap) -> str:
     """A gap for a person."""
     return (
-        f"{gap.feed}  {utc(gap.start)} to {utc(gap.end)}  {duration(gap.seconds)}  "
-        f"{gap.cause.value}, found {utc(gap.detected_at)}"
+        f"{gap.feed}  {format_utc(gap.start)} to {format_utc(gap.end)}  {format_duration(gap.seconds)}  "
+        f"{gap.cause.value}, found {format_utc(gap.detected_at)}"
     )

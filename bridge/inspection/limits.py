@@ -9,7 +9,7 @@ from bridge.clock import Instant
 from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt, Limiter, LimitUsage
-from bridge.formatting import duration, moment, utc
+from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.state.checkpoint import Checkpoint, State
 
 
@@ -57,7 +57,7 @@ def parse_moment(text: str, now: float) -> float:
     """Unix seconds of `+30m` (from now) or of an ISO 8601 time with its zone. Raises SettingsError."""
     if text.startswith("+"):
         return now + age_seconds(text[1:])
-    if (found := moment(text)) is None:
+    if (found := parse_instant(text)) is None:
         raise SettingsError(
             f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, or +30m from now"
         )
@@ -67,29 +67,29 @@ def parse_moment(text: str, now: float) -> float:
 def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
     """For scripts."""
     return {
-        "at": utc(outlook.at),
+        "at": format_utc(outlook.at),
         "revision": outlook.revision,
-        "revisionTime": utc(outlook.revision),
+        "revisionTime": format_utc(outlook.revision),
         "recoverySeconds": round(max(0.0, outlook.at - outlook.revision), 3),
         "letIn": outlook.dial_at <= outlook.at,
-        "dialAt": utc(outlook.dial_at),
+        "dialAt": format_utc(outlook.dial_at),
         "reason": outlook.reason,
-        "pausedUntil": None if outlook.paused_until is None else utc(outlook.paused_until),
+        "pausedUntil": None if outlook.paused_until is None else format_utc(outlook.paused_until),
         "limits": [
             {
                 "name": room.name,
                 "used": round(room.used, 3),
                 "allowed": room.allowed,
-                "freeAt": None if room.free_at is None else utc(room.free_at),
+                "freeAt": None if room.free_at is None else format_utc(room.free_at),
             }
             for room in outlook.usage
         ],
         "attempts": [
             {
-                "at": utc(attempt.at),
+                "at": format_utc(attempt.at),
                 "recoverySeconds": attempt.recovery_seconds,
                 "initial": attempt.initial,
-                "answeredAt": None if attempt.answered_at is None else utc(attempt.answered_at),
+                "answeredAt": None if attempt.answered_at is None else format_utc(attempt.answered_at),
                 "refused": attempt.refused,
             }
             for attempt in outlook.ledger
@@ -99,24 +99,27 @@ def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
 
 def outlook_as_lines(outlook: LimitForecast) -> str:
     """For people."""
-    recovery = duration(max(0.0, outlook.at - outlook.revision))
-    lines = [f"at          {utc(outlook.at)}", f"recovery    {recovery}, from {utc(outlook.revision)}"]
+    recovery = format_duration(max(0.0, outlook.at - outlook.revision))
+    lines = [
+        f"at          {format_utc(outlook.at)}",
+        f"recovery    {recovery}, from {format_utc(outlook.revision)}",
+    ]
     if outlook.dial_at <= outlook.at:
         lines.append("reconnect   would be let in")
     else:
-        wait = duration(outlook.dial_at - outlook.at)
-        lines.append(f"reconnect   not before {utc(outlook.dial_at)}, in {wait}: {outlook.reason}")
+        wait = format_duration(outlook.dial_at - outlook.at)
+        lines.append(f"reconnect   not before {format_utc(outlook.dial_at)}, in {wait}: {outlook.reason}")
     if outlook.paused_until is not None:
-        wait = f"until {utc(outlook.paused_until)}, in {duration(outlook.paused_until - outlook.at)}"
-        lines.append(f"pause       the bridge itself waits after a failure, {wait}")
+        wait = f"{format_utc(outlook.paused_until)}, in {format_duration(outlook.paused_until - outlook.at)}"
+        lines.append(f"pause       the bridge itself waits after a failure, until {wait}")
     lines.append("limits")
     for room in outlook.usage:
         unit = " s" if room.name == "bucket" else ""
-        free = "" if room.free_at is None else f", full until {utc(room.free_at)}"
+        free = "" if room.free_at is None else f", full until {format_utc(room.free_at)}"
         lines.append(f"  {room.name:8}  {room.used:.0f} of {room.allowed:g}{unit}{free}")
     lines.append("attempts")
     for attempt in outlook.ledger:
         answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
         asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {utc(attempt.at)}  {asked}, {answer}")
+        lines.append(f"  {format_utc(attempt.at)}  {asked}, {answer}")
     return "\n".join(lines)

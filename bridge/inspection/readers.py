@@ -24,7 +24,7 @@ from bridge.kafka.group import Group, Member, release, sessions, whole
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import at, key_of
 from bridge.state.checkpoint import Checkpoint
-from bridge.state.restore import Store
+from bridge.state.restore import StateReader
 
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
@@ -64,7 +64,7 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 
 
 def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
-    store = Store(settings, declared, registry.schema_by_id)
+    state = StateReader(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     given_up, last = False, ""
 
@@ -77,7 +77,7 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
         nonlocal last
         last = reason
 
-    value = store.checkpoint(give_up, on_status, visible=True)
+    value = state.checkpoint(give_up, on_status, visible=True)
     if given_up:
         what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
         raise KafkaUnavailable(outage.explain(f"{what}: {last or 'no broker answers'}"))
@@ -104,10 +104,10 @@ _MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt
 def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """The checkpoint with its date-times in words."""
     datum = checkpoint.to_avro()
-    datum["revisionTime"] = formatting.utc(checkpoint.revision)
+    datum["revisionTime"] = formatting.format_utc(checkpoint.revision)
     for place in (datum, *datum["connections"], datum["catchUp"] or {}):
         for name in _MOMENTS & place.keys():
-            place[name] = None if place[name] is None else formatting.utc(place[name] / MICROS)
+            place[name] = None if place[name] is None else formatting.format_utc(place[name] / MICROS)
     return datum
 
 
@@ -117,20 +117,20 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     lines = [
         f"feed        {checkpoint.feed}",
         f"state       {checkpoint.state.value}"
-        + (f" since {formatting.utc(since)}" if since is not None else ""),
+        + (f" since {formatting.format_utc(since)}" if since is not None else ""),
     ]
     if checkpoint.reason:
         lines.append(f"reason      {checkpoint.reason}")
     if checkpoint.until is not None:
-        lines.append(f"until       {formatting.utc(checkpoint.until)}")
+        lines.append(f"until       {formatting.format_utc(checkpoint.until)}")
     if checkpoint.catch_up is not None:
         lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
         lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
-    age = formatting.duration(now - checkpoint.updated_at)
+    age = formatting.format_duration(now - checkpoint.updated_at)
     lines += [
-        f"committed   {formatting.utc(checkpoint.updated_at)} ({age} ago)",
-        f"revision    {checkpoint.revision} ({formatting.utc(checkpoint.revision)})",
+        f"committed   {formatting.format_utc(checkpoint.updated_at)} ({age} ago)",
+        f"revision    {checkpoint.revision} ({formatting.format_utc(checkpoint.revision)})",
         f"owner       {checkpoint.owner}",
         f"received    {counters.received:,}",
         f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
@@ -144,7 +144,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     for attempt in checkpoint.ledger:
         answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
         asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {formatting.utc(attempt.at)}  {asked}, {answer}")
+        lines.append(f"  {formatting.format_utc(attempt.at)}  {asked}, {answer}")
     return "\n".join(lines)
 
 
@@ -155,7 +155,9 @@ def leadership_as_json(group: Group | None, last: Checkpoint, session: float, no
         "owners": group and group.owners,
         "standbys": group and group.standbys,
         "awaited": group and [member.name for member in awaited],
-        "freeBy": formatting.utc(_free_by(group, awaited, session, now)) if group and awaited else None,
+        "freeBy": formatting.format_utc(_free_by(group, awaited, session, now))
+        if group and awaited
+        else None,
         "lastCommitAgeSeconds": round(now - last.updated_at, 3),
     }
 
@@ -183,9 +185,9 @@ def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float
 def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
         return "nothing with a plausible settlementTime has come yet"
-    distance = formatting.duration(max(0.0, now - catch_up.position))
-    behind = f"at {formatting.utc(catch_up.position)}, {distance} behind"
-    left = "" if catch_up.remaining is None else f", {formatting.duration(catch_up.remaining)} left"
+    distance = formatting.format_duration(max(0.0, now - catch_up.position))
+    behind = f"at {formatting.format_utc(catch_up.position)}, {distance} behind"
+    left = "" if catch_up.remaining is None else f", {formatting.format_duration(catch_up.remaining)} left"
     return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
 
 
@@ -237,7 +239,7 @@ def bet_as_line(bet: Bet, width: int) -> str:
     key, datum = (bet.record.key or b"").decode("utf-8", "replace"), bet.datum
     settled, result, payout, stake, items = "", "removed", "", "", ""
     if datum is not None:
-        settled = formatting.utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
+        settled = formatting.format_utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
         result = f"{datum['betSettlement']} v{datum['settlementVersion']}"
         payout, stake = payout_in_words(datum["payout"], datum["amount"]), amount_in_words(datum["amount"])
         items = str(len(datum["selections"] or ()))

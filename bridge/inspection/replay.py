@@ -15,7 +15,7 @@ from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings, age_seconds
 from bridge.errors import SchemaError, SettingsError
-from bridge.formatting import moment, utc
+from bridge.formatting import format_utc, parse_instant
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
@@ -43,8 +43,8 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
     last = now if end is None else _seconds(end, now)
     if first >= last:
         raise SettingsError(
-            f"--from {begin or utc(first)} is not before --to {end or 'now'}: "
-            f"{utc(first)} and {utc(last)}. An age such as 2h is a time ago."
+            f"--from {begin or format_utc(first)} is not before --to {end or 'now'}: "
+            f"{format_utc(first)} and {format_utc(last)}. An age such as 2h is a time ago."
         )
     return Window(round(first * 1000), None if end is None else round(last * 1000))
 
@@ -52,7 +52,7 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
 def _seconds(text: str, now: float) -> float:
     if re.fullmatch(r"\d+[smhd]", text):
         return now - age_seconds(text)
-    if (found := moment(text)) is None:
+    if (found := parse_instant(text)) is None:
         raise SettingsError(
             f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, "
             "or an age such as 2h"

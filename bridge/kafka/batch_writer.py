@@ -93,7 +93,7 @@ class BatchWriter:
     """Writes batches one after the other.
 
     The worker thread calls `on_error` with Kafka's error whenever something failed and is tried again.
-    `committed` reads back the feed's checkpoint, as `bridge.state.restore.Store.checkpoint` does.
+    `committed` reads back the feed's checkpoint, as `bridge.state.restore.StateReader.checkpoint` does.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bridge.clock import Instant
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 
 
 class Member(NamedTuple):
@@ -68,8 +68,8 @@ def whole(moment: float) -> float:
 def release(awaited: Sequence[Member], by: float) -> str:
     """By when the places of dead members are free, in words; `by` in Unix seconds."""
     if len(awaited) == 1:
-        return f"if it is dead, its place is free by {utc(by)}"
-    return f"the places of those that are dead are free by {utc(by)}"
+        return f"if it is dead, its place is free by {format_utc(by)}"
+    return f"the places of those that are dead are free by {format_utc(by)}"
 
 
 class Wait(NamedTuple):

@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
 COMPACT = {"cleanup.policy": "compact"}
 RECEIVED = {"message.timestamp.type": "CreateTime"}
-"""The time of a record is that of its receipt: the guard is read back by it, and `bridge replay` too."""
+"""The time of a record is that of its receipt: the deduplicator and `bridge replay` read back by it."""
 PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
 """A batch is as old as an outage of Kafka, and no two clocks agree: what is beyond is refused for good."""
 SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}

@@ -1,1 +1,1 @@
-"""From a message of the feed to a settled bet."""
+"""Messages of the feed: their model, their validation, and their conversion to Avro."""

@@ -1,13 +1,11 @@
-"""The messages of the settlement feed, as types that pydantic reads straight from JSON bytes.
+"""The messages of the settlement feed, as types that pydantic validates directly from JSON bytes.
 
-The value that comes out of `read_feed_message` is already what Avro takes: dicts with the
-interface's field names, date-times as microseconds, enums as their Avro symbols, maps in order of
-their keys. Nothing is copied or renamed after that.
+`read_feed_message` returns an Avro datum: dicts with the interface's field names, date-times as microseconds,
+enums as their Avro symbols, maps sorted by key. Nothing is copied or renamed afterwards.
 
-The rules are strict, because money is never guessed: no number in quotes, no `5.0` for an integer, no
-value out of range, no NaN, no field the interface does not know. A nullable field may be missing and
-is then null; any other must be there. Of a key that an object holds twice the last one counts, as in
-every common JSON parser.
+Validation is strict, because money is never guessed: no number in quotes, no `5.0` for an integer, no value
+out of range, no NaN, no undocumented field. A nullable field may be missing and is then null; any other is
+required. If an object has a key twice, the last value counts, as in all common JSON parsers.
 
 Field names, types and nullability: interface, "Resources and their fields".
 """
@@ -55,18 +53,18 @@ BET_ITEM_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Marks a type with its zero in JSON: what a provider may mean when it leaves such a field out."""
+    """Marks a type with its zero in JSON: the value that a provider may mean by omitting the field."""
 
     json: str | int | float | bool
 
 
 def not_a_date_time() -> PydanticCustomError:
-    """What is wrong with any other value."""
+    """Return the error for any other value."""
     return PydanticCustomError("date_time", "Input should be a date-time such as 2026-01-31T12:00:00Z")
 
 
 def parse_date_time(value: object) -> int:
-    """As `bridge.messages.scalars.DateTimes.parse`, in a way that is quick where nothing is compiled."""
+    """Parse a date-time like `bridge.messages.scalars.DateTimes.parse`, but faster as plain Python."""
     if not isinstance(value, str) or not _DATE_TIME(value):
         raise not_a_date_time()
     try:
@@ -78,7 +76,7 @@ def parse_date_time(value: object) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-# datetime.fromisoformat takes much more than this (bare dates, weeks, other separators, 24:00).
+# datetime.fromisoformat accepts much more (bare dates, weeks, other separators, 24:00).
 _DATE_TIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
     r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
@@ -99,20 +97,19 @@ Boolean = Annotated[bool, Zero(False)]
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), Zero(0)]
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1), Zero(0)]
 Double = Annotated[float, Zero(0)]
-"""The IEEE 754 value nearest to the JSON literal. That may be an integer of any size; `-0` is then 0."""
+"""The IEEE 754 value nearest to the JSON literal. An integer may have any size; the integer `-0` is 0."""
 DateTime = Annotated[int, PlainValidator(_read_date_time), Zero("0001-01-01T00:00:00")]
-"""A date-time in JSON, microseconds since 1970-01-01T00:00:00 UTC here and in Avro."""
+"""A date-time in JSON; here and in Avro microseconds since 1970-01-01T00:00:00 UTC."""
 SettlementResult = Annotated[str, PlainValidator(_symbols(SETTLEMENT_RESULTS).parse), Zero(0)]
 BetItemType = Annotated[str, PlainValidator(_symbols(BET_ITEM_TYPES).parse)]
 StringMap = Annotated[dict[str, str], Field(fail_fast=True), AfterValidator(scalars.in_order)]
 BetId = Annotated[str, Field(min_length=1, max_length=1000)]
-"""Also the record's key, so it is bounded: one of megabytes would make a record that Kafka never takes."""
-"""Nullable in the interface. It is the key, though, so a bet without one is an error."""
+"""The record's key: not null, although the interface allows it, and of a size that Kafka accepts."""
 
 Items = Annotated[list[T], Field(fail_fast=True)]
-"""Of a list, as of a map, only the first wrong item is told: there may be any number of them."""
+"""Only the first wrong item of a list or map is reported: there may be any number of them."""
 Nullable = Annotated[T | None, Field(default=None)]
-"""May be null; `NotRequired` beside it says that it may be missing too, and is null then."""
+"""May be null. With `NotRequired` it may also be missing, and is then null."""
 
 _AS_SENT = with_config(ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
 

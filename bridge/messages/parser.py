@@ -1,13 +1,12 @@
-"""Bytes of the feed → the Avro datum of a settled bet, or the reason why not.
+"""Parses messages of the feed: bytes → the Avro datum of a settled bet, or the reason why not.
 
-Most messages pass `read_feed_message` as they are, in one go. Where all that is wrong with a message is
-tolerable (fields the interface does not know, and missing ones that the operator has allowed), those
-places are mended in the JSON document and it goes through the very same validation again, so that
-both ways read every number alike.
+Most messages pass `read_feed_message` unchanged. If a message has only tolerable errors (fields that the
+interface does not document, and missing ones that the operator has allowed), these places are repaired in the
+JSON document, which is validated again in the same way. So both ways read every number alike.
 
-A message may be anything, so each step is linear in its size and bounded in memory. A large one is looked
-at first: what it would become in memory depends on how many values it has. Of those larger than any bet, only
-what lacks no field goes to pydantic: for each field that is missing it copies a whole object into the error.
+A message may be anything, so each step is linear in its size and bounded in memory. The values of a large
+message are counted first: its size in memory depends on them. A message larger than any bet reaches pydantic
+only if no field is missing, because pydantic copies the whole object into the error of each missing field.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from bridge.messages.model import (
 )
 
 SMALL_BYTES: Final = 32 * 1024
-"""No smaller message can do harm, whatever it is."""
+"""Smaller messages need no check: they are harmless, whatever they hold."""
 BET_BYTES, BET_VALUES = 800 * 1024, 16_500
-"""More than the largest bet that comes to mind takes (`tests/unit/messages/test_parser_large.py`)."""
+"""More than the largest conceivable bet has (`tests/unit/messages/test_parser_large.py`)."""
 MOST_VALUES: Final = 10 * BET_VALUES
-"""Parsed, each takes up to 500 bytes."""
+"""Each takes up to 500 bytes when parsed."""
 MOST_EXTRAS: Final = 100
-"""Paths of unknown fields that are told apart in one message."""
+"""Most paths of unknown fields reported for one message."""
 _FIELDS: Final = FeedMessage.__annotations__.keys()
 _REASON_LENGTH: Final = 500
 _ERRORS_SHOWN: Final = 5
@@ -43,35 +42,35 @@ _NAME_LENGTH: Final = 60
 _INPUT_LENGTH: Final = 40
 
 
-def look(data: bytes) -> bool:
-    """Whether a message beyond `SMALL_BYTES` is larger than any bet. Raises ConversionError for too much.
+def exceeds_any_bet(data: bytes) -> bool:
+    """Return whether a message is larger than any bet. Raises ConversionError for more than `MOST_VALUES`.
 
-    What counts is marks that stand before a value, so that a comma in a text is one too many.
+    Values are counted by the characters before them, so a comma in a string counts as well.
     """
     values = data.count(b",") + data.count(b"{") + data.count(b"[")
     if values > MOST_VALUES:
-        raise ConversionError(f"{values} values are more than any bet has; {MOST_VALUES} are read")
+        raise ConversionError(f"{values} values are more than any bet has; the limit is {MOST_VALUES}")
     return len(data) > BET_BYTES or values > BET_VALUES
 
 
 def holds_objects(data: bytes) -> bool:
-    """Whether a message has objects, or lists, in fields that the interface does not know."""
+    """Return whether a message has objects or lists in fields that the interface does not document."""
     fields = from_json(data).items()
     return any(isinstance(value, dict | list) for name, value in fields if name not in _FIELDS)
 
 
 class Message(NamedTuple):
-    """A message of the feed (interface, "Events"). A ping, a bet, both, or neither: then it is empty."""
+    """A message of the feed (interface, "Events"): a ping, a bet, both, or empty."""
 
     ping_id: str | None
     bet: SettledBet | None
     """The Avro datum of the schema `SettledBet`."""
     extras: tuple[str, ...]
-    """Paths of the fields that the interface does not know, such as `data.selections[].foo`, each once."""
+    """Distinct paths of fields that the interface does not document, such as `data.selections[].foo`."""
 
 
-class Converter:
-    """Reads messages.
+class MessageParser:
+    """Parses and validates messages.
 
     `optional_fields` holds the paths of non-nullable fields, such as `data.selections[].limitsFactor`,
     that the provider leaves out when they hold their type's zero: 0, false, None (of a
@@ -81,66 +80,68 @@ class Converter:
     def __init__(self, optional_fields: frozenset[str] = frozenset()) -> None:
         zeros = omittable_fields()
         self.zeros: Final = {path: zeros[path] for path in optional_fields}
-        """Path → the JSON that a field stands for when it is missing."""
+        """Path → JSON value of the field when it is missing."""
         self._message: Final = _Place(FeedMessage, "", self.zeros)
 
-    def decode(self, data: bytes) -> Message:
-        """Convert one message.
+    def parse(self, data: bytes) -> Message:
+        """Parse one message.
 
-        Raises ConversionError, whose reason lists the paths of the fields and what is wrong with them.
+        Raises ConversionError, whose reason lists the wrong fields with their paths.
         """
-        if len(data) > SMALL_BYTES and look(data):
-            return self._mend(data, None)
+        if len(data) > SMALL_BYTES and exceeds_any_bet(data):
+            return self._repair(data, None)
         try:
             message = read_feed_message(data)
         except ValidationError as error:
-            return self._mend(data, error)
+            return self._repair(data, error)
         return Message(message["pingId"], message["data"], ())
 
-    def _mend(self, data: bytes, error: ValidationError | None) -> Message:
-        """Convert what pydantic has refused, or has not seen yet because it is larger than any bet."""
+    def _repair(self, data: bytes, error: ValidationError | None) -> Message:
+        """Repair and parse a message that pydantic refused, or (`error` is None) one larger than any bet."""
         try:
             document = from_json(data)
         except ValueError as invalid:
             raise ConversionError(_cut(f"Invalid JSON: {invalid}", _REASON_LENGTH)) from None
-        ping_id, mends, unknown = _ping_id(document), _Mends(), ""
+        ping_id, repairs, unknown = _ping_id(document), _Repairs(), ""
         if isinstance(document, dict):
-            unknown = _held_by_unknown_fields(document)
-            self._message.mend(document, (), mends)
-        if error is None and mends.missing:
-            raise ConversionError(_listed(mends.missing), ping_id=ping_id)
-        if error is None or mends.made:
-            text = to_json(document) if mends.made else data
-            del document  # a long text may take four times its bytes
+            unknown = _unknown_with_values(document)
+            self._message.repair(document, (), repairs)
+        if error is None and repairs.missing:
+            raise ConversionError(_listed(repairs.missing), ping_id=ping_id)
+        if error is None or repairs.made:
+            text = to_json(document) if repairs.made else data
+            del document  # a long string may take four times its bytes
             try:
                 message = read_feed_message(text)
             except ValidationError as found:
                 raise ConversionError(_reason(found), ping_id=ping_id) from None
             if unknown and message["pingId"] is None and message["data"] is None:
-                raise ConversionError(f"neither pingId nor data, but: {unknown}", extras=tuple(mends.extras))
-            return Message(message["pingId"], message["data"], tuple(mends.extras))
-        # Few: of a list or a map pydantic names the first that is wrong, and there is nothing unknown.
+                raise ConversionError(
+                    f"neither pingId nor data, but: {unknown}", extras=tuple(repairs.extras)
+                )
+            return Message(message["pingId"], message["data"], tuple(repairs.extras))
+        # The errors are few: pydantic reports the first of a list or map, and no field is unknown.
         raise ConversionError(_reason(error), ping_id=ping_id) from None
 
 
-class _Mends:
-    """What was done to a document, and what could not be."""
+class _Repairs:
+    """Repairs made in a document, and fields that could not be repaired."""
 
     def __init__(self) -> None:
         self.made = False
         self.extras: dict[str, None] = {}
-        """Paths of what was removed, in order, each once."""
+        """Distinct paths of removed fields, in order."""
         self.missing: list[str] = []
-        """The first few fields that are missing and must not be, as reasons."""
+        """The first few required fields that are missing, as reasons."""
 
 
 class _Place:
-    """The fields of a TypedDict that is at one path of a message, such as `data.selections[].`."""
+    """The fields of a TypedDict at one path of a message, such as `data.selections[].`."""
 
     def __init__(self, record: Any, path: str, zeros: Mapping[str, Any]) -> None:
         self._path: Final = path
         self._below: Final[list[tuple[str, bool, _Place]]] = []
-        """The fields with objects in them, and whether these are in a list."""
+        """Each field that holds objects: its name, whether they are in a list, and their place."""
         hints = get_type_hints(record, include_extras=True)
         for name, hint in hints.items():
             for nested, suffix in nested_records(hint):
@@ -154,37 +155,37 @@ class _Place:
             if name not in self._zeros and get_origin(hint) is not NotRequired
         }.keys()
 
-    def mend(self, found: dict[str, Any], at: tuple[int, ...], mends: _Mends) -> None:
-        """Remove unknown fields and fill in zeros, here and below; `at` are the indices on the path."""
+    def repair(self, found: dict[str, Any], at: tuple[int, ...], repairs: _Repairs) -> None:
+        """Remove unknown fields and fill in zeros, here and below; `at` has the list indices of the path."""
         for name, listed, place in self._below:
             value = found.get(name)
             if not listed:
                 if isinstance(value, dict):
-                    place.mend(value, at, mends)
+                    place.repair(value, at, repairs)
             elif isinstance(value, list):
                 for number, item in enumerate(value):
                     if isinstance(item, dict):
-                        place.mend(item, (*at, number), mends)
+                        place.repair(item, (*at, number), repairs)
         if not found.keys() >= self._zeros.keys():
-            mends.made = True
+            repairs.made = True
             found.update({name: zero for name, zero in self._zeros.items() if name not in found})
         if not found.keys() >= self._required:
-            self._name_missing(found, at, mends)
+            self._name_missing(found, at, repairs)
         if not found.keys() <= self._known:
-            self._remove_unknown(found, mends)
+            self._remove_unknown(found, repairs)
 
-    def _name_missing(self, found: dict[str, Any], at: tuple[int, ...], mends: _Mends) -> None:
+    def _name_missing(self, found: dict[str, Any], at: tuple[int, ...], repairs: _Repairs) -> None:
         path = self._path.replace("[]", "[{}]").format(*at)
-        room = _ERRORS_SHOWN - len(mends.missing)
+        room = _ERRORS_SHOWN - len(repairs.missing)
         missing = [f"{path}{name}: Field required" for name in self._required if name not in found]
-        mends.missing += missing[:room]
+        repairs.missing += missing[:room]
 
-    def _remove_unknown(self, found: dict[str, Any], mends: _Mends) -> None:
-        mends.made = True
+    def _remove_unknown(self, found: dict[str, Any], repairs: _Repairs) -> None:
+        repairs.made = True
         for name in [name for name in found if name not in self._known]:
             del found[name]
-            if len(mends.extras) < MOST_EXTRAS:
-                mends.extras[f"{self._path}{_cut(name, _NAME_LENGTH)}"] = None
+            if len(repairs.extras) < MOST_EXTRAS:
+                repairs.extras[f"{self._path}{_cut(name, _NAME_LENGTH)}"] = None
 
 
 def _reason(error: ValidationError) -> str:
@@ -208,7 +209,7 @@ def _explain(error: ErrorDetails) -> str:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """Such as `data.selections[0].price`."""
+    """Return the path of a location, such as `data.selections[0].price`."""
     path = ""
     for part in location:
         path += f"[{part}]" if isinstance(part, int) else f".{_cut(part, _NAME_LENGTH)}"
@@ -219,8 +220,8 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _held_by_unknown_fields(document: dict[str, Any]) -> str:
-    """The names of the first few fields of a message that hold something, and that nobody knows."""
+def _unknown_with_values(document: dict[str, Any]) -> str:
+    """Return the names of the first few unknown fields of a message that are not null."""
     names = (name for name, value in document.items() if value is not None)
     unknown = (_cut(name, _NAME_LENGTH) for name in names if name not in _FIELDS)
     return ", ".join(islice(unknown, _ERRORS_SHOWN))

@@ -1,7 +1,7 @@
-"""Values of the feed's JSON as Avro has them: date-times, enums, maps.
+"""Converts scalar values of the feed's JSON to Avro: date-times, enums, maps of strings.
 
-A bet has six date-times and nine enums, and pydantic calls these functions for each, so this module is
-compiled where it can be.
+A bet has six date-times and nine enums, and pydantic calls a function of this module for each, so it is
+compiled if there is a C compiler.
 """
 
 from __future__ import annotations
@@ -13,28 +13,27 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 Wrong = Callable[[], Exception]
-"""Makes the exception for a value that is no such thing."""
+"""Returns the exception for any other value."""
 
 COMPILED: Final = not __file__.endswith(".py")
 
 _SHORTEST: Final = 19
-"""Characters of a date-time without a fraction and a zone."""
-
-
+"""Characters of a date-time without fraction and zone."""
 _INVALID: Final[i64] = -(2**62)
-"""No time and no offset is that long ago."""
+"""Outside the range of times and offsets."""
 
 
 class DateTimes:
-    """Date-times such as `2026-01-31T12:00:00.1234567Z`, as microseconds since 1970-01-01T00:00:00 UTC."""
+    """Parses date-times such as `2026-01-31T12:00:00.1234567Z`."""
 
     def __init__(self, wrong: Wrong) -> None:
         self._wrong: Final = wrong
 
     def parse(self, value: object) -> int:
-        """A missing zone is UTC. Digits beyond the sixth are dropped, which is towards the past.
+        """Return microseconds since 1970-01-01T00:00:00 UTC.
 
-        Raises `wrong` for anything but a string of exactly this form.
+        A missing zone is UTC; digits beyond the sixth are cut. Raises `wrong` for anything but a string of
+        this form.
         """
         if isinstance(value, str) and value.isascii() and len(value) >= _SHORTEST:
             text = value.encode()
@@ -46,14 +45,14 @@ class DateTimes:
 
 
 class Symbols:
-    """The symbols of an integer enum. pydantic's own would take `true` for 1 and `1.0` too."""
+    """Maps the numbers of an enum to symbols. pydantic's own enum would accept `true` and `1.0` for 1."""
 
     def __init__(self, symbols: dict[int, str], wrong: Wrong) -> None:
         self._symbols: Final = symbols
         self._wrong: Final = wrong
 
     def parse(self, value: object) -> str:
-        """The symbol of a number. Raises `wrong` for anything else."""
+        """Return the symbol of a number. Raises `wrong` for anything else."""
         if type(value) is int:
             symbol = self._symbols.get(value)
             if symbol is not None:
@@ -62,12 +61,12 @@ class Symbols:
 
 
 def in_order(entries: dict[str, str]) -> dict[str, str]:
-    """Sorted by key: equal maps must become equal bytes, because the guard compares those."""
+    """Sort a map by key: equal maps must become equal bytes, which the deduplicator compares."""
     return dict(sorted(entries.items())) if len(entries) > 1 else entries
 
 
 def _digits(text: bytes, start: i64, count: i64) -> i64:
-    """The number that so many digits make; negative when one of them is none."""
+    """Return the number in `count` digits, -1 if one of them is no digit."""
     number: i64 = 0
     at: i64 = start
     while at < start + count:
@@ -80,7 +79,7 @@ def _digits(text: bytes, start: i64, count: i64) -> i64:
 
 
 def _seconds(text: bytes) -> i64:
-    """Of the first 19 characters, `2026-01-31T12:00:00`, as if they were UTC."""
+    """Return the Unix seconds of the first 19 characters, `2026-01-31T12:00:00`, read as UTC."""
     year, month, day = _digits(text, 0, 4), _digits(text, 5, 2), _digits(text, 8, 2)
     hour, minute, second = _digits(text, 11, 2), _digits(text, 14, 2), _digits(text, 17, 2)
     if text[4] != 45 or text[7] != 45 or text[10] != 84 or text[13] != 58 or text[16] != 58:
@@ -99,7 +98,7 @@ def _days_in(month: i64, year: i64) -> i64:
 
 
 def _days_since_1970(year: i64, month: i64, day: i64) -> i64:
-    """In the proleptic Gregorian calendar, with years that begin in March and so end with a leap day."""
+    """Count the days in the proleptic Gregorian calendar. Years begin in March, so a leap day is the last."""
     if month > 2:
         month -= 3
     else:
@@ -109,7 +108,7 @@ def _days_since_1970(year: i64, month: i64, day: i64) -> i64:
 
 
 def _end_of_fraction(text: bytes) -> i64:
-    """Where the zone begins; it may be missing."""
+    """Return the place where the zone begins, or would begin."""
     size: i64 = len(text)
     if size == 19 or text[19] != 46:
         return 19
@@ -132,7 +131,7 @@ def _micros(text: bytes, end: i64) -> i64:
 
 
 def _offset(text: bytes, at: i64) -> i64:
-    """Seconds by which the zone that begins there is ahead of UTC."""
+    """Return the seconds by which the zone at this place is ahead of UTC."""
     if at == _INVALID:
         return _INVALID
     rest: i64 = len(text) - at

@@ -1,8 +1,8 @@
-"""The types of the model paired with the Avro schema, for the one walk of `bridge.messages.transcoder`.
+"""Makes the types of `bridge.messages.transcoder` from the model and the Avro schema.
 
-Bounds come from the model, the order of fields and the places of symbols from the schema, names and
-nullability from both. Where the two disagree, or the model says something that is not known here, there is
-no transcoder: no rule of the model is ever passed over.
+Bounds come from the model, the order of fields and symbols from the schema, names and nullability from both.
+If the two disagree, or the model has a rule that is not known here, no transcoder is made: no rule of the
+model is ever ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bridge.messages import model
 from bridge.messages import transcoder as to
 
 parse: Final[Callable[[bytes], Any]] = orjson.loads
-"""A JSON document. Raises ValueError."""
+"""Parses a JSON document. Raises ValueError."""
 
 _ENUMS: Final = (
     (model.SettlementResult, model.SETTLEMENT_RESULTS),
@@ -32,24 +32,24 @@ _ITEMS: Final[Any] = model.Items
 _ANY_LENGTH: Final = 2**62
 
 
-def transcoder(codec: Codec, zeros: Mapping[str, Any]) -> to.Transcoder:
-    """Writes bets as the codec does. `zeros`: path → the JSON that a field stands for when it is missing.
+def make_transcoder(codec: Codec, zeros: Mapping[str, Any]) -> to.Transcoder:
+    """Make a transcoder that writes bets as the codec does; `zeros`: path → JSON value of a missing field.
 
-    Raises UnknownSchema where the codec's schema is not that of `bridge.messages.model.SettledBet`.
+    Raises UnknownSchema if the codec's schema does not match `bridge.messages.model.SettledBet`.
     """
     pairing = _Pairing(codec.named, zeros)
     return to.Transcoder(pairing.type(model.SettledBet, codec.schema, "data"), codec.header)
 
 
 class _Pairing:
-    """One walk down the model and a schema, whose named types are `named`."""
+    """One walk down the model and a schema with the named types `named`."""
 
     def __init__(self, named: Mapping[str, Any], zeros: Mapping[str, Any]) -> None:
         self._named = named
         self._zeros = zeros
 
     def type(self, hint: Any, schema: Any, path: str) -> to.Type:
-        """The pair of a type of the model and a schema, which are at this path of a message."""
+        """Return the type for a hint of the model and a schema, both at this path of a message."""
         if isinstance(schema, str):
             schema = self._named.get(schema, {"type": schema})
         if isinstance(schema, list):
@@ -81,10 +81,10 @@ class _Pairing:
         path = f"{path}.{field['name']}"
         optional = get_origin(hint) is NotRequired
         type_ = self.type(get_args(hint)[0] if optional else hint, field["type"], path)
-        if optional and not isinstance(type_, to.Nullable):  # what is missing is null
+        if optional and not isinstance(type_, to.Nullable):  # a missing field is null
             raise _disagreement(hint, field["type"], path)
         if_missing = _written(type_, self._zeros.get(path)) if optional or path in self._zeros else None
-        [name] = orjson.loads(orjson.dumps({field["name"]: None}))  # as in documents: found without comparing
+        [name] = orjson.loads(orjson.dumps({field["name"]: None}))  # orjson's own key: found by identity
         return to.Field(name, type_, if_missing)
 
 
@@ -109,7 +109,7 @@ def _scalar(hint: Any, schema: Any, path: str) -> to.Type:
 
 
 def _bounds(marks: Iterable[Any]) -> dict[str, Any]:
-    """What the marks of an annotated type demand, by name, be it known here or not."""
+    """Return all bounds of an annotated type by name, known here or not."""
     bounds: dict[str, Any] = {}
     for mark in marks:
         if not isinstance(mark, model.Zero):

@@ -1,1 +1,1 @@
-"""What a running program shows: health, metrics, pages, over HTTP."""
+"""Health and metrics of a running program, over HTTP."""

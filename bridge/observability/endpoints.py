@@ -86,7 +86,7 @@ def make_app(
 
 @contextmanager
 def served(app: WSGIApplication, web: WebSettings) -> Iterator[None]:
-    """Serve meanwhile. A port that is taken is only a warning: publishing goes on without metrics."""
+    """Serve inside the block. If the port is taken, log a warning: publishing continues without metrics."""
     try:
         server = WsgiServer(app, web.host, web.port)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Prometheus' text format and OpenMetrics, for the metrics of every program."""
+"""Encodes metrics in Prometheus' text format or OpenMetrics."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 
@@ -47,7 +47,7 @@ class HealthStatus(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What a program answers to the probes."""
+    """Answers of a program to the probes."""
 
     healthy: HealthStatus
     ready: HealthStatus
@@ -59,22 +59,22 @@ def judge(status: StatusSnapshot, now: float) -> Health:
     """Return the health of `bridge run` at `now`, Unix seconds."""
     report = {
         "state": status.state and status.state.value,
-        "since": utc(status.since),
-        "until": None if status.until is None else utc(status.until),
+        "since": format_utc(status.since),
+        "until": None if status.until is None else format_utc(status.until),
         "feed": status.feed,
         "owner": status.owner,
         "revision": status.revision,
         "revisionAgeSeconds": _rounded(status.revision_age(now)),
         "lastCommitAgeSeconds": _rounded(None if status.committed_at is None else now - status.committed_at),
         "loopAgeSeconds": _rounded(now - status.at),
-        "nextConnect": None if status.next_connect is None else utc(status.next_connect),
+        "nextConnect": None if status.next_connect is None else format_utc(status.next_connect),
         "gaps": status.gaps,
     }
     return Health(healthy(status, now), ready(status, now), report)
 
 
 def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
-    """Whether the bridge makes progress, or waits for something that a restart would not bring."""
+    """Return whether the bridge makes progress, or waits for something that a restart would not bring."""
     if now - status.at > LOOP_SECONDS:
         return HealthStatus(False, f"the event loop has been silent for {now - status.at:.0f} s")
     patience = status.idle_timeout_seconds + COMMIT_SECONDS
@@ -90,7 +90,7 @@ def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
 
 
 def ready(status: StatusSnapshot, now: float) -> HealthStatus:
-    """Whether the bridge owns the feed or stands by to own it."""
+    """Return whether the bridge owns the feed or stands by to own it."""
     health = healthy(status, now)
     if not health.ok:
         return health

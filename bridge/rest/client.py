@@ -36,7 +36,7 @@ from bridge.clock import Clock, Instant
 from bridge.clock_skew import Skew, from_dates, must_be_near
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
-from bridge.formatting import duration
+from bridge.formatting import format_duration
 from bridge.log import get
 from bridge.rest.answers import Answered, AnswerReader
 from bridge.rest.endpoints import Request
@@ -239,7 +239,7 @@ class Client:
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
-            get().warning("the provider limits the rate", rate=self.rate, pause=duration(self.pause))
+            get().warning("the provider limits the rate", rate=self.rate, pause=format_duration(self.pause))
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:
@@ -280,7 +280,7 @@ class Client:
                 "retrying the provider",
                 endpoint=state.args[0].endpoint,
                 reason=str(state.outcome.exception()),
-                pause=duration(max(state.upcoming_sleep, self.pause)),
+                pause=format_duration(max(state.upcoming_sleep, self.pause)),
             )
 
 

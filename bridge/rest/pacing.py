@@ -11,7 +11,7 @@ import re
 from math import inf
 from typing import Final
 
-from bridge.formatting import http_moment
+from bridge.formatting import parse_http_date
 
 SLOWEST_SHARE: Final = 1 / 64
 """Lower bound of the rate, as a share of the configured one."""
@@ -70,8 +70,8 @@ def retry_after(header: str | None, date: str | None, wall: float) -> float | No
         return None
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", header.strip(), re.ASCII):
         return float(header)
-    until = http_moment(header)
+    until = parse_http_date(header)
     if until is None:
         return None
-    written = http_moment(date) if date else None
+    written = parse_http_date(date) if date else None
     return max(0.0, until - (wall if written is None else written))

@@ -15,7 +15,7 @@ from joserfc.errors import JoseError
 
 from bridge.config import ApiSettings, secret_trouble
 from bridge.errors import SettingsError
-from bridge.formatting import duration, utc
+from bridge.formatting import format_duration, format_utc
 from bridge.log import get
 
 SOON_SECONDS: Final = 900.0
@@ -84,9 +84,9 @@ class Token:
             return
         self._warned_of = token
         if end > wall:
-            get().warning("the token expires soon", setting=self.setting, left=duration(end - wall))
+            get().warning("the token expires soon", setting=self.setting, left=format_duration(end - wall))
         else:
-            get().warning("the token has expired, by our clock", setting=self.setting, at=utc(end))
+            get().warning("the token has expired, by our clock", setting=self.setting, at=format_utc(end))
 
 
 def expiry(token: str) -> float | None:
@@ -104,4 +104,6 @@ def validity_of(token: str, wall: float) -> str:
     end = expiry(token)
     if end is None:
         return "does not say how long it is valid"
-    return f"expired at {utc(end)}" if end <= wall else f"says that it is valid until {utc(end)}"
+    return (
+        f"expired at {format_utc(end)}" if end <= wall else f"says that it is valid until {format_utc(end)}"
+    )

@@ -41,7 +41,7 @@ from bridge.service.interfaces import Dependencies
 from bridge.service.owner import FeedOwner, unless
 from bridge.service.status import Status
 from bridge.state.checkpoint import State
-from bridge.state.restore import Store
+from bridge.state.restore import StateReader
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ class _Service:
 
     async def _stand_by_and_own(self) -> NoReturn:
         loop = asyncio.get_running_loop()
-        declared, codecs, store = await self._prepare()
+        declared, codecs, state_reader = await self._prepare()
         gc.freeze()  # long-lived objects: collections need not walk through them
         leadership = LeaderElection(
             self._settings,
@@ -147,9 +147,11 @@ class _Service:
         dependencies = Dependencies(
             topics=declared,
             codecs=codecs,
-            store=store,
+            state_reader=state_reader,
             leadership=leadership,
-            writer=lambda on_error: BatchWriter(self._settings, leadership, store.checkpoint, on_error),
+            writer=lambda on_error: BatchWriter(
+                self._settings, leadership, state_reader.checkpoint, on_error
+            ),
             connect=client.connect,
             ask_time=provider_clock.ask,
             clock=self._clock,
@@ -204,7 +206,7 @@ class _Service:
             self._owner = None
             leadership.released()
 
-    async def _prepare(self) -> tuple[topics.Topics, Codecs, Store]:
+    async def _prepare(self) -> tuple[topics.Topics, Codecs, StateReader]:
         """Create topics and register schemas; waits for Kafka and the registry."""
         settings = self._settings
         worker = Worker("start")  # a daemon thread: the process can end while Kafka is unreachable
@@ -237,7 +239,7 @@ class _Service:
         finally:
             worker.close(0)
         codecs = Codecs(*(Codec(load(name), ids[name], registry.schema_by_id) for name in SCHEMAS))
-        return declared, codecs, Store(settings, declared, registry.schema_by_id)
+        return declared, codecs, StateReader(settings, declared, registry.schema_by_id)
 
     # Status.
 

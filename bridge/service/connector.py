@@ -16,7 +16,7 @@ from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefuse
 from bridge.feed.backoff import Backoff
 from bridge.feed.protocol import Request, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
-from bridge.formatting import duration, utc
+from bridge.formatting import format_duration, format_utc
 from bridge.log import get
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.interfaces import Connection, Dependencies
@@ -197,9 +197,10 @@ class Connector:
         clock_was_wrong = abs(self._clock.offset - self._offset) > STEP_SECONDS
         if self._certain is None or clock_was_wrong:  # and the state was restored by it
             raise ClockError(
-                f"the committed position {utc(position.revision)} is in the future: this machine's clock is "
-                "behind, or was wrong until now. Set it right (is NTP running?) and start the bridge again: "
-                "what was promised too early, if anything, is then received again and declared as a gap."
+                f"the committed position {format_utc(position.revision)} is in the future: this machine's "
+                "clock is behind, or was wrong until now. Set it right (is NTP running?) and start the "
+                "bridge again: what was promised too early, if anything, is then received again and "
+                "declared as a gap."
             )
         gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
         self._pipeline.declare(gap)
@@ -223,16 +224,16 @@ class Connector:
         get().error(
             "gap: bets published in this interval may be missing",
             feed=gap.feed,
-            start=utc(gap.start),
-            end=utc(gap.end),
-            lasted=duration(gap.seconds),
+            start=format_utc(gap.start),
+            end=format_utc(gap.end),
+            lasted=format_duration(gap.seconds),
             cause=gap.cause.value,
             on_gap=self._feed.on_gap,
             what_to_do="obtain this interval from the provider by other means; `bridge gaps` lists it",
         )
         if self._feed.on_gap == "stop":
             self._status.become(
-                State.STOPPED_ON_GAP, f"{gap.cause.value}: {utc(gap.start)} to {utc(gap.end)}"
+                State.STOPPED_ON_GAP, f"{gap.cause.value}: {format_utc(gap.start)} to {format_utc(gap.end)}"
             )
             await self._checkpointer.commit()
             raise GapError(gap_text(gap))
@@ -298,6 +299,6 @@ class Connector:
 def gap_text(gap: Gap) -> str:
     """Return what an operator has to know and do about a gap at which the bridge stopped."""
     return (
-        f"a gap of {duration(gap.seconds)}: what the provider published from {utc(gap.start)} to "
-        f"{utc(gap.end)} may be missing ({gap.cause.value}). {HOW_TO_GO_ON}"
+        f"a gap of {format_duration(gap.seconds)}: what the provider published from {format_utc(gap.start)} "
+        f"to {format_utc(gap.end)} may be missing ({gap.cause.value}). {HOW_TO_GO_ON}"
     )

@@ -79,8 +79,8 @@ class Writer(Protocol):
         """Close the writer."""
 
 
-class Store(Protocol):
-    """What is already in Kafka, as `bridge.state.restore.Store`."""
+class StateReader(Protocol):
+    """What is already in Kafka, as `bridge.state.restore.StateReader`."""
 
     def deduplicator(self, since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
         """Return a deduplicator that knows all bets and dead letters received since then, Unix seconds.
@@ -109,7 +109,7 @@ class Dependencies:
 
     topics: Topics
     codecs: Codecs
-    store: Store
+    state_reader: StateReader
     leadership: Ownership
     writer: Callable[[Callable[[str], None]], Writer]
     """Creates a writer; its argument is called with what blocks a job."""

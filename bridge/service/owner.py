@@ -131,7 +131,7 @@ class FeedOwner:
         limiter.observe(self._clock())  # from here on the ledger grows older by the monotonic clock
         certain = self._certain(previous, limiter) if previous else None
         restoring = partial(
-            self._dependencies.store.deduplicator,
+            self._dependencies.state_reader.deduplicator,
             deduplicated_from(feed, revision if certain is None else certain),
             self._gone,
             self._committer.report_error,

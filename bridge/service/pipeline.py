@@ -20,10 +20,10 @@ from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
-from bridge.messages.converter import Bet, conversion
-from bridge.messages.parser import Converter, holds_objects
+from bridge.messages.converter import Bet, make_converter
+from bridge.messages.parser import MessageParser, holds_objects
 from bridge.state.checkpoint import Counters
-from bridge.state.dead_letter import Kind, dead_letter, identity
+from bridge.state.dead_letter import DeadLetterKind, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap
 
@@ -54,9 +54,9 @@ class Pipeline:
     ) -> None:
         self._settings = settings
         self._topics = topics
-        self._converter = Converter(settings.feed.optional_fields)
-        self._conversion = conversion(settings.feed.converter, self._converter, codecs.bets)
-        self._convert = self._conversion.convert
+        self._parser = MessageParser(settings.feed.optional_fields)
+        self._converter = make_converter(settings.feed.converter, self._parser, codecs.bets)
+        self._convert = self._converter.convert
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._gaps = codecs.gaps
@@ -89,7 +89,7 @@ class Pipeline:
     @property
     def fallbacks(self) -> int:
         """Messages that the compiled converter left to pydantic."""
-        return self._conversion.fallbacks
+        return self._converter.fallbacks
 
     def take_batch(self) -> Batch:
         """Return the current batch, to be committed, and begin a new one."""
@@ -145,13 +145,15 @@ class Pipeline:
         if isinstance(body, Oversized):
             limit = self._settings.feed.max_message_bytes
             self._dead_letter(
-                message, Kind.OVERSIZED, f"{body.size} bytes are more than feed.max_message_bytes = {limit}"
+                message,
+                DeadLetterKind.OVERSIZED,
+                f"{body.size} bytes are more than feed.max_message_bytes = {limit}",
             )
             return None
         try:
             ping_id, bet, extras = self._convert(body)
         except ConversionError as error:
-            self._dead_letter(message, Kind.ERROR, error.reason)
+            self._dead_letter(message, DeadLetterKind.ERROR, error.reason)
             self._count(error.extras)
             return error.ping_id
         if bet is not None:
@@ -201,14 +203,14 @@ class Pipeline:
         schema_id = int.from_bytes(schema, "big")
         if schema_id not in self._bets_before:  # cached since the restore: the registry is not asked
             self._bets_before[schema_id] = self._bets.in_schema(schema_id)
-        bet = self._converter.decode(body).bet
+        bet = self._parser.parse(body).bet
         assert bet is not None
         try:
             return fingerprint(self._bets_before[schema_id].encode(bet))
         except SchemaError:
             return None
 
-    def _dead_letter(self, message: Received, kind: Kind, reason: str) -> None:
+    def _dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:
         content = identity(message.body)
         dead_letter_time = self._deduplicator.dead_letter_time(content)
         if dead_letter_time is not None:
@@ -224,7 +226,7 @@ class Pipeline:
     def _sample(self, message: Received, extras: tuple[str, ...]) -> None:
         """Keep the first few originals with an unknown field as dead letters."""
         if fresh := self._count(extras):
-            self._write_dead_letter(message, Kind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
+            self._write_dead_letter(message, DeadLetterKind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
 
     def _count(self, extras: tuple[str, ...]) -> list[str]:
         """Count unknown fields. Returns those of which originals are still kept."""
@@ -238,7 +240,7 @@ class Pipeline:
                     self._new_extra(path)
         return rare
 
-    def _write_dead_letter(self, message: Received, kind: Kind, reason: str) -> None:
+    def _write_dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:
         self.batch.add(
             dead_letter(
                 self._topics.deadletters.name,

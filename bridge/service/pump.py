@@ -10,7 +10,7 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedError, FeedLost
 from bridge.feed.protocol import Session
 from bridge.feed.rate_limits import Limiter
-from bridge.formatting import duration, utc
+from bridge.formatting import format_duration, format_utc
 from bridge.log import get
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
@@ -197,10 +197,10 @@ class Pump:
         if catch_up.position is not None:
             get().info(
                 "catching up",
-                position=utc(int(catch_up.position)),
-                behind=duration(max(0.0, now.wall - catch_up.position)),
+                position=format_utc(int(catch_up.position)),
+                behind=format_duration(max(0.0, now.wall - catch_up.position)),
                 messages_per_second=round(catch_up.rate),
-                remaining="unknown" if catch_up.remaining is None else duration(catch_up.remaining),
+                remaining="unknown" if catch_up.remaining is None else format_duration(catch_up.remaining),
             )
 
     def _evict(self, now: Instant) -> None:

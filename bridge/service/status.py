@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bridge.clock import Clock
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 from bridge.log import get
 from bridge.state.checkpoint import State
 
@@ -41,7 +41,7 @@ class Status:
         if reason:
             details["reason"] = reason
         if until is not None:
-            details["until"] = utc(until)
+            details["until"] = format_utc(until)
         log = get().info if state in _INFO and not (state is State.STOPPED and reason) else get().warning
         log(_EVENTS[state], state=state.value, feed=self._feed, **details)
         return True

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bridge import errors
 from bridge.avro.codec import Codec
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 from bridge.snapshots.asking import Account
 from bridge.snapshots.model import (
     KINDS,
@@ -199,9 +199,9 @@ class Report:
         return {
             "job": snapshot.job,
             "snapshot": snapshot.id,
-            "startedAt": utc(snapshot.started_at),
-            "finishedAt": utc(snapshot.finished_at),
-            "refreshedAt": None if snapshot.refreshed_at is None else utc(snapshot.refreshed_at),
+            "startedAt": format_utc(snapshot.started_at),
+            "finishedAt": format_utc(snapshot.finished_at),
+            "refreshedAt": None if snapshot.refreshed_at is None else format_utc(snapshot.refreshed_at),
             "seconds": round(self.seconds, 3),
             "full": self.full,
             "complete": snapshot.complete,

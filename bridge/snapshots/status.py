@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.formatting import utc
+from bridge.formatting import format_utc
 from bridge.observability.health import Health, HealthStatus
 from bridge.snapshots.results import Covered, Report
 
@@ -67,9 +67,9 @@ class JobStatus:
             "job": self.job,
             "doing": self.doing,
             "snapshot": last and last.id,
-            "finishedAt": last and utc(last.finished_at),
+            "finishedAt": last and format_utc(last.finished_at),
             "complete": last and last.complete,
-            "nextAt": None if self.rests_until is None else utc(self.rests_until),
+            "nextAt": None if self.rests_until is None else format_utc(self.rests_until),
         }
         healthy = HealthStatus(not stuck, stuck or self.failure)
         return Health(healthy, HealthStatus(not unready, unready), report)

@@ -1,1 +1,1 @@
-"""What the bridge keeps, in Kafka and in memory: checkpoints, gaps, dead letters, what it has published."""
+"""The state of the bridge, in Kafka and in memory: checkpoints, gaps, dead letters, the deduplicator."""

@@ -1,7 +1,7 @@
-"""What the bridge remembers of a feed, and the rule that it never goes back.
+"""The checkpoint of a feed, and the rule that it never goes back.
 
-A checkpoint is written in the transaction of the records it covers, so it is true for exactly what a
-`read_committed` reader can see.
+A checkpoint is committed in the transaction of the records that it covers, so `read_committed` readers see
+both or neither.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bridge.feed.rate_limits import Attempt
 
 
 class State(Enum):
-    """What the bridge is doing. Each reason for silence is a state of its own."""
+    """State of the bridge. Each reason why nothing is published is a state of its own."""
 
     CONNECTING = "Connecting"
     CATCHING_UP = "CatchingUp"
@@ -34,10 +34,10 @@ class State(Enum):
 
 @dataclass(slots=True)
 class Counters:
-    """What became of each message since the feed's first checkpoint.
+    """Messages by outcome since the feed's first checkpoint.
 
-    received = published + duplicates + stale + dead_lettered + pings + empty; corrections are part of
-    what was published.
+    received = published + duplicates + stale + dead_lettered + pings + empty. Corrections are included in
+    published.
     """
 
     received: int = 0
@@ -51,12 +51,12 @@ class Counters:
 
     @property
     def balanced(self) -> bool:
-        """Whether every message received is accounted for, once."""
+        """Whether each received message is counted under exactly one outcome."""
         ends = self.published + self.duplicates + self.stale + self.dead_lettered + self.pings + self.empty
         return self.received == ends
 
     def copy(self) -> Counters:
-        """An independent copy."""
+        """Return an independent copy."""
         return replace(self)
 
 
@@ -75,29 +75,29 @@ class Checkpoint:
     updated_at: float
     owner: str
     reason: str = ""
-    """Why it is in this state, in words."""
+    """Why the bridge is in this state."""
     since: float | None = None
     """When the state began, Unix seconds."""
     until: float | None = None
-    """When a wait will be over, Unix seconds, where that is known."""
+    """When a wait ends, Unix seconds, if known."""
     newest: float | None = None
-    """The newest settlementTime published, Unix seconds; none from the future."""
+    """The newest published settlementTime that is not in the future, Unix seconds."""
     skew: float | None = None
-    """How far the provider's clock is ahead of ours at least, seconds."""
+    """The provider's clock minus ours, seconds: the smallest difference that explains its answers."""
     catch_up: CatchUp | None = None
-    """How far a replay has come, while there is one."""
+    """Progress of a replay, during one."""
 
     def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
-        """Whether this one may be written after `other`: neither the position nor a count goes back.
+        """Return whether this checkpoint may be written after `other`: neither position nor counters go back.
 
-        Except where the position was `taken_back`, with a gap that says so.
+        The position may if it was `taken_back`, with a gap.
         """
         pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
         goes_on = self.revision >= other.revision or taken_back
         return goes_on and all(before <= after for before, after in pairs)
 
     def to_avro(self) -> dict[str, Any]:
-        """The datum of the Avro record `FeedCheckpoint`."""
+        """Return the datum of the Avro record `FeedCheckpoint`."""
         return {
             "feed": self.feed,
             "revision": self.revision,
@@ -130,7 +130,7 @@ class Checkpoint:
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Checkpoint:
-        """The inverse of `to_avro`; date-times are integers of microseconds."""
+        """Return the checkpoint of such a datum."""
         return cls(
             feed=datum["feed"],
             revision=datum["revision"],
@@ -176,7 +176,7 @@ _AVRO_COUNTERS = (
 
 
 def _state(symbol: str) -> State:
-    """A reader gets `Unknown` for a state that is newer than its schema; it is about to enter one anyway."""
+    """Avro reads a state newer than the schema as `Unknown`. The reader enters a state of its own anyway."""
     return State.CONNECTING if symbol == "Unknown" else State(symbol)
 
 

@@ -1,14 +1,14 @@
 """Dead letters: the original bytes as the value, everything else in headers.
 
     kind        error, oversized (the value is only the head), or sample (converted, but with a field
-                that the interface does not know)
-    reason      what is wrong, with the paths of the fields
+                that the interface does not document)
+    reason      why, with the paths of the fields
     feed        name of the feed
-    revision    the position at which it came, Unix seconds: from there a replay brings it again
+    revision    the position at receipt, Unix seconds: a replay from there repeats the message
     received    time of receipt, Unix seconds with a fraction
     size        bytes of the original
 
-The key is the SHA-256 of the original, in hex: by it the guard knows a dead letter again.
+The key is the SHA-256 of the original, in hex. The deduplicator identifies a dead letter by it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from bridge.kafka.batch import Record
 _REASON_BYTES = 2_000
 
 
-class Kind(Enum):
-    """Why a message is among the dead letters."""
+class DeadLetterKind(Enum):
+    """Why a message became a dead letter."""
 
     ERROR = "error"
     OVERSIZED = "oversized"
@@ -31,15 +31,15 @@ class Kind(Enum):
 
 
 def identity(body: bytes | Oversized) -> bytes:
-    """The key of a message among the dead letters."""
+    """Return the key of a message's dead letter."""
     digest = body.sha256 if isinstance(body, Oversized) else hashlib.sha256(body).hexdigest()
     return digest.encode()
 
 
 def dead_letter(
-    topic: str, message: Received, kind: Kind, reason: str, *, feed: str, revision: int
+    topic: str, message: Received, kind: DeadLetterKind, reason: str, *, feed: str, revision: int
 ) -> Record:
-    """The record of a message that is not, or not only, a settled bet."""
+    """Return the dead letter of a message."""
     body = message.body
     value, size = (body.head, body.size) if isinstance(body, Oversized) else (body, len(body))
     return Record(

@@ -1,4 +1,4 @@
-"""A gap: an interval of a feed that the provider can no longer give back, declared for everyone to see."""
+"""A gap: an interval of a feed that the provider can no longer replay."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from bridge.clock import MICROS
 
 
 class Cause(Enum):
-    """How a gap came about."""
+    """The cause of a gap."""
 
     TOO_OLD = "TooOld"
-    """The position fell out of the feed's memory."""
+    """The position is older than the provider can replay."""
     MISSING_IN_REPLAY = "MissingInReplay"
-    """A replay brought back nothing of what is known to have been published."""
+    """A replay repeated none of the bets known to be published in the interval."""
     POSITION_IN_FUTURE = "PositionInFuture"
-    """The position was committed by a clock that was wrong."""
+    """The position was committed by a wrong clock."""
     UNKNOWN = "Unknown"
-    """A symbol that is newer than this reader. Never written."""
+    """A symbol newer than this reader. Never written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What was published in [start, end) may be missing. Times are Unix seconds.
+    """Messages published in [start, end) may be missing. Times are Unix seconds.
 
     `start` and `end` are of the provider's clock, like every revision, `detected_at` is of ours.
     """
@@ -38,11 +38,11 @@ class Gap:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Duration of the gap."""
         return self.end - self.start
 
     def to_avro(self) -> dict[str, Any]:
-        """The datum of the Avro record `FeedGap`."""
+        """Return the datum of the Avro record `FeedGap`."""
         return {
             "feed": self.feed,
             "from": round(self.start * MICROS),
@@ -53,7 +53,7 @@ class Gap:
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Gap:
-        """The inverse of `to_avro`; date-times are integers of microseconds."""
+        """Return the gap of such a datum."""
         return cls(
             feed=datum["feed"],
             start=datum["from"] / MICROS,

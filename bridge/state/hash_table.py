@@ -1,14 +1,14 @@
-"""Rows of one size in the order in which they came, found by key: a hash table and a queue in one.
+"""A hash table and a queue in one: rows of one size in insertion order, found by key.
 
-    rows     44 bytes each in `Deduplicator`, one after the other in blocks. A row is never changed: a key
-             that is put again gets a row at the young end, and the older one is passed over when its turn
-             comes. A block is given back when its last row is dropped; nothing is ever copied.
-    index    key → number of its row. Open addressing with linear probing, 8 bytes a slot, in `SEGMENTS`
-             arrays chosen by bits of the key. Each is a third to two thirds full and grows by itself, so
-             that the longest pause is that of one: at ten million keys a few milliseconds.
+    rows     44 bytes each in `Deduplicator`, in blocks. A row never changes: a key that is put again gets a
+             new row at the end, and its older row is skipped when it is dropped. A block is freed with its
+             last row. Rows are never moved.
+    index    key → row number. Open addressing with linear probing, 8 bytes a slot, in `SEGMENTS` arrays
+             chosen by bits of the key. Each is a third to two thirds full and is resized alone, so the
+             longest pause is that of one array: a few milliseconds at ten million keys.
 
-A slot holds the number of the row and 24 other bits of the key. These tell most keys apart without a look
-at the row, and say where a slot belongs when an array grows or a hole is closed.
+A slot holds the row number and a tag, 24 other bits of the key. The tag tells most keys apart without reading
+the row, and gives the slot's place when an array is resized or a hole is closed.
 
 Keys must be evenly distributed: digests. Plain Python that mypyc compiles.
 """
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 KEY_BYTES: Final = 16
 BLOCK_ROWS: Final = 4096
 SEGMENTS: Final = 1024
-"""Arrays of the index, a power of two up to 2^16."""
+"""Number of arrays in the index, a power of two up to 2^16."""
 SMALLEST: Final = 8
-"""Slots of an array at first, a power of two."""
+"""Initial number of slots of an array, a power of two."""
 _TAG_BITS: Final = 24
 _TAG: Final = (1 << _TAG_BITS) - 1
 _EMPTY: Final = 0
 """A slot without a row: rows are numbered from 1."""
 
 
-class Table:
-    """Payloads of `width` bytes by keys of `KEY_BYTES`. Rows are numbered from 1, in order."""
+class DigestTable:
+    """Maps digests of `KEY_BYTES` to payloads of `width` bytes. Rows are numbered from 1, in order."""
 
     def __init__(self, width: int) -> None:
         self._row_bytes: Final[i64] = KEY_BYTES + width
@@ -43,28 +43,28 @@ class Table:
         self._used = [0] * SEGMENTS
         self._keys = 0
         self.first = 1
-        """The number of the oldest row."""
+        """Number of the oldest row."""
         self.end = 1
-        """The number of the next row."""
+        """Number of the next row."""
 
     def __len__(self) -> int:
         return self._keys
 
     def find(self, key: bytes) -> int:
-        """The number of the key's row, 0 where there is none."""
+        """Return the row number of a key, 0 if there is none."""
         bits = _bits(key)
         segment = self._index[bits & (SEGMENTS - 1)]
         slot: i64 = segment[self._place(segment, bits >> 16, key)]
         return slot >> _TAG_BITS
 
     def payload(self, row: int) -> bytes:
-        """The payload of a row that `find` has named."""
+        """Return the payload of a row that `find` returned."""
         number: i64 = row
         begin = number % BLOCK_ROWS * self._row_bytes
         return bytes(self._blocks[number // BLOCK_ROWS][begin + KEY_BYTES : begin + self._row_bytes])
 
     def put(self, key: bytes, payload: bytes) -> None:
-        """Add a row at the young end. It takes the place of the key's former one."""
+        """Add a row at the end. It replaces the key's earlier one."""
         row: i64 = self.end
         number, at = row // BLOCK_ROWS, row % BLOCK_ROWS * self._row_bytes
         block = self._blocks.get(number)
@@ -85,7 +85,7 @@ class Table:
                 self._resize(which, len(segment) * 2)
 
     def drop(self) -> bytes | None:
-        """Remove the oldest row. Returns its key, or None where the key has a younger row, which stays."""
+        """Remove the oldest row. Returns its key, or None if the key has a newer row, which stays."""
         row = self.first
         number, begin = row // BLOCK_ROWS, row % BLOCK_ROWS * self._row_bytes
         key = bytes(self._blocks[number][begin : begin + KEY_BYTES])
@@ -106,7 +106,7 @@ class Table:
         return key if is_last else None
 
     def _place(self, segment: array[int], tag: i64, key: bytes) -> i64:
-        """Where the key is in its array, or would be: an empty slot."""
+        """Return the key's place in its array, or the empty slot to add it."""
         mask: i64 = len(segment) - 1
         place = tag & mask
         while True:
@@ -133,7 +133,7 @@ class Table:
 
 
 def _bits(key: bytes) -> i64:
-    """The bits of a key that the index looks at: 40 of them."""
+    """Return the 40 bits of a key that the index uses."""
     high: i64 = key[0]
     for at in range(1, 5):
         high = high << 8 | key[at]
@@ -141,7 +141,7 @@ def _bits(key: bytes) -> i64:
 
 
 def _close(segment: array[int], hole: int) -> None:
-    """Empty a slot, and move up what was pushed past it, so that every search still ends where it should."""
+    """Empty a slot and move later slots up into the hole, so that linear probing still finds them."""
     mask = len(segment) - 1
     place = hole
     while True:

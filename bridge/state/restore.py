@@ -1,4 +1,4 @@
-"""Restore state from Kafka: the committed checkpoint of a feed, and the entries of the deduplicator."""
+"""Restores the state of a feed from Kafka: its committed checkpoint, and the entries of the deduplicator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
 from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.projection import Projection
+from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
 from bridge.config import Settings
@@ -28,20 +28,20 @@ from bridge.kafka.reader import (
     with_fresh_clients,
 )
 from bridge.kafka.topics import Topics
-from bridge.state.dead_letter import Kind
+from bridge.state.dead_letter import DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
 """The search for a feed's checkpoint starts this many records before the end of the topic."""
-SAMPLE = Kind.SAMPLE.value.encode()
+SAMPLE = DeadLetterKind.SAMPLE.value.encode()
 
 
-class Store:
+class StateReader:
     """Reads the bridge's own topics, `read_committed` and to their very end.
 
-    A writer that has fenced its predecessors calls it, so none of their records can come later.
-    Each method retries while Kafka is unavailable, and returns early only when `give_up` says so. `on_status`
-    receives the reason of each delay, and "" once reading continues.
+    The caller has fenced its predecessors, so none of their records can follow. Each method retries while
+    Kafka is unavailable, and returns early only if `give_up` returns true. `on_status` receives the reason of
+    each delay, and "" once reading continues.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Store:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._versions = Projection("settlement.SettledBet", "settlementVersion", schema_by_id)
+        self._versions = FieldReader("settlement.SettledBet", "settlementVersion", schema_by_id)
         self._checkpoints = Codec(load("feed-checkpoint"), READ_ONLY, schema_by_id)
         self._topics = topics
 
@@ -62,8 +62,8 @@ class Store:
     ) -> bytes | None:
         """Return the feed's last committed checkpoint, in wire format; None before the first.
 
-        With `visible`, do not wait for open transactions. Raises SchemaError, with the place, where the
-        record is not a checkpoint: the one before it is out of date.
+        With `visible`, do not wait for open transactions. Raises SchemaError, with the record's place, if it
+        is not a checkpoint: an earlier one would be out of date.
         """
         topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
         found: Message | None = None
@@ -109,10 +109,10 @@ class Store:
     def deduplicator(
         self, since: float, give_up: Callable[[], bool], on_status: Callable[[str], None]
     ) -> Deduplicator:
-        """Return a deduplicator that knows all bets and dead letters received since then, Unix seconds.
+        """Return a deduplicator with all bets and dead letters received since this time, Unix seconds.
 
-        Skips records that no bridge can have written. Raises SchemaError, with the place, for any other that
-        cannot be read.
+        Skips records that no bridge can have written. Raises SchemaError, with the record's place, for others
+        that cannot be read.
         """
         deduplicator, foreign = Deduplicator(), Foreign()
 
@@ -133,7 +133,7 @@ class Store:
             if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
                 deduplicator.record_dead_letter(key, _received(message))
 
-        # Retries resume: the deduplicator must see the records in their order.
+        # Retries resume where they stopped: the deduplicator needs the records in order.
         scans = [
             TopicScan(topic.name, take, start=since, progress=_reports_progress(on_status), clock=self._clock)
             for topic, take in ((self._topics.bets, take_bet), (self._topics.deadletters, take_dead))

@@ -51,7 +51,7 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
     assert producer.flush(30) == 0
 
     last = COUNT - 1
-    deduplicator = restore.Store(settings, declared, lambda _: load("settled-bet")).deduplicator(
+    deduplicator = restore.StateReader(settings, declared, lambda _: load("settled-bet")).deduplicator(
         begin + 10 * last - 60, lambda: False, lambda _: None
     )
     deduplicator.connected()
@@ -108,9 +108,9 @@ def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, exp
         return False
 
     with capture_logs() as lines:
-        deduplicator = restore.Store(settings, declared, lambda _: load("settled-bet"), hurried).deduplicator(
-            now - age, end_it_when_told, lambda _: None
-        )
+        deduplicator = restore.StateReader(
+            settings, declared, lambda _: load("settled-bet"), hurried
+        ).deduplicator(now - age, end_it_when_told, lambda _: None)
     assert over, "it ended without us"
     known = {
         key for key in (b"before", b"aborted", b"behind") if deduplicator.dead_letter_time(key) is not None

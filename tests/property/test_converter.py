@@ -1,6 +1,6 @@
-"""Any valid message, however it is spelt, becomes the Avro record that a plain reading of it says.
+"""Any valid message in any spelling becomes the Avro record of a plain reading of it.
 
-`tests.messages` builds a message's text together with the record expected of it.
+`tests.messages` makes a message's text together with its expected record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.errors import ConversionError
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from tests.malformed import MALFORMED
 from tests.messages import MESSAGE, RANDOM, Node, expected, spelt
 
@@ -31,18 +31,18 @@ SCHEMA = fastavro.parse_schema(
     )
 )
 CODEC = Codec(load("settled-bet"), 1)
-CONVERTER = Converter()
+PARSER = MessageParser()
 
 
 def in_order_of_keys(value: Any) -> Any:
-    """The value with every map sorted, as it has to be written. Avro ignores the order of fields."""
+    """Return the value with every map sorted, as it is written. Avro ignores the order of fields."""
     if isinstance(value, dict):
         return {key: in_order_of_keys(value[key]) for key in sorted(value)}
     return [in_order_of_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def avro(value: Any) -> bytes:
-    """The value's Avro bytes by fastavro alone."""
+    """Return the value's Avro bytes, written by fastavro alone."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, SCHEMA, in_order_of_keys(value))
     return out.getvalue()
@@ -51,8 +51,8 @@ def avro(value: Any) -> bytes:
 @settings(max_examples=150, deadline=None)
 @given(MESSAGE, RANDOM)
 def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
-    """Every field arrives with its exact value, and the bytes do not depend on the message's order."""
-    decoded = CONVERTER.decode(spelt(message, random).encode())
+    """Every field has its exact value, and the bytes do not depend on the order in the message."""
+    decoded = PARSER.parse(spelt(message, random).encode())
     assert decoded.bet is not None
     record = CODEC.encode(decoded.bet)
     assert decoded.ping_id == expected(message)["pingId"]
@@ -64,8 +64,7 @@ def test_a_message_becomes_its_record(message: Node, random: Random) -> None:
 @settings(max_examples=75, deadline=None)
 @given(MESSAGE, RANDOM, st.sampled_from(['"new":[NaN, {"a": 1e999}]', '"new":-0', '"":{}', '"betID":"x"']))
 def test_unknown_fields_change_nothing(message: Node, random: Random, extra: str) -> None:
-    """The same message with an unknown field becomes the same bytes."""
-    decoded = CONVERTER.decode(spelt(message, random, extra).encode())
+    decoded = PARSER.parse(spelt(message, random, extra).encode())
     assert decoded.bet is not None
     assert CODEC.encode(decoded.bet)[5:] == avro(expected(message["data"]))
     assert decoded.extras
@@ -77,11 +76,10 @@ def test_unknown_fields_change_nothing(message: Node, random: Random, extra: str
 def test_a_malformed_message_is_refused_with_its_place(
     message: Node, random: Random, kind: str, n: int
 ) -> None:
-    """Any valid message, spoilt in any of the known ways, is an error that says where."""
     valid = json.loads(spelt({"data": message["data"]}, random))
     data, place = MALFORMED[kind](valid, n)
     with pytest.raises(ConversionError) as caught:
-        CONVERTER.decode(data)
+        PARSER.parse(data)
     assert place in caught.value.reason
     assert len(caught.value.reason) <= 500
 
@@ -89,12 +87,12 @@ def test_a_malformed_message_is_refused_with_its_place(
 @settings(max_examples=300, deadline=None)
 @given(MESSAGE, RANDOM, st.binary(max_size=4), st.integers(0))
 def test_damaged_bytes_never_crash(message: Node, random: Random, damage: bytes, where: int) -> None:
-    """Whatever bytes come, the answer is a message that can be encoded, or a ConversionError."""
+    """The result is a message that can be encoded, or a ConversionError."""
     data = bytearray(spelt(message, random).encode())
     where %= len(data)
     data[where : where + len(damage)] = damage
     try:
-        decoded = CONVERTER.decode(bytes(data))
+        decoded = PARSER.parse(bytes(data))
     except ConversionError:
         return
     if decoded.bet is not None:

@@ -4,7 +4,7 @@ The provider's sequence of a bet: versions that never fall, and contents that ma
 topic must be that sequence without what repeats the content just before it at the same version. Any
 connection may write with another schema than the one before.
 
-One thing cannot be told: where contents change under one version, a replay that begins in the middle may
+One thing cannot be decided: if contents change under one version, a replay that begins in the middle may
 begin at any of them. After A, B an A may be the first one again, or a change back. So a replay begins here
 no later than at the last message that was published, and where a content comes twice among those of its
 version, no later than at the first of them.
@@ -28,7 +28,7 @@ Message = tuple[int, bytes]
 
 @st.composite
 def sequences(draw: st.DrawFn) -> list[Message]:
-    """A bet as the provider sends it."""
+    """Return a bet as the provider sends it."""
     steps = draw(
         st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2]), st.sampled_from([A, B, C])), max_size=12)
     )
@@ -40,12 +40,12 @@ def sequences(draw: st.DrawFn) -> list[Message]:
 
 
 def changes(sequence: list[Message]) -> list[Message]:
-    """The sequence without immediate repetitions."""
+    """Return the sequence without immediate repetitions."""
     return [message for message, _ in groupby(sequence)]
 
 
 def latest_start(sequence: list[Message], published: int) -> int:
-    """The latest message at which a replay may begin."""
+    """Return the latest message at which a replay may begin."""
     if not published:
         return 0
     version = sequence[published - 1][0]
@@ -84,8 +84,7 @@ def test_the_topic_is_the_providers_sequence(data: st.DataObject, sequence: list
 
 @settings(deadline=None)
 @given(sequence=sequences(), others=sequences())
-def test_bets_do_not_touch_each_other(sequence: list[Message], others: list[Message]) -> None:
-    """What one bet goes through changes nothing for another."""
+def test_bets_do_not_affect_each_other(sequence: list[Message], others: list[Message]) -> None:
     deduplicator = Deduplicator()
     for version, content in others:
         deduplicator.publish(b"other", version, SCHEMAS[0] + content, at=0.0)
@@ -96,7 +95,7 @@ def test_bets_do_not_touch_each_other(sequence: list[Message], others: list[Mess
 @settings(deadline=None)
 @given(sequence=sequences(), caught_up=st.integers(0, 12))
 def test_going_live_in_the_middle_changes_nothing(sequence: list[Message], caught_up: int) -> None:
-    """What comes for the first time is published, whether the connection replays or not."""
+    """New contents are published whether the connection replays or not."""
     deduplicator = Deduplicator()
     deduplicator.connected()
     topic = feed(deduplicator, sequence[:caught_up])
@@ -107,7 +106,7 @@ def test_going_live_in_the_middle_changes_nothing(sequence: list[Message], caugh
 def feed(
     deduplicator: Deduplicator, messages: list[Message], *, schema: bytes = SCHEMAS[0], replaying: bool = True
 ) -> list[Message]:
-    """Judge the messages and publish what is to be published, which is returned."""
+    """Judge the messages; publish and return those to be published."""
     published = []
     for version, content in messages:
         verdict = deduplicator.judge(KEY, version, schema + content, written_as(content), replaying=replaying)
@@ -118,5 +117,5 @@ def feed(
 
 
 def written_as(content: bytes) -> Rewrite:
-    """The content as any schema has it."""
+    """Return the content in a schema."""
     return lambda schema: schema + content

@@ -1,4 +1,4 @@
-"""Whatever the schema and the datum, the encoder's bytes are fastavro's, and so is what is refused."""
+"""For any schema and datum, the encoder writes and refuses the same as fastavro."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ SEED = st.integers(0, 2**32)
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(OWN) | schemas(), POOL, SEED)
-def test_what_is_right_is_written_as_fastavro_writes_it(
-    form: str, schema: Schema, pool: Pool, seed: int
-) -> None:
-    """By the encoder itself, with no help, and byte for byte."""
+def test_valid_data_are_written_as_by_fastavro(form: str, schema: Schema, pool: Pool, seed: int) -> None:
+    """By the encoder itself, byte for byte."""
     maker = Maker(schema, pool, seed)
     for _ in range(BATCH):
         datum = maker.exact()
@@ -33,10 +31,10 @@ def test_what_is_right_is_written_as_fastavro_writes_it(
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(OWN) | schemas(), POOL, SEED)
-def test_what_may_be_wrong_is_judged_as_fastavro_judges_it(
+def test_other_data_are_written_or_refused_as_by_fastavro(
     form: str, schema: Schema, pool: Pool, seed: int
 ) -> None:
-    """The encoder writes the same bytes or leaves it to the codec, which writes the same or refuses."""
+    """The encoder writes the same bytes or leaves the datum to the codec, which does the same as fastavro."""
     maker = Maker(schema, pool, seed)
     codec = Codec(schema, 1)
     for _ in range(BATCH):
@@ -52,13 +50,12 @@ def test_what_may_be_wrong_is_judged_as_fastavro_judges_it(
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(OWN) | schemas(), POOL, SEED)
-def test_what_is_wrong_is_refused_with_its_path(schema: Schema, pool: Pool, seed: int) -> None:
-    """The path of the one value that is of no Avro type, however deep it is."""
+def test_an_invalid_value_is_refused_with_its_path(schema: Schema, pool: Pool, seed: int) -> None:
     maker = Maker(schema, pool, seed)
     codec = Codec(schema, 1)
     for _ in range(BATCH):
         datum, path = maker.spoilt(FOREIGN)
         with pytest.raises(SchemaError) as caught:
             codec.encode(datum)
-        told = str(caught.value).removeprefix(f"not a {schema['name']}: ")
-        assert told.startswith(f"{path}: must be " if path else "must be ")
+        text = str(caught.value).removeprefix(f"not a {schema['name']}: ")
+        assert text.startswith(f"{path}: must be " if path else "must be ")

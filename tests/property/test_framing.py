@@ -1,4 +1,4 @@
-"""Whatever a server sends and however it comes in, the reader changes no message."""
+"""Whatever a server sends, in chunks of any size, the reader changes no message."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 1
 
 @st.composite
 def payloads(draw: st.DrawFn) -> bytes:
-    """Up to 300,000 bytes that tell where they belong."""
+    """Return up to 300,000 bytes, each recognisable by its place."""
     size, seed = draw(_SIZES), draw(st.integers(0, 255))
     return bytes((seed + n) % 251 for n in range(min(size, 251))) * (size // 251 + 1) if size else b""
 
 
 @st.composite
 def sent(draw: st.DrawFn) -> tuple[bytes, list[bytes], list[bytes]]:
-    """The bytes of a connection, the messages in them and the payloads of its control frames."""
+    """Return the bytes of a connection, its messages and the payloads of its control frames."""
     data, bodies, controls = b"", [], []
     for _ in range(draw(st.integers(0, 4))):
         body = draw(payloads())
@@ -37,7 +37,7 @@ def sent(draw: st.DrawFn) -> tuple[bytes, list[bytes], list[bytes]]:
 @settings(deadline=None, max_examples=100)
 @given(sent=sent(), sizes=st.lists(st.integers(1, 70_000), min_size=1, max_size=5))
 def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]], sizes: list[int]) -> None:
-    """In chunks of any size the same messages and control frames come out, and fragments are small."""
+    """The same messages and control frames are read from chunks of any size, in small fragments."""
     data, bodies, controls = sent
     reader, client = Reader(), Client()
     for chunk in chunks(client.accepted + data, sizes):
@@ -52,7 +52,7 @@ def test_reading_changes_no_message(sent: tuple[bytes, list[bytes], list[bytes]]
 @settings(deadline=None, max_examples=25)
 @given(body=payloads(), cut=st.integers(0, 300_000))
 def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
-    """Single bytes change nothing either, and the header of a frame may be cut anywhere."""
+    """The header of a frame may be cut anywhere."""
     body = body[:80_000]
     data = message(body, [cut], frame(Opcode.PING, b"?")) + message(b"next")
     reader, client = Reader(), Client()

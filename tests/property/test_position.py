@@ -96,7 +96,9 @@ def test_everything_before_the_revision_has_been_received(
     """After each single message or ping: a crash right then and a replay from the revision lose nothing."""
     ahead = data.draw(st.sampled_from([0.0, 0.0, 20.0, -20.0]), "skew")
     reader = Reader(messages, Position(SETTINGS, int(BEGAN) - 200), ahead)
-    now = BEGAN + data.draw(st.sampled_from([0.0, 50.0, 1000.0, 90_000.0]), "outage before the first dial")
+    now = BEGAN + data.draw(
+        st.sampled_from([0.0, 50.0, 1000.0, 90_000.0]), "outage before the first connection"
+    )
     for _ in range(data.draw(st.integers(1, 3), "connections")):
         now = connect(data, reader, now)
         now += data.draw(st.sampled_from([0.0, 30.0, 5000.0]), "outage")
@@ -187,7 +189,7 @@ def fall_behind(data: st.DataObject, reader: Reader, now: float, number: int) ->
 
 
 def ping(reader: Reader, now: float, seconds: float) -> float:
-    """Nothing but pings for so long."""
+    """Send nothing but pings for this long."""
     end = max(now, now + seconds)
     while now + PING_SECONDS <= end:
         now += PING_SECONDS

@@ -1,7 +1,7 @@
 """No sequence of outages, crashes and clock steps makes the limiter break a limit of the provider.
 
 The provider's own book-keeping is the simulator's, which shares no code with the limiter. Time is
-virtual: an attempt is dialled up to ten seconds after it was decided and reaches the provider up to the
+virtual: an attempt is made up to ten seconds after it was decided and reaches the provider up to the
 connect time-out later, if at all. It is judged by a clock that differs from ours by no more than the skew
 that the limiter knows of. Who takes over may be another machine, with a clock as wrong as that.
 
@@ -24,11 +24,11 @@ from bridge.sandbox.provider.rate_limits import Limits
 
 BEGAN = 1_790_000_000.0
 TIMEOUT, DECIDED = 10.0, 10.0
-"""How long a dial may take, and how long it may be until it begins, seconds."""
+"""Longest attempt, and longest time until it begins, seconds."""
 
 
 class World:
-    """A bridge that dials when it is let in, loses connections and crashes, in virtual time."""
+    """A bridge that connects when it is allowed to, loses connections and crashes, in virtual time."""
 
     def __init__(self, random: Random, *, skew: float = 0.0, scale: float = 1.0) -> None:
         self.random = random
@@ -47,7 +47,7 @@ class World:
         self.limiter = self.process()
 
     def process(self, ledger: Iterable[Attempt] = ()) -> Limiter:
-        """A process that begins now."""
+        """Start a process now."""
         made = Limiter(self._settings, TIMEOUT / self._scale, self._skew, ledger)
         made.usage(self.now)
         return made
@@ -64,7 +64,7 @@ class World:
         return Instant(self.time + self.wall, self.time - self._asleep)
 
     def pass_time(self, seconds: float) -> None:
-        """An outage or a good connection, at the end of which something may happen to the clocks."""
+        """Let an outage or a good connection pass; the clocks may change at its end."""
         self.time += seconds / self._scale
         match self.random.choice(["nothing", "nothing", "set", "suspended"]):
             case "set":
@@ -74,8 +74,8 @@ class World:
                 self.time += asleep
                 self._asleep += asleep
 
-    def dial(self) -> None:
-        """Wait until it is let in, at times looking anew before, then dial."""
+    def connect(self) -> None:
+        """Wait until it is allowed, sometimes asking again before, then connect."""
         while (until := self.limiter.decide(self.now, self.revision).until) > self.now.wall:
             look_anew = self.random.choice([30.0, 1e9]) / self._scale
             self.time += max(1e-6, min(until - self.now.wall, look_anew))
@@ -105,7 +105,7 @@ class World:
                 self.time += DECIDED + TIMEOUT / self._scale
 
     def breaches(self) -> list[str]:
-        """What the provider says of the attempts, in the order in which they reached it."""
+        """Return the provider's errors for the attempts, in the order of their arrival."""
         book = Limits(self._scale)
         for at, revision in sorted(self.arrivals):
             book.attempt(at, revision)
@@ -113,7 +113,7 @@ class World:
 
 
 class Lasting(World):
-    """A bridge whose process survives whatever happens."""
+    """A bridge whose process never ends."""
 
     def take_over(self) -> None:
         """Nobody does."""
@@ -131,10 +131,10 @@ OUTAGES = st.lists(
 @settings(deadline=None, max_examples=300)
 @given(SEEDS, OUTAGES, st.sampled_from([0.0, 1.5, 15.0, 200.0]), st.sampled_from([1.0, 1.0, 10.0]))
 def test_no_limit_is_ever_broken(seed: int, outages: list[float], skew: float, scale: float) -> None:
-    """However long it was connected or away in between, whatever was answered, lost or never sent."""
+    """Whatever the lengths of connections and outages, and whatever was answered, lost or never sent."""
     world = World(Random(seed), skew=skew, scale=scale)
     for seconds in outages:
-        world.dial()
+        world.connect()
         world.pass_time(seconds)
     assert len(world.arrivals) == len(outages)
     assert world.breaches() == []
@@ -143,11 +143,11 @@ def test_no_limit_is_ever_broken(seed: int, outages: list[float], skew: float, s
 @settings(deadline=None)
 @given(SEEDS, st.lists(st.tuples(st.floats(0, 1900), st.floats(-1e6, 1e6)), min_size=1, max_size=30))
 def test_a_clock_set_by_any_amount_breaks_no_window(seed: int, moves: list[tuple[float, float]]) -> None:
-    """Without a revision its age does not matter, and the clocks may differ by days."""
+    """Without a revision the age does not matter, and the clocks may differ by days."""
     world = World(Random(seed))
     for seconds, wall in moves:
         world.revision = None
-        world.dial()
+        world.connect()
         world.limiter.usage(world.now)
         world.time += seconds
         world.wall = wall
@@ -156,21 +156,21 @@ def test_a_clock_set_by_any_amount_breaks_no_window(seed: int, moves: list[tuple
 
 
 def test_a_thousand_crashes_break_no_limit() -> None:
-    """A bridge that is restarted as soon as it has crashed, a thousand times."""
+    """The bridge is restarted at once each time."""
     world = World(Random(1), skew=3.0)
     for _ in range(1000):
-        world.dial()
+        world.connect()
     assert world.breaches() == []
 
 
 @settings(deadline=None)
 @given(SEEDS, st.sampled_from([1.5, 5.0, 15.0]), st.sampled_from([0, 60, 5000, 400_000]))
 def test_hosts_whose_clocks_differ_take_over_from_each_other(seed: int, skew: float, recovery: int) -> None:
-    """After each attempt the next host is the owner, and dials as soon as it thinks that it may."""
+    """After each attempt the next host becomes the owner and connects as soon as its limiter allows."""
     world = World(Random(seed), skew=skew)
     for _ in range(40):
         world.revision = None if recovery == 400_000 else int(world.time) - recovery
-        world.dial()
+        world.connect()
         world.take_over()
     assert world.breaches() == []
 
@@ -178,11 +178,11 @@ def test_hosts_whose_clocks_differ_take_over_from_each_other(seed: int, skew: fl
 @settings(deadline=None)
 @given(SEEDS, st.lists(st.sampled_from([None, 0, 60, 3595, 5000, 259_190, 400_000]), max_size=40))
 def test_revisions_of_every_age_break_no_limit(seed: int, recoveries: list[int | None]) -> None:
-    """In any order, one right after the other; 0 and what is too old count as large recoveries, too."""
+    """In any order, one right after the other; 0 and too old ones count as large recoveries, too."""
     world = World(Random(seed), skew=1.5)
     for recovery in recoveries:
         world.revision = None if recovery is None else int(world.time) - recovery
-        world.dial()
+        world.connect()
     assert world.breaches() == []
 
 
@@ -191,12 +191,12 @@ def test_revisions_of_every_age_break_no_limit(seed: int, recoveries: list[int |
 def test_a_shortened_ledger_decides_as_the_whole_one(
     seed: int, outages: list[float], skew: float, ask: int | None
 ) -> None:
-    """What `attempt` drops from the ledger would have changed no decision of the process that drops it."""
+    """The attempts that `attempt` drops would have changed no decision of the process that drops them."""
     world = Lasting(Random(seed), skew=skew)
     whole = world.process()
     for seconds in outages:
         world.revision = None if ask is None else int(world.now.wall - ask)
-        world.dial()
+        world.connect()
         whole.usage(world.now)  # moves what it has, by the clocks as they are now
         whole.ledger = (*whole.ledger, world.limiter.ledger[-1])
         world.time += seconds
@@ -206,13 +206,13 @@ def test_a_shortened_ledger_decides_as_the_whole_one(
 
 @settings(deadline=None)
 @given(SEEDS, OUTAGES, st.none() | st.integers(-100, 400_000), st.lists(st.floats(0, 1), max_size=5))
-def test_the_answer_is_the_earliest_moment(
+def test_the_limiter_returns_the_earliest_time(
     seed: int, outages: list[float], ask: int | None, shares: list[float]
 ) -> None:
-    """There is one, then the attempt is let in, and at no moment before."""
+    """The attempt is allowed then, and at no time before."""
     world = World(Random(seed))
     for seconds in outages:
-        world.dial()
+        world.connect()
         world.time += seconds
     start, ledger = world.now.wall, world.limiter.ledger
     revision = None if ask is None else int(start - ask)
@@ -231,7 +231,7 @@ def test_the_answer_is_the_earliest_moment(
 
 @given(st.integers(0, 60))
 def test_reconnecting_every_five_minutes_for_ten_minutes_is_never_refused(past: int) -> None:
-    """The interface's own example, by the provider's book: nor does the limiter ever make it wait."""
+    """The interface's own example: the simulated provider accepts it, and the limiter never delays it."""
     book, limiter = Limits(), Limiter(LimitsSettings(), TIMEOUT)
     for number in range(past, past + 60):
         now = Instant(BEGAN + 300 * number, BEGAN + 300 * number)
@@ -243,7 +243,7 @@ def test_reconnecting_every_five_minutes_for_ten_minutes_is_never_refused(past: 
 
 
 def test_reconnecting_every_five_minutes_for_thirty_minutes_is_not_refused_either() -> None:
-    """The provider would, in the end; the limiter makes it wait before that, and it is let in each time."""
+    """The provider would refuse it in the end; the limiter delays it before that."""
     book, careless, limiter = Limits(), Limits(), Limiter(LimitsSettings(), TIMEOUT)
     time, waited = BEGAN, 0.0
     for number in range(60):

@@ -1,4 +1,4 @@
-"""Date-times are read alike, whether this is compiled or not."""
+"""Date-times are read alike, compiled or not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ read = scalars.DateTimes(model.not_a_date_time).parse
 
 
 def outcome(parse: object, value: object) -> int | str:
-    """Its microseconds, or what is wrong with it."""
+    """Return its microseconds, or the error."""
     try:
         return parse(value)  # type: ignore[operator,no-any-return]
     except PydanticCustomError as error:
@@ -36,5 +36,4 @@ def outcome(parse: object, value: object) -> int | str:
 @example("2000-02-29T00:00:00Z")
 @example("0001-01-01T00:00:00+14:00")
 def test_both_ways_of_reading_a_date_time_agree(text: str) -> None:
-    """On what it is, and on whether it is one."""
     assert outcome(read, text) == outcome(model.parse_date_time, text)

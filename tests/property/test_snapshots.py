@@ -138,15 +138,13 @@ offsets = st.dictionaries(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
         ids,
     )
 )
-def test_a_translation_is_what_is_read_back(record: Translation) -> None:
-    """Through the topic's own codec."""
+def test_a_translation_survives_its_codec(record: Translation) -> None:
     codec = Codec(load("translation"), 1)
     assert Translation.from_avro(codec.decode(codec.encode(record.to_avro("s")))) == record
 
 
 @given(st.builds(Currency, st.text(), st.sampled_from(get_args(CurrencyType)), longs))
-def test_a_currency_is_what_is_read_back(record: Currency) -> None:
-    """Through the topic's own codec."""
+def test_a_currency_survives_its_codec(record: Currency) -> None:
     codec = Codec(load("currency"), 1)
     assert Currency.from_avro(codec.decode(codec.encode(record.to_avro("s")))) == record
 
@@ -169,7 +167,7 @@ def test_a_currency_is_what_is_read_back(record: Currency) -> None:
         offsets,
     )
 )
-def test_a_snapshot_is_what_is_read_back(record: Snapshot) -> None:
-    """Through the topic's own codec; moments to the millisecond and finer."""
+def test_a_snapshot_survives_its_codec(record: Snapshot) -> None:
+    """Times are exact to the millisecond and finer."""
     codec = Codec(load("snapshot"), 1)
     assert Snapshot.from_avro(codec.decode(codec.encode(record.to_avro()))) == record

@@ -1,6 +1,6 @@
-"""No message tells the two ways of conversion apart: what the transcoder takes is what pydantic makes of it.
+"""A message that the transcoder accepts has the same result with pydantic.
 
-Each test also counts what was taken, for a transcoder that takes nothing would pass the rest.
+Each test also counts the accepted messages: a transcoder that accepts none would pass the rest.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.messages.converter import NOT_TAKEN, ByPydantic, ByTranscoder
-from bridge.messages.parser import Converter
-from bridge.messages.transcoder_plan import transcoder
+from bridge.messages.converter import TRANSCODER_ERRORS, Converter
+from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder_plan import make_transcoder
 from tests.malformed import MALFORMED
 from tests.messages import DOUBLE, INT64, MESSAGE, RANDOM, SIMULATED, STRING, TIME, Node, spelt
 
 CODEC = Codec(load("settled-bet"), 1)
-CONVERTER = Converter()
-BY_PYDANTIC = ByPydantic(CONVERTER, CODEC)
-BY_TRANSCODER = ByTranscoder(transcoder(CODEC, {}), BY_PYDANTIC.convert)
+PARSER = MessageParser()
+BY_PYDANTIC = Converter(PARSER, CODEC)
+BY_TRANSCODER = Converter(PARSER, CODEC, make_transcoder(CODEC, {}))
 MARK = "\ue000here\ue000"
 
 
 def words(text: str) -> list[str]:
-    """Pieces that hold no space."""
+    """Split a text into pieces without spaces."""
     return text.split()
 
 
@@ -96,13 +96,13 @@ CHANGES: dict[str, Callable[[str, str, str], str]] = {
 
 
 def escaped(key: str) -> str:
-    """The same key, its last character as an escape."""
+    """Return the same key with its last character as an escape."""
     text = json.loads(key) or "x"
     return f'{json.dumps(text)[:-1].removesuffix(text[-1])}\\u{ord(text[-1]):04x}"'
 
 
 def members(node: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every field of every object in a document."""
+    """Yield every field of every object in a document."""
     if isinstance(node, dict):
         yield from ((node, key) for key in node)
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
@@ -110,7 +110,7 @@ def members(node: Any) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def changed(message: bytes, place: int, change: str | None, piece: str) -> bytes:
-    """The message with one field changed, or without it."""
+    """Return the message with one field changed or removed."""
     document = json.loads(message)
     found = list(members(document))
     holder, key = found[place % len(found)]
@@ -125,34 +125,36 @@ def changed(message: bytes, place: int, change: str | None, piece: str) -> bytes
     return whole.encode("utf-8", "surrogatepass")
 
 
-def is_taken(data: bytes) -> bool:
-    """Whether the transcoder takes a message. If so, pydantic has to take it and make the same of it."""
+def is_transcoded(data: bytes) -> bool:
+    """Return whether the transcoder accepts a message.
+
+    If so, pydantic must accept it with the same result.
+    """
     try:
         conversion = BY_TRANSCODER.transcode(data)
-    except NOT_TAKEN:
+    except TRANSCODER_ERRORS:
         return False
     assert repr(conversion) == repr(BY_PYDANTIC.convert(data))
     return True
 
 
-def test_every_message_of_the_simulator_is_taken() -> None:
-    """And with it, every field, enum value and spelling that the interface knows."""
-    assert [data for data in SIMULATED if not is_taken(data)] == []
+def test_every_message_of_the_simulator_is_transcoded() -> None:
+    """These have every field, enum value and spelling of the interface."""
+    assert [data for data in SIMULATED if not is_transcoded(data)] == []
 
 
 @settings(max_examples=100, deadline=None)
 @given(MESSAGE, RANDOM)
-def test_a_valid_message_is_taken(message: Node, random: Random) -> None:
-    """However it is spelt."""
-    assert is_taken(spelt(message, random).encode())
+def test_a_valid_message_is_transcoded(message: Node, random: Random) -> None:
+    """In any spelling."""
+    assert is_transcoded(spelt(message, random).encode())
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_a_malformed_message_is_not_taken(kind: str) -> None:
-    """In whichever of the known ways, on a message of whichever size."""
+def test_a_malformed_message_is_not_transcoded(kind: str) -> None:
     for number, message in enumerate(SIMULATED[:20]):
         data, _ = MALFORMED[kind](json.loads(message), number)
-        assert not is_taken(data)
+        assert not is_transcoded(data)
 
 
 def test_a_changed_field_makes_no_difference() -> None:
@@ -162,7 +164,7 @@ def test_a_changed_field_makes_no_difference() -> None:
     @settings(max_examples=1500, deadline=None)
     @given(st.sampled_from(SIMULATED[:60]), st.integers(0, 500), st.sampled_from([None, *CHANGES]), PIECE)
     def compare(message: bytes, place: int, change: str | None, piece: str) -> None:
-        taken[change, is_taken(changed(message, place, change, piece))] += 1
+        taken[change, is_transcoded(changed(message, place, change, piece))] += 1
 
     compare()
     twice = {change for change in CHANGES if "twice" in change}
@@ -172,7 +174,7 @@ def test_a_changed_field_makes_no_difference() -> None:
 
 
 def test_damaged_bytes_make_no_difference() -> None:
-    """Bytes that are overwritten, put in, taken out, before, after or within a message."""
+    """Bytes are overwritten, inserted or removed anywhere."""
     taken: Counter[bool] = Counter()
     damages = st.binary(max_size=4) | st.sampled_from(
         [
@@ -195,7 +197,7 @@ def test_damaged_bytes_make_no_difference() -> None:
     @given(st.sampled_from(SIMULATED[:60]), st.integers(0, 4000), st.integers(0, 3), damages)
     def compare(message: bytes, place: int, lost: int, damage: bytes) -> None:
         place %= len(message) + 1
-        taken[is_taken(message[:place] + damage + message[place + lost :])] += 1
+        taken[is_transcoded(message[:place] + damage + message[place + lost :])] += 1
 
     compare()
     assert min(taken[True], taken[False]) > 30

@@ -34,8 +34,8 @@ CORES = [
     "bridge.avro.codec",
     "bridge.avro.encoder",
     "bridge.avro.field_layout",
+    "bridge.avro.field_reader",
     "bridge.avro.mismatch",
-    "bridge.avro.projection",
     "bridge.clock_skew",
     "bridge.feed.backoff",
     "bridge.feed.catch_up",
@@ -65,9 +65,9 @@ CORES = [
     "bridge.state.checkpoint",
     "bridge.state.dead_letter",
     "bridge.state.deduplicator",
+    "bridge.state.eviction_horizon",
     "bridge.state.gap",
     "bridge.state.hash_table",
-    "bridge.state.replay_marks",
 ]
 """Modules and packages that decide, and are given bytes and moments for it."""
 IO = {"asyncio", "confluent_kafka", "websockets", "socket", "ssl", "threading", "select", "subprocess"}

@@ -1,4 +1,4 @@
-"""Long runs of bad luck, drawn from the world's seed. What they must not lead to is in `World.check`."""
+"""Long random series of faults, drawn from the world's seed. `World.check` asserts the outcome."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("drop", "abort", "half-open", "stall", "refuse", "lost handshake", "kaf
 
 
 async def restarts(world: World, count: int) -> int:
-    """Kill the process so many times at random moments, some between a commit and its answer."""
+    """Kill the process this many times at random moments, some between a commit and its answer."""
     random, scale = world.random, world.scale
     for _ in range(count):
         world.network.there = random.choice((0.02, 0.02, 8 / scale))
@@ -33,7 +33,7 @@ async def restarts(world: World, count: int) -> int:
 
 
 async def disconnections(world: World, count: int, seconds: float) -> int:
-    """So many troubles of mixed kinds at random moments within so many seconds."""
+    """Inflict faults of mixed kinds at random moments within these seconds."""
     random = world.random
     moments = sorted(random.uniform(0, seconds) for _ in range(count))
     world.start()
@@ -66,7 +66,7 @@ def _trouble(world: World, kind: str) -> None:
 
 
 async def everything(world: World, seconds: float) -> int:
-    """All there is, once in two minutes on average: troubles, kills, our clock set, bets out of order."""
+    """Inflict everything, once in two minutes on average: faults, kills, clock steps, bets out of order."""
     random, loop = world.random, asyncio.get_running_loop()
     end = loop.time() + seconds
     world.start()

@@ -1,4 +1,4 @@
-"""What a reign is made of, put together by hand: a journal and a dialler over memory, and no loop around."""
+"""The parts of a term of leadership, assembled by hand: a checkpointer and a connector over memory."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Connect = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable
 async def nobody(
     _settings: FeedSettings, _request: Request, _wake: Callable[[], None], _clock: Clock
 ) -> Connection:
-    """A provider that is not there."""
+    """Fail as if there were no provider."""
     raise FeedLost("no connection")
 
 
 class Desk:
-    """The parts. `connect` opens connections, `asked_time` what the provider says of its clock."""
+    """The parts. `connect` opens connections, `asked_time` is the provider's clock as it reports it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Desk:
         dependencies = Dependencies(
             topics=topics,
             codecs=CODECS,
-            store=self.kafka,
+            state_reader=self.kafka,
             leadership=Leadership(),
             writer=lambda _: MemoryWriter(self.kafka),
             connect=connect,
@@ -102,7 +102,7 @@ class Desk:
         )
 
     def machine(self) -> Instant:
-        """Its clocks."""
+        """Return the machine's clocks."""
         monotonic = asyncio.get_running_loop().time()
         return Instant(EPOCH + monotonic + self.set_by, monotonic)
 
@@ -116,7 +116,7 @@ class Desk:
 
 
 def at_desk(story: Callable[[Desk], Awaitable[None]], **settings: Any) -> None:
-    """Run it in virtual time."""
+    """Run a coroutine in virtual time."""
 
     async def whole() -> None:
         await story(Desk(**settings))

@@ -1,4 +1,4 @@
-"""The way to the simulated provider without a socket: the handshake, what goes wrong in it, a connection."""
+"""The connection to the simulated provider without a socket, and its faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNKNOWN = "who are you?"
 
 @dataclass
 class Network:
-    """What lies between."""
+    """The network between bridge and provider."""
 
     there: float = 0.02
     """Seconds until the provider sees a handshake."""
@@ -75,7 +75,7 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """How many messages can be taken now."""
+        """Return the number of messages that can be received now."""
         return len(self._queue)
 
     @property
@@ -86,7 +86,7 @@ class Connection:
         )
 
     def read(self) -> None:
-        """Read what the provider has sent by now, and look again when it sends more."""
+        """Read what the provider has sent by now, and again when it sends more."""
         if self._timer:
             self._timer.cancel()
         now = self._feed.moment()
@@ -103,12 +103,12 @@ class Connection:
             self._timer = self._loop.call_at(self._feed.loop_time(self._peer.due), self.read)
 
     def note_alive(self) -> None:
-        """The event loop is free."""
+        """Note that the event loop is free."""
         if not self.reading_paused:
             self._note_reading()
 
     def receive_many(self, most: int) -> list[Received]:
-        """Up to `most` messages, in order."""
+        """Return up to `most` messages, in order."""
         taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
         if self.reading_paused and taken:
             self.reading_paused = False
@@ -120,11 +120,11 @@ class Connection:
         self._feed.replies.append(text)
 
     def end_reason(self) -> FeedError:
-        """What ended it."""
+        """Return why the connection ended."""
         return self._end
 
     async def disconnect(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self.cut()
 
     def cut(self) -> None:
@@ -149,14 +149,14 @@ class Connection:
         self._wake()
 
     def _note_reading(self) -> None:
-        """As `bridge.feed.client` does: what comes after a long pause may have been sent long ago."""
+        """Mark messages after a long pause, like `bridge.feed.client`: they may have been sent long ago."""
         now = self._clock()
         self._after_read_pause |= now.monotonic - self._read_at.monotonic > self._settings.stall_seconds
         self._read_at = now
 
 
 class Feed:
-    """Dials the provider. `clock` is the machine's, `epoch` the provider's moment at loop time 0."""
+    """Connects to the provider. `clock` is the machine's, `epoch` the provider's time at loop time 0."""
 
     def __init__(self, provider: Provider, network: Network, clock: Clock, epoch: float) -> None:
         self.provider = provider
@@ -169,16 +169,16 @@ class Feed:
         self._open: Connection | None = None
 
     def moment(self) -> float:
-        """Now, as the provider takes it: Unix seconds that never step."""
+        """Return the provider's time: Unix seconds that never step."""
         return self._epoch + self._loop.time()
 
     def paused(self, seconds: float) -> None:
-        """The client's machine stood still for so long, and the provider went on."""
+        """Note that the client's machine was paused this long while the provider went on."""
         self._epoch += seconds
         self.poke()
 
     def loop_time(self, moment: float) -> float:
-        """A moment of the provider as loop time."""
+        """Return a time of the provider as loop time."""
         return moment - self._epoch
 
     @property
@@ -187,7 +187,7 @@ class Feed:
         return self._open is not None and self._open.caught_up
 
     def poke(self) -> None:
-        """Something was done to the provider: whoever is connected may see it."""
+        """Let connected clients see that the provider has changed."""
         if self._open is not None:
             self._open.read()
 
@@ -197,7 +197,7 @@ class Feed:
             self._open.cut()
 
     async def ask_time(self, _settings: FeedSettings) -> Skew | None:
-        """What the provider's clock shows, to whoever asks."""
+        """Return the time by the provider's clock."""
         asked = self.clock().monotonic
         await self._reach()
         await asyncio.sleep(self.network.there + self.network.back)
@@ -206,7 +206,7 @@ class Feed:
     async def connect(
         self, settings: FeedSettings, request: Request, wake: Callable[[], None], clock: Clock
     ) -> Connection:
-        """One attempt, as the provider and the network have it."""
+        """Make one connection attempt."""
         network, asked = self.network, self.clock().monotonic
         await self._reach()
         arrived: asyncio.Future[Peer | Refusal] = self._loop.create_future()
@@ -231,7 +231,7 @@ class Feed:
             raise FeedLost("no connection: unreachable")
 
     def _arrive(self, request: Request, arrived: asyncio.Future[Peer | Refusal]) -> None:
-        """The handshake is there, whether its sender still lives or not."""
+        """Let the handshake arrive, whether its sender still lives or not."""
         if arrived.cancelled() and self.provider.active:
             return  # overtaken by its successor: the provider finds the socket closed
         token = self.network.token
@@ -253,14 +253,14 @@ class Feed:
         await asyncio.sleep(network.back)
 
     def _skew(self, asked: float) -> Skew | None:
-        """What the `Date` of an answer says, which is on its way for as long as it is."""
+        """Return the skew by the `Date` of an answer, with the time of its transfer."""
         if not self.network.shows_date:
             return None
         written = self.provider.log.stream.clock.reading(self.moment() - self.network.back)
         return from_dates([formatdate(int(written), usegmt=True)], asked, self.clock().monotonic)
 
     def _dismissed(self, code: int) -> Peer:
-        """A connection that was let in, and closed before anything was sent."""
+        """Accept a connection and close it before anything is sent."""
         provider = self.provider
         peer = Peer(
             provider.log,

@@ -1,7 +1,7 @@
-"""Kafka in memory, as far as one owner of a feed sees it: whole transactions, and what is read back.
+"""Kafka in memory for one owner of a feed: whole transactions, and their records.
 
-It outlives the process. It may be away, when nothing is done until it is back, or deaf, when all is done
-but nobody hears of it: that is how a process dies between its commit and the answer.
+It outlives the process. It may be away, and do nothing until it is back, or deaf, and do everything without
+an answer: so a process dies between its commit and the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 from zlib import crc32
 
 from bridge.avro.codec import Codec, Codecs
-from bridge.avro.projection import Projection
+from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 _SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
 CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEMAS, 1)))
-_VERSIONS = Projection("settlement.SettledBet", "settlementVersion", lambda _: load("settled-bet"))
+_VERSIONS = FieldReader("settlement.SettledBet", "settlementVersion", lambda _: load("settled-bet"))
 
 
 class Kafka:
-    """The topics, each a list of records by partition, and the jobs that wait."""
+    """The topics, each a list of records by partition, and the waiting jobs."""
 
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
@@ -49,17 +49,17 @@ class Kafka:
         self._loop = asyncio.get_running_loop()
 
     def away(self, seconds: float) -> None:
-        """Do nothing for so long, whatever is asked."""
+        """Do nothing for these seconds."""
         self._back_at = self._loop.time() + seconds
         self._loop.call_at(self._back_at, self._work)
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Do a job now, or once Kafka is back and all jobs before it are done."""
+        """Do a job now, or once Kafka is back and all earlier jobs are done."""
         self._jobs.append(job)
         self._work()
 
     def process_died(self) -> None:
-        """What was asked of a producer that is no more is never done. The next one is heard again."""
+        """Discard the jobs of a producer whose process has ended. The next one is answered again."""
         self._jobs.clear()
         self.deaf = False
         self.deaths += 1
@@ -72,27 +72,30 @@ class Kafka:
             self._log[record.topic][partition].append(record)
 
     def records(self, topic: str) -> list[Record]:
-        """All records of a topic. Those of one key are in the order in which they were written."""
+        """Return all records of a topic.
+
+        Records with the same key are in the order in which they were written.
+        """
         return [record for partition in self._log[topic].values() for record in partition]
 
     def checkpoint(self) -> bytes | None:
-        """The value of the last one."""
+        """Return the value of the last checkpoint."""
         records = self.records(self.topics.checkpoints.name)
         return records[-1].value if records else None
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """All that were ever committed."""
+        """Return all checkpoints ever committed."""
         records = self.records(self.topics.checkpoints.name)
         return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.content)) for record in records]
 
     @property
     def gaps(self) -> list[Gap]:
-        """All that were declared."""
+        """Return all declared gaps."""
         return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
 
     def deduplicator(self, since: float, _give_up: GiveUp, _on_status: Callable[[str], None]) -> Deduplicator:
-        """Restored as by `bridge.state.restore`, from the first record of a partition that is as young."""
+        """Restore the deduplicator as `bridge.state.restore` does."""
         deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since):
             version = _VERSIONS.read(record.content)
@@ -134,15 +137,15 @@ class MemoryWriter:
         return future
 
     def open(self) -> bytes | None:
-        """The committed checkpoint."""
+        """Return the committed checkpoint."""
         return self._kafka.checkpoint()
 
     def write(self, batch: Batch) -> None:
-        """What is not committed cannot be read: nothing happens yet."""
+        """Do nothing yet: uncommitted records cannot be read."""
         self._kafka.handed_over = list(batch.records)
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
-        """All of it or nothing."""
+        """Commit the batch as a whole or not at all."""
         self._kafka.append([*batch.records, checkpoint])
 
     def close(self, *, abandon: bool = False) -> None:

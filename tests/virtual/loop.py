@@ -1,7 +1,7 @@
 """An event loop on which waiting takes no time: the clock jumps to the next timer.
 
-With nothing to run and no timer set nothing can ever happen again; with tasks that are busy for ever no time
-passes. In both cases the loop fails instead of hanging.
+The loop fails instead of hanging: with nothing to run and no timer, nothing can ever happen; with tasks that
+are busy for ever, no time passes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_TURNS = 100_000
 
 
 class _Jump(selectors.DefaultSelector):
-    """Looks at the sockets (the loop wakes itself by one) and, instead of sleeping, moves the clock."""
+    """Selects sockets (the loop wakes itself by one) and advances the clock instead of sleeping."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class _Jump(selectors.DefaultSelector):
         """Since the clock last moved."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready. Raises RuntimeError when nothing ever will be, or when there is no end of it."""
+        """Return what is ready. Raises RuntimeError if nothing ever will be, or if there is no end of it."""
         ready = super().select(0)
         self._turns += 1
         if self._turns > MOST_TURNS:
@@ -43,9 +43,9 @@ class _Jump(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Begins at 0. Seconds pass only while every task waits for a timer.
+    """Begins at 0. Time passes only while every task waits for a timer.
 
-    Good for three months: asyncio counts in nanoseconds, and a float of more seconds holds none.
+    Good for three months: asyncio counts in nanoseconds, which a float of more seconds cannot hold.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._jump)
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return virtual seconds since the loop was made."""
         return self._jump.now
 
 

@@ -1,4 +1,4 @@
-"""What nobody had thought of, and doubled bets: the guard forgets by a time that was not right."""
+"""Found by attack: bets published twice because the deduplicator evicted by a wrong time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.virtual.world import HOUR, World, play
 
 
 def doubled(world: World) -> int:
-    """How many records of the topic are there once more than once."""
+    """Return how many records of the topic occur more than once."""
     records = world.kafka.records(world.kafka.topics.bets.name)
     return sum(count - 1 for count in Counter(record.value for record in records).values())
 
@@ -26,8 +26,8 @@ def doubled(world: World) -> int:
 # right clock, and `Deduplicator.evict` (or the restoration by `offsets_for_times`, after a kill) takes these
 # bets for older than they are. The connection breaks, and they are published again.
 @pytest.mark.parametrize("cut", ["drop", "kill"])
-def test_what_came_before_the_clock_was_set_right_is_known_in_the_replay(cut: str) -> None:
-    """Paused for ten minutes, set right at once, connected all the time; it breaks 40 s later."""
+def test_bets_received_before_a_clock_step_are_known_in_the_replay(cut: str) -> None:
+    """Paused for ten minutes, set right at once, connected all the time; the connection breaks 40 s later."""
 
     async def story(world: World) -> None:
         world.start()
@@ -46,7 +46,7 @@ def test_what_came_before_the_clock_was_set_right_is_known_in_the_replay(cut: st
 
 
 async def promise_an_hour_too_far(world: World) -> int:
-    """A provider that shows no Date, a clock an hour ahead, an hour of pings; killed then, and set right."""
+    """No Date, a clock an hour ahead, an hour of pings; then kill the process and set the clock right."""
     world.network.shows_date = False
     world.set_by = HOUR
     world.start()
@@ -61,11 +61,11 @@ async def promise_an_hour_too_far(world: World) -> int:
     return world.last.revision
 
 
-# The revision never goes back; the guard is restored from there. `Connector._certain` is of the start of the
-# reign, and is never taken back. A second position in the future in the same reign goes back to it, hours
-# or days, when the guard has long forgotten what came since.
+# The revision never goes back; the deduplicator is restored from there. `Connector._certain` is of the start
+# of the term and is never taken back. A second position in the future in the same term goes back to it, by
+# hours or days, when the deduplicator has long evicted the bets since.
 def test_a_second_position_in_the_future_does_not_go_back_to_the_first() -> None:
-    """A provider without Date, a clock that is wrong for an hour twice in one reign."""
+    """A provider without Date, and a clock that is wrong for an hour twice in one term."""
 
     async def story(world: World) -> None:
         await promise_an_hour_too_far(world)
@@ -88,11 +88,11 @@ def test_a_second_position_in_the_future_does_not_go_back_to_the_first() -> None
     play(story, rate=0.5)
 
 
-# What a replay can bring back is not evicted. After an hour of pings alone the position moves to now
-# (0001), the guard forgets all that was received before, and then the replay of *this* connection goes on.
-# What it may bring back reaches from the revision that it asked for, whatever has been promised since.
+# Bets that a replay can repeat are not evicted. After an hour of pings alone the position moves to now
+# (0001), the deduplicator evicts all bets received before, and then the replay of *this* connection goes on.
+# It may repeat everything from the revision that it requested, however far the position has advanced.
 def test_a_replay_that_pauses_for_more_than_an_hour_doubles_nothing() -> None:
-    """Connected all the time, and pinged; the provider shows its Date."""
+    """Connected all the time, with pings; the provider sends its Date."""
 
     async def story(world: World) -> None:
         world.start()
@@ -107,7 +107,7 @@ def test_a_replay_that_pauses_for_more_than_an_hour_doubles_nothing() -> None:
 
 
 def test_a_replay_that_pauses_near_its_end_for_ten_minutes_doubles_nothing() -> None:
-    """Its first bets were near now, so pings count after two minutes; the rest that is known comes later."""
+    """Its first bets were near now, so pings count after two minutes; the other known bets come later."""
 
     async def story(world: World) -> None:
         world.start()

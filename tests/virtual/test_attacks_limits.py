@@ -1,4 +1,4 @@
-"""What nobody had thought of, and broke a limit of the provider: ages taken by a clock that stood still."""
+"""Found by attack: limits of the provider broken because ages were taken by a clock that stood still."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_machine_that_was_paused_and_is_refused_breaks_no_limit(pause: float) 
 
 
 def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no_limit() -> None:
-    """Nothing is refused: the replay is cut after some seconds, and asked for again."""
+    """Nothing is refused: the replay is cut after some seconds and requested again."""
 
     async def story(world: World) -> None:
         world.start()
@@ -58,7 +58,7 @@ def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no_limit
 # The limits are law; `decide` is asked for the attempt that is made. `Connector.connect` waits for the
 # limiter with the position as it is, which asks for seconds. Then `_look_back` takes it back to what is
 # certain, hours ago, and the dial is made without asking the limiter for *that* recovery.
-def test_a_position_that_is_taken_back_is_let_in_anew() -> None:
+def test_a_position_that_is_taken_back_is_judged_again() -> None:
     """Five large recoveries in ten minutes, then a checkpoint of a clock that was two hours ahead."""
 
     async def story(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What nobody had thought of, and lost bets without a word: clocks, and positions that they have made."""
+"""Found by attack: bets lost without a gap, by wrong clocks and the positions committed by them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.virtual.world import DAY, EPOCH, HOUR, World, play
 # waiting, and its clock is set right (`Timekeeper.watch`, then `Position.stalled`) before the queue is
 # handled. What is in the queue carries times of the old clock: its bets make the position live again, and
 # the first ping with a time of the new one promises everything of the pause.
-def test_a_queue_from_before_the_clock_was_set_right_promises_nothing() -> None:
-    """What was published while the machine was paused is still on its way, and the process dies."""
+def test_messages_queued_before_a_clock_step_do_not_advance_the_position() -> None:
+    """They were published while the machine was paused, and the process dies."""
 
     async def story(world: World) -> None:
         world.start()
@@ -43,7 +43,7 @@ def test_a_queue_from_before_the_clock_was_set_right_promises_nothing() -> None:
 # whether what was asked for was within the feed's memory.
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_machine_that_was_paused_for_four_days_declares_the_gap(quiet: bool) -> None:
-    """Its wall clock is right again before the dial; the provider shows its Date."""
+    """Its wall clock is right again before it connects; the provider sends its Date."""
 
     async def story(world: World) -> None:
         world.start()
@@ -66,8 +66,8 @@ BURST = {"rate": 60 / 7200, "burst": 60}
 # `Connector._look_back` only looks at the moment of the dial. While the provider is away, or a limit holds
 # the dial up, it passes, and all is forgotten.
 @pytest.mark.parametrize("shows_date", [False, True])
-def test_a_position_in_the_future_is_a_gap_also_where_it_passes_before_the_dial(shows_date: bool) -> None:
-    """The provider cannot be reached for an hour; what came meanwhile is there or declared."""
+def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_connection(shows_date: bool) -> None:
+    """The provider is unreachable for an hour; bets published meanwhile are received or in the gap."""
 
     async def story(world: World) -> None:
         world.network.shows_date = False
@@ -92,7 +92,7 @@ def test_a_position_in_the_future_is_a_gap_also_where_it_passes_before_the_dial(
 # of 10 s ahead was made by a clock that was wrong by more than 100 s. Yet `Connector._in_future` and
 # `FeedOwner._certain` only look for more than max_clock_skew_seconds ahead of now; neither does anybody look
 # at `updated_at`, which lies in the future as well.
-def test_a_position_that_only_a_wrong_clock_can_have_promised_is_a_gap() -> None:
+def test_a_position_that_only_a_wrong_clock_can_have_committed_is_a_gap() -> None:
     """No Date, a clock 150 s ahead for two hours; killed, set right, started after a minute and a burst."""
 
     async def story(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What nobody had thought of, and ended the process, held the position, or declared what was no gap."""
+"""Found by attack: the process ended, the position stood still, or a gap was declared without a loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
 # is certain is older than the edge by then). `Checkpoint.follows` allows the way back only while the old
 # position is later than `updated_at`.
 def test_a_reset_is_committed_however_long_the_second_question_takes() -> None:
-    """The position is 17 s ahead after the first answer, and 3 s past after the second."""
+    """The position is 17 s in the future after the first answer, and 3 s past after the second."""
 
     async def story(desk: Desk) -> None:
         async def ask(_settings: object) -> None:
@@ -41,8 +41,8 @@ def test_a_reset_is_committed_however_long_the_second_question_takes() -> None:
 
 # No clock takes it down. `Timekeeper.watch` keeps a question that was asked on a connection that ended. Its
 # answer is read on the next one; if the machine was paused in between, it is wrong by as much.
-def test_an_answer_from_before_a_pause_is_not_believed_after_it() -> None:
-    """A step of 3 s, a question, a drop, a pause of two minutes, a new connection."""
+def test_an_answer_from_before_a_pause_does_not_count_after_it() -> None:
+    """A clock step of 3 s, a question, a drop, a pause of two minutes, a new connection."""
 
     async def story(world: World) -> None:
         world.start()
@@ -65,8 +65,8 @@ def test_an_answer_from_before_a_pause_is_not_believed_after_it() -> None:
 # PROCESS DOWN (exit 2) while the connection is fine. Rule broken: nothing takes it down. `Timekeeper.watch`
 # asks beside everything else, but only FeedError of it is borne: `clock.ask` raises SettingsError where the
 # authority's file or the proxy cannot be used just now, such as while it is rotated.
-def test_a_question_that_cannot_be_asked_ends_nothing() -> None:
-    """A step of the clock by 3 s while feed.ca_file is being replaced."""
+def test_a_question_that_cannot_be_asked_does_not_end_the_process() -> None:
+    """The clock steps by 3 s while feed.ca_file is being replaced."""
 
     async def story(world: World) -> None:
         away = False
@@ -95,8 +95,8 @@ def test_a_question_that_cannot_be_asked_ends_nothing() -> None:
 # pause every bet comes from the future: not near, not plausible. `watch` asks once a minute in vain;
 # neither the wall clock, which is right, nor a new handshake, which would tell, is tried.
 @pytest.mark.parametrize("root", ["no date", "no answer"])
-def test_a_paused_machine_is_set_right_though_the_root_says_nothing(root: str) -> None:
-    """Paused for ten minutes; six hours later the position has not moved by a second."""
+def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(root: str) -> None:
+    """Paused for ten minutes: six hours later the position would not have moved by a second."""
 
     async def story(world: World) -> None:
         async def ask_time(_settings: FeedSettings) -> None:
@@ -120,7 +120,7 @@ def test_a_paused_machine_is_set_right_though_the_root_says_nothing(root: str) -
 # would move.
 @pytest.mark.parametrize("far", ["0001-01-01", "an hour ago"])
 def test_far_and_near_bets_in_turn_do_not_hold_the_position(far: str) -> None:
-    """For five hours and a half."""
+    """For five and a half hours."""
 
     async def story(world: World) -> None:
         world.start()
@@ -146,7 +146,7 @@ def test_far_and_near_bets_in_turn_do_not_hold_the_position(far: str) -> None:
 # half the overlap, but `note_alive` comes once a second: with less than 2 s every message is `stalled`,
 # clears the window, and the position never moves.
 @pytest.mark.parametrize("overlap", [0.0, 1.0, 1.9])
-def test_a_small_overlap_does_not_hold_the_position(overlap: float) -> None:
+def test_a_small_safety_margin_does_not_hold_the_position(overlap: float) -> None:
     """Six hours of an ordinary feed."""
 
     async def story(world: World) -> None:
@@ -161,7 +161,7 @@ def test_a_small_overlap_does_not_hold_the_position(overlap: float) -> None:
 # after `answer(...)`, whether it was answered or the process told to stop. With on_gap = stop it then skips
 # by a clock that nobody has confirmed.
 def test_a_stop_during_the_question_declares_no_gap() -> None:
-    """A clock four days ahead; the first question fails, the second is under way."""
+    """A clock four days ahead: the first question fails, the second is under way."""
 
     async def story(world: World) -> None:
         world.start()
@@ -188,8 +188,8 @@ EVERYTHING = Policy(zero="everything", replay_rate=5)
 # to commit `Stopped` with a position by a clock that nobody has confirmed, and without an attempt. An
 # attempt that was withdrawn because Kafka took long spends the 0 as well.
 @pytest.mark.parametrize("off", [0, HOUR])
-def test_a_first_start_that_is_stopped_during_the_question(off: float) -> None:
-    """Nothing was dialled: nothing is promised, and the next start is the first."""
+def test_a_first_start_that_is_stopped_during_the_question_is_repeated(off: float) -> None:
+    """The bridge has not connected and commits no position, so the next start is the first."""
 
     async def story(world: World) -> None:
         world.network.there = 5.0
@@ -208,8 +208,8 @@ def test_a_first_start_that_is_stopped_during_the_question(off: float) -> None:
     play(story, rate=0.2, history=HOUR / 2, policy=EVERYTHING)
 
 
-def test_a_first_attempt_that_is_withdrawn_was_none() -> None:
-    """Kafka takes 15 s for the first checkpoint: the dial is not made, and the next one is the first."""
+def test_a_withdrawn_first_attempt_does_not_count() -> None:
+    """Kafka takes 15 s for the first checkpoint: the attempt is not made, and the next one is the first."""
 
     async def story(world: World) -> None:
         restored = world.kafka.deduplicator
@@ -229,7 +229,7 @@ def test_a_first_attempt_that_is_withdrawn_was_none() -> None:
 # What is lost is declared, once. Where nothing was published, what is certain is the edge of the feed's
 # memory at the start. By the time of the dial the edge has moved on, and what the first gap has already is
 # declared as `TooOld` as well.
-def test_what_is_certain_is_within_memory_at_the_dial() -> None:
+def test_the_certain_position_is_within_memory_at_the_connection() -> None:
     """The provider is away for a minute after the start."""
 
     async def story(world: World) -> None:

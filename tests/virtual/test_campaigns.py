@@ -1,4 +1,4 @@
-"""Bad luck for hours: nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
+"""Hours of faults: nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def test_a_thousand_restarts_at_random_moments() -> None:
 
 
 def test_restarts_with_the_limits_as_they_are() -> None:
-    """The same, shorter, and nothing is scaled."""
+    """A shorter crash loop without scaled limits."""
     assert play(partial(restarts, count=100), rate=0.1, seed=2) > 500
 
 
 @pytest.mark.parametrize("count", [26, 260])
-def test_troubles_of_all_kinds_in_four_hours(count: int) -> None:
+def test_faults_of_all_kinds_in_four_hours(count: int) -> None:
     """Drops, aborts, half-open sockets, stalls, refusals, lost answers, outages of Kafka and the network."""
     assert play(partial(disconnections, count=count, seconds=4 * HOUR), rate=0.1) > 1400
 
 
 @pytest.mark.parametrize("ahead", [-5, 0, 5])
 def test_everything_at_once(ahead: float) -> None:
-    """Troubles and kills, a clock that is off and another that is set, garbage, odd messages, lies."""
+    """Faults and kills, a clock that is off and another that is set, garbage, odd messages, wrong times."""
     assert play(partial(everything, seconds=2 * HOUR), rate=0.1, odd=0.1, ahead=ahead, seed=7) > 680
 
 
-def test_troubles_are_seen_as_what_they_are() -> None:
-    """Each reason for silence was a state of its own, and was committed."""
+def test_each_fault_has_its_state() -> None:
+    """Each reason why nothing was published is committed as a state."""
 
     async def story(world: World) -> set[State]:
         await disconnections(world, 26, 4 * HOUR)

@@ -1,4 +1,4 @@
-"""Two clocks: the provider's may be off, ours may be set, and no bet may be lost by it."""
+"""The provider's clock may be off, ours may be set, and no bet may be lost by it."""
 
 from __future__ import annotations
 

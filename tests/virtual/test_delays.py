@@ -1,4 +1,4 @@
-"""What makes a feed look nearer to now than it is: pauses, stalls, bursts, and settlementTimes that lie."""
+"""Pauses, stalls, bursts and wrong settlementTimes, which make a feed look nearer to now than it is."""
 
 from __future__ import annotations
 

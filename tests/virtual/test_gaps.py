@@ -1,4 +1,4 @@
-"""What the provider has forgotten is declared, once, with its bounds; nothing else ever is."""
+"""Messages that the provider can no longer replay are declared as one gap with its bounds, and no others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATE = 0.006
 
 
 async def outage(world: World, seconds: float) -> int:
-    """Live for half an hour, then down for so long; returns the revision that was committed."""
+    """Be live for half an hour, then down for these seconds; return the committed revision."""
     world.start()
     await asyncio.sleep(HOUR / 2)
     await world.kill()
@@ -26,7 +26,7 @@ async def outage(world: World, seconds: float) -> int:
 
 
 def assert_bounds(world: World, revision: int) -> None:
-    """From what was committed to what was asked for at the dial, to the second."""
+    """Assert that the gap reaches from the committed to the requested revision, to the second."""
     [gap] = world.kafka.gaps
     dial = world.provider.attempts[-1]
     assert dial.revision is not None
@@ -38,7 +38,7 @@ def assert_bounds(world: World, revision: int) -> None:
 
 
 def test_an_outage_of_four_days_is_a_gap_of_one() -> None:
-    """With `continue` the bridge goes on behind it, and has all that the provider still had."""
+    """With `continue` the bridge goes on behind it, and has everything that the provider still had."""
 
     async def story(world: World) -> None:
         revision = await outage(world, 4 * DAY)
@@ -50,8 +50,8 @@ def test_an_outage_of_four_days_is_a_gap_of_one() -> None:
     play(story, rate=RATE)
 
 
-def test_a_gap_is_one_however_many_dials_it_takes() -> None:
-    """It ends at what the provider let in, and the edge of memory has moved on by then."""
+def test_a_gap_is_one_after_any_number_of_attempts() -> None:
+    """It ends at the revision that the provider accepted; the edge of memory has moved on by then."""
 
     async def story(world: World) -> None:
         revision = await outage(world, 4 * DAY)
@@ -66,8 +66,8 @@ def test_a_gap_is_one_however_many_dials_it_takes() -> None:
     play(story, rate=RATE)
 
 
-def test_with_stop_the_gap_is_declared_and_nothing_is_dialled() -> None:
-    """Neither again after a restart; with `continue` it goes on from where the gap ends."""
+def test_with_stop_the_gap_is_declared_without_an_attempt() -> None:
+    """A restart makes none either; with `continue` the bridge goes on from the end of the gap."""
 
     async def story(world: World) -> None:
         revision = await outage(world, 4 * DAY)
@@ -90,7 +90,7 @@ def test_with_stop_the_gap_is_declared_and_nothing_is_dialled() -> None:
 
 
 def test_an_outage_just_within_memory_is_no_gap() -> None:
-    """Three days less what a dial may take, and everything is there."""
+    """Three days less the longest attempt, and everything is there."""
 
     async def story(world: World) -> None:
         await outage(world, 3 * DAY - 180)
@@ -101,7 +101,7 @@ def test_an_outage_just_within_memory_is_no_gap() -> None:
 
 
 def test_a_process_that_dies_at_the_gap_declares_it_once() -> None:
-    """It is committed with the checkpoint behind it, whether the process hears of that or not."""
+    """The gap is committed with the checkpoint behind it, whether the process receives the answer or not."""
 
     async def story(world: World) -> None:
         await outage(world, 4 * DAY)
@@ -120,8 +120,8 @@ def test_a_process_that_dies_at_the_gap_declares_it_once() -> None:
 
 
 @pytest.mark.parametrize("cut", ["drop", "kill"])
-def test_a_provider_that_forgets_in_silence_is_found_out(cut: str) -> None:
-    """A replay that brings back nothing of what is known is a gap, up to where it begins."""
+def test_a_provider_that_discards_silently_is_detected(cut: str) -> None:
+    """A replay that repeats no known bet is a gap, up to where it begins."""
 
     async def story(world: World) -> None:
         world.start()
@@ -147,7 +147,7 @@ def test_a_provider_that_forgets_in_silence_is_found_out(cut: str) -> None:
 
 
 def test_with_stop_a_silent_gap_stops_the_bridge_too() -> None:
-    """What had come behind the gap is committed with it; with `continue` it goes on without another."""
+    """Bets received behind the gap are committed with it; with `continue` it goes on without another gap."""
 
     async def story(world: World) -> None:
         world.start(on_gap="stop")
@@ -165,8 +165,8 @@ def test_with_stop_a_silent_gap_stops_the_bridge_too() -> None:
     play(story, rate=0.1)
 
 
-def test_a_clock_that_runs_days_ahead_is_asked_about_before_a_gap_is_declared() -> None:
-    """It stops the bridge; set right, everything is still there."""
+def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared() -> None:
+    """It stops the bridge. Once the clock is right, everything is still there."""
 
     async def story(world: World) -> None:
         await outage(world, HOUR)

@@ -1,4 +1,4 @@
-"""The interface's own examples ("Limits"), asked of the simulator, and a bridge that is made to need it."""
+"""The interface's own examples ("Limits"), tried on the simulator, and a bridge that comes close to them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, play
 
 
 @pytest.mark.parametrize(("minutes", "refused"), [(10, False), (30, True)])
-def test_whoever_comes_back_each_five_minutes(minutes: int, refused: bool) -> None:
-    """With 10 minutes of recovery it is let in for a week, with 30 it is refused within the hour."""
+def test_reconnecting_every_five_minutes(minutes: int, refused: bool) -> None:
+    """With 10 minutes of recovery the provider accepts it for a week, with 30 it refuses within the hour."""
     provider = Provider(Stream(ENTITIES, origin=EPOCH, rate=1), Limits())
     answers = []
     for number in range(7 * 24 * 12):
@@ -29,7 +29,7 @@ def test_whoever_comes_back_each_five_minutes(minutes: int, refused: bool) -> No
 
 
 def test_a_bridge_that_needs_half_an_hour_every_five_minutes_is_never_refused() -> None:
-    """It waits for the bucket instead, says so, and has everything in the end."""
+    """It waits for the bucket, reports that, and has everything in the end."""
 
     async def story(world: World) -> None:
         world.start()

@@ -11,7 +11,7 @@ from tests.virtual.loop import run
 
 
 def test_a_month_takes_no_time() -> None:
-    """And timers end in the order of their moments, each at its own."""
+    """Timers end in the order of their times, each at its own."""
 
     async def story() -> list[tuple[str, float]]:
         loop = asyncio.get_running_loop()
@@ -41,8 +41,7 @@ def test_a_call_from_outside_is_no_deadlock() -> None:
     assert run(story()) == 0.0
 
 
-def test_a_deadlock_fails() -> None:
-    """It does not hang."""
+def test_a_deadlock_fails_instead_of_hanging() -> None:
 
     async def story() -> None:
         await asyncio.Event().wait()
@@ -52,7 +51,7 @@ def test_a_deadlock_fails() -> None:
 
 
 def test_a_livelock_fails() -> None:
-    """What never waits would keep the clock where it is."""
+    """A task that never waits would stop the clock."""
 
     async def story() -> None:
         loop = asyncio.get_running_loop()

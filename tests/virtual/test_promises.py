@@ -1,4 +1,4 @@
-"""Stories in which a bridge once promised more than it had, stood still, or forgot what it had asked."""
+"""Cases in which a bridge once committed a position too far, stood still, or forgot its attempts."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_a_feed_that_was_seen_to_be_behind_is_not_trusted_for_its_pings(rate: fl
 
 
 @pytest.mark.parametrize("off", [-HOUR, HOUR])
-def test_a_first_start_with_a_wrong_clock_promises_nothing(off: float) -> None:
-    """The provider is asked for the time first: nothing is committed, nothing dialled, nothing lost."""
+def test_a_first_start_with_a_wrong_clock_commits_no_position(off: float) -> None:
+    """The bridge asks the provider for the time first: it commits nothing, and does not connect."""
 
     async def story(world: World) -> None:
         world.set_by = off
@@ -69,7 +69,7 @@ def test_processes_on_machines_whose_clocks_differ_break_no_limit() -> None:
 
 @pytest.mark.parametrize("on_gap", ["stop", "continue"])
 def test_while_the_provider_is_away_nothing_is_skipped(on_gap: str) -> None:
-    """However long it lasts, and with nobody to ask what time it is: one gap, once it is back."""
+    """However long it lasts, without anyone to ask for the time: it is one gap, once the provider is back."""
 
     async def story(world: World) -> None:
         world.start()
@@ -89,8 +89,8 @@ def test_while_the_provider_is_away_nothing_is_skipped(on_gap: str) -> None:
     play(story, rate=0.02, feed={"on_gap": on_gap})
 
 
-def test_a_provider_that_closes_every_few_minutes_is_dialled_again_at_once() -> None:
-    """As long as the limits allow: what lasted a minute was no failure."""
+def test_a_provider_that_closes_every_few_minutes_is_reconnected_at_once() -> None:
+    """As long as the limits allow it: a connection that lasted a minute was no failure."""
 
     async def story(world: World) -> None:
         world.start()

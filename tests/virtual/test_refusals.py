@@ -1,4 +1,4 @@
-"""A provider that says no: what it may mean, and what the bridge makes of it."""
+"""Refusals of the provider, and the bridge's reaction to each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.virtual.world import World, play
 
 
 def by_file(file: Path) -> dict[str, object]:
-    """Settings of a bearer token in a file."""
+    """Return settings of a bearer token in a file."""
     return {"auth": "bearer", "auth_value_file": file}
 
 
 def test_a_credential_that_was_rotated_is_read_again(tmp_path: Path) -> None:
-    """The file had another by the time of the refusal: one attempt more, and nothing is lost."""
+    """The file had another one by the time of the refusal: one more attempt, and nothing is lost."""
     file = tmp_path / "token"
     file.write_text("old")
 
@@ -43,7 +43,7 @@ def test_a_credential_that_was_rotated_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [0, 1, 100])
 def test_a_credential_that_stays_wrong_stops_the_bridge(changes: int, tmp_path: Path) -> None:
-    """After one attempt, or two where the file changed meanwhile, however often; it names the setting."""
+    """After one attempt, or two if the file changed meanwhile, however often; the error names the setting."""
     file = tmp_path / "token"
     file.write_text("wrong")
 
@@ -88,8 +88,8 @@ def test_a_supervisor_that_restarts_it_with_a_wrong_credential_breaks_no_limit(t
     play(story, feed=by_file(file))
 
 
-def test_a_file_that_is_away_at_a_dial_costs_nothing(tmp_path: Path) -> None:
-    """What it held before is dialled with."""
+def test_a_missing_file_at_an_attempt_costs_nothing(tmp_path: Path) -> None:
+    """The last credential is used."""
     file = tmp_path / "token"
     file.write_text("right")
 
@@ -107,7 +107,7 @@ def test_a_file_that_is_away_at_a_dial_costs_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["new", "old"])
 def test_a_refusal_while_the_file_is_away_decides_nothing(content: str, tmp_path: Path) -> None:
-    """No attempt is spent until it can be read; then the same credential is wrong, and another is tried."""
+    """No attempt is made until it can be read; then the same credential is wrong, and another is tried."""
     file = tmp_path / "token"
     file.write_text("old")
 
@@ -143,8 +143,8 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("refuse", REFUSALS, ids=lambda fault: str(fault.close_code or fault.status))
-def test_a_refusal_is_written_down_and_left_alone_for_longer(refuse: Refuse) -> None:
-    """One that means `not now` is in the ledger as such; the pauses grow, from 15 s or from one."""
+def test_a_refusal_is_recorded_and_followed_by_a_longer_pause(refuse: Refuse) -> None:
+    """One that means `not now` is in the ledger as such; the pauses grow, from 15 s or from 1 s."""
     meant = refuse.close_code in (1008, 1013) or (not refuse.close_code and refuse.status in (403, 429))
 
     async def story(world: World) -> None:
@@ -166,8 +166,7 @@ def test_a_refusal_is_written_down_and_left_alone_for_longer(refuse: Refuse) -> 
     play(story, rate=0.1)
 
 
-def test_the_reason_of_a_pause_is_committed() -> None:
-    """With the end of it."""
+def test_the_reason_and_the_end_of_a_pause_are_committed() -> None:
 
     async def story(world: World) -> Checkpoint:
         world.inflict(Refuse(seconds=600))

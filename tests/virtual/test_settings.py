@@ -1,4 +1,4 @@
-"""A bridge with a number at the end of what is accepted publishes all there is, as with any other."""
+"""A bridge with a setting at either end of its range publishes everything, as with any other value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.virtual.world import World, play
 
 
 def ends() -> Iterator[tuple[str, str, float]]:
-    """Section, name and value: the least and the most of each number with bounds of its own."""
+    """Yield section, name and value: the minimum and maximum of each number with bounds of its own."""
     for section in ("feed", "limits", "batch"):
         model = Settings.model_fields[section].annotation
         assert isinstance(model, type)
@@ -28,7 +28,7 @@ def ends() -> Iterator[tuple[str, str, float]]:
 
 
 def accepted(section: str, name: str, value: float) -> bool:
-    """Whether it goes together with the defaults."""
+    """Return whether the value is accepted with the other defaults."""
     try:
         Settings.model_validate({section: {name: value}})
     except ValidationError:
@@ -37,13 +37,13 @@ def accepted(section: str, name: str, value: float) -> bool:
 
 
 def test_there_are_ends() -> None:
-    """Of most of them: what goes with no other default is refused by name."""
+    """Most are tried; those that fit no other default are refused by name."""
     assert {"idle_timeout_seconds", "initial_window_seconds", "max_age_ms"} <= {*chain(*map(tuple, ends()))}
 
 
 @pytest.mark.parametrize(("section", "name", "value"), [*ends()])
-def test_an_end_of_what_is_accepted_works(section: str, name: str, value: float) -> None:
-    """Live, all of it, once, and no limit is broken."""
+def test_a_setting_at_its_end_works(section: str, name: str, value: float) -> None:
+    """The bridge is live, publishes everything once, and breaks no limit."""
 
     async def story(world: World) -> None:
         changed = getattr(world.settings, section).model_copy(update={name: value})

@@ -1,4 +1,4 @@
-"""The first start: what revision 0 replays is not known, and the checkpoint is right either way."""
+"""The first start: the reach of revision 0 is unknown, and the checkpoint is right either way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.virtual.world import EPOCH, HOUR, World, play
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
 @pytest.mark.parametrize("lived", [0.05, 1, 60, 300])
 def test_a_first_start_that_is_killed(zero: Literal["nothing", "everything"], lived: float) -> None:
-    """Before the first dial, in the middle of what 0 replays and after it: all since the dial is there."""
+    """Before the first attempt, during the replay of 0, after it: everything since the attempt is there."""
 
     async def story(world: World) -> None:
         world.start()
@@ -49,8 +49,8 @@ def test_a_first_start_from_an_age_has_everything_since() -> None:
 
 
 @pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])
-def test_a_first_start_whose_first_dials_fail_loses_nothing(trouble: str) -> None:
-    """What is published from the first dial on is promised by then, whoever is let in when."""
+def test_a_first_start_whose_first_attempts_fail_loses_nothing(trouble: str) -> None:
+    """Everything published since the first attempt is received, whichever attempt is accepted."""
 
     async def story(world: World) -> None:
         if trouble == "refused":

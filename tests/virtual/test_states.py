@@ -1,4 +1,4 @@
-"""Silence has a reason: each state is in the committed checkpoint, with what there is to say of it."""
+"""Each reason why nothing is published is a state, which is committed with its details."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from bridge.state.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, play
 
 
-def test_from_the_first_dial_to_the_last() -> None:
-    """The ordinary course of things."""
+def test_the_states_of_an_ordinary_run() -> None:
 
     async def story(world: World) -> list[State]:
         world.start()
@@ -25,8 +24,8 @@ def test_from_the_first_dial_to_the_last() -> None:
     assert play(story) == [State.CONNECTING, State.CATCHING_UP, State.LIVE, State.STOPPED]
 
 
-def test_a_wait_for_a_limit_says_which_and_until_when() -> None:
-    """And at that moment, not before, the provider is dialled."""
+def test_a_wait_for_a_limit_names_it_and_its_end() -> None:
+    """The bridge connects then, and not before."""
 
     async def story(world: World) -> None:
         world.start()
@@ -65,8 +64,8 @@ def test_a_pause_after_a_failure_is_a_state_of_its_own() -> None:
     play(story)
 
 
-def test_a_half_open_socket_is_hung_up_after_a_minute_of_silence() -> None:
-    """It is told apart from a connection that ended."""
+def test_a_half_open_socket_is_closed_after_a_minute_of_silence() -> None:
+    """It is distinguished from a connection that ended."""
 
     async def story(world: World) -> None:
         world.start()
@@ -83,7 +82,7 @@ def test_a_half_open_socket_is_hung_up_after_a_minute_of_silence() -> None:
 
 
 def test_a_feed_that_only_pings_is_quiet() -> None:
-    """Once data had shown that it is near now, and until a bet comes."""
+    """Once data have shown that it is near now, and until a bet arrives."""
 
     async def story(world: World) -> None:
         world.start()
@@ -94,8 +93,8 @@ def test_a_feed_that_only_pings_is_quiet() -> None:
     play(story, rate=0.005)
 
 
-def test_catching_up_says_how_far_it_has_come() -> None:
-    """Where it stands, how fast it goes and how long it will take, which is about right."""
+def test_catch_up_reports_its_progress() -> None:
+    """Position, rate and remaining time, which is about right."""
 
     async def story(world: World) -> None:
         world.start()
@@ -134,8 +133,8 @@ def test_leadership_that_is_lost_ends_the_term() -> None:
     play(story)
 
 
-def test_leadership_that_is_lost_while_dialling_ends_the_attempt() -> None:
-    """Whoever owns the feed next is not refused because of it."""
+def test_leadership_lost_while_connecting_ends_the_attempt() -> None:
+    """The next owner is not refused because of it."""
 
     async def story(world: World) -> None:
         world.network.back = 5.0

@@ -1,4 +1,4 @@
-"""What was published, by the provider's own word, against what is in Kafka."""
+"""Compares the messages that the provider published with the records in Kafka."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from typing import NamedTuple
 
 from bridge.errors import ConversionError
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.feed import Provider
 from bridge.state.gap import Gap
 from tests.virtual.kafka import CODECS, Kafka
@@ -16,7 +16,7 @@ ON_ITS_WAY_SECONDS = 2.0
 
 
 class Truth:
-    """What the topics have to hold by now, by the provider's own word."""
+    """The records that the topics must hold by now, by the provider's own history."""
 
     def __init__(self, provider: Provider, now: float, gaps: list[Gap], since: float | None = None) -> None:
         """`since` is a revision that was promised before the provider heard of anything."""
@@ -27,13 +27,13 @@ class Truth:
         begin = min(since, *(attempt.since for attempt in attempts if attempt.since is not None))
         self._bets: dict[bytes, list[_Expected]] = defaultdict(list)
         self._letters: list[_Expected] = []
-        converter = Converter()
+        parser = MessageParser()
         for published in log.read(begin, now):
             at = clock.reading(published.at)
             lost = any(gap.start <= at < gap.end for gap in gaps)
             must = since <= published.at <= now - ON_ITS_WAY_SECONDS and not lost
             try:
-                bet = converter.decode(published.body).bet
+                bet = parser.parse(published.body).bet
             except ConversionError:
                 self._letters.append(_Expected(published.body, must))
                 continue
@@ -53,14 +53,14 @@ class Truth:
 
 
 class _Expected(NamedTuple):
-    """A record as it has to be, or may be."""
+    """A required or permitted record."""
 
     value: bytes
     must: bool
 
 
 def _compare(what: str, found: list[bytes], expected: list[_Expected]) -> None:
-    """What was found is the sequence that was expected, less some of what need not be there."""
+    """Assert that the found records are the expected sequence, except for optional ones."""
     left = deque(found)
     for number, one in enumerate(expected, 1):
         if left and left[0] == one.value:

@@ -1,6 +1,6 @@
-"""A bridge, a provider and a Kafka in virtual time, what befalls them, and what must hold at the end.
+"""A bridge, a provider and a Kafka in virtual time, with faults, and the assertions at the end.
 
-The bridge's process can be killed at any moment; then nothing survives but what is in Kafka. Times of the
+The bridge's process can be killed at any moment; then only the contents of Kafka survive. Times of the
 provider are `EPOCH` plus the loop's; the bridge's wall clock may be set, the monotonic one is the loop's.
 """
 
@@ -58,41 +58,40 @@ ENTITIES = Entities(1, EPOCH, Sizes(sports=2, regions=2, leagues=2, competitors=
 
 
 class _Stream(Stream):
-    """Remembers what it made: what is replayed is made once."""
+    """Caches its messages, so that a replay is generated once."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._made: dict[int, Published] = {}
 
     def message(self, slot: int) -> Published:
-        """The message of a slot."""
+        """Return the message of a slot."""
         if slot not in self._made:
             self._made[slot] = super().message(slot)
         return self._made[slot]
 
 
 class Leadership:
-    """Of the process that runs, until its `term` is another; or is `lost`, of which it has not heard yet."""
+    """Leadership of the running process, until its `term` ends or it is `lost` without notice."""
 
     term = 1
     lost = False
 
     def holds(self, term: int) -> bool:
-        """Whether it is still that term."""
+        """Return whether the term lasts."""
         return term == self.term
 
     def confirm(self, _give_up: GiveUp) -> bool:
-        """What the coordinator knows."""
+        """Return what the coordinator knows."""
         return not self.lost
 
 
 class World:
-    """All of it. `rate` is in messages a second, `ahead` how many seconds the provider's clock is ahead.
+    """The world. `rate` is in messages a second, `ahead` the seconds by which the provider's clock is ahead.
 
-    `history` is for how many seconds the provider had been publishing, `burst` how many bets at a time.
-
-    `scale` is how many times shorter all limits and margins are, `feed` holds settings of the bridge's
-    `[feed]`, `max_records` is the size of a batch, `odd` the share of odd messages.
+    `history` is how many seconds the provider had been publishing, `burst` the number of bets at a time.
+    `scale` is the factor by which all limits and margins are shorter, `feed` holds settings of the
+    bridge's `[feed]`, `max_records` is the size of a batch, `odd` the share of odd messages.
     """
 
     def __init__(
@@ -153,19 +152,19 @@ class World:
     # Time.
 
     def clock(self) -> Instant:
-        """Those of the bridge's machine."""
+        """Return the clocks of the bridge's machine."""
         monotonic = self._loop.time()
         return Instant(EPOCH + monotonic + self.slept + self.set_by, monotonic)
 
     def pause(self, seconds: float) -> None:
-        """Stop the bridge's machine for so long, as a hypervisor does; then its wall clock is set right."""
+        """Pause the bridge's machine, as a hypervisor does; then set its wall clock right."""
         self.slept += seconds
         self.feed.paused(seconds)
 
     # The process.
 
     def start(self, **feed: Any) -> None:
-        """Start the process, with other settings of the feed where some are given."""
+        """Start the process, with other settings of the feed if given."""
         assert self._process is None
         if feed:
             self.settings = self.settings.model_copy(
@@ -178,7 +177,7 @@ class World:
         dependencies = Dependencies(
             topics=self.kafka.topics,
             codecs=CODECS,
-            store=self.kafka,
+            state_reader=self.kafka,
             leadership=self.leadership,
             writer=lambda _: MemoryWriter(self.kafka),
             connect=self.feed.connect,
@@ -189,7 +188,7 @@ class World:
         self._process = self._loop.create_task(self.owner.run())
 
     async def kill(self) -> None:
-        """As SIGKILL does. Raises what the process had ended with before."""
+        """Kill the process as SIGKILL does. Raises the error with which the process had ended before."""
         self.feed.cut()
         self.kafka.process_died()
         process, self._process = self._process, None
@@ -204,12 +203,12 @@ class World:
             await process
 
     async def end(self) -> None:
-        """Leave nothing behind."""
+        """Release everything."""
         if self._process is not None:
             await self.kill()
 
     async def stop(self) -> None:
-        """As SIGTERM does."""
+        """Stop the process as SIGTERM does."""
         process, self._process = self._process, None
         assert process is not None
         process.cancel()
@@ -217,13 +216,13 @@ class World:
             await process
 
     def lose_leadership(self) -> None:
-        """As when the coordinator has assigned the partition to another process."""
+        """Let the coordinator assign the partition to another process."""
         assert self.owner is not None
         self.leadership.term += 1
         self.owner.leadership_changed()
 
     async def ended(self) -> BridgeError:
-        """With what the process ends by itself."""
+        """Return the error with which the process ends by itself."""
         assert self._process is not None
         done, _ = await asyncio.wait({self._process}, timeout=3 * HOUR)
         assert done, "it goes on"
@@ -234,12 +233,12 @@ class World:
     # What befalls it.
 
     def inflict(self, fault: Fault) -> None:
-        """Let something go wrong at the provider."""
+        """Inflict a fault of the provider."""
         self.provider.inflict(fault, self.feed.moment())
         self.feed.poke()
 
     def unreachable(self, seconds: float) -> None:
-        """The network is down for so long."""
+        """Take the network down for these seconds."""
         self.network.down_until = self._loop.time() + seconds
         self.feed.cut()
 
@@ -247,18 +246,18 @@ class World:
 
     @property
     def last(self) -> Checkpoint:
-        """The last checkpoint that is committed."""
+        """Return the last committed checkpoint."""
         value = self.kafka.checkpoint()
         assert value is not None
         return Checkpoint.from_avro(CODECS.checkpoints.decode(value))
 
     @property
     def states(self) -> list[State]:
-        """The states as they were committed, each as often as it was entered."""
+        """Return the committed states, each as often as it was entered."""
         return [state for state, _ in groupby(checkpoint.state for checkpoint in self.kafka.checkpoints)]
 
     async def until(self, *states: State, within: float = 3 * HOUR) -> Checkpoint:
-        """Wait for a state to be committed by the process that runs."""
+        """Wait until the running process commits a state."""
         deadline = self._loop.time() + within
         while self.kafka.transactions <= self._before or (last := self.last).state not in states:
             assert self._loop.time() < deadline, f"none of {states} in {within:g} s"
@@ -269,13 +268,12 @@ class World:
         return last
 
     async def check(self, *causes: Cause, since: float | None = None) -> int:
-        """End all faults, stop the bridge once it is live: all since its first dial is there once, in order.
+        """End all faults, stop the bridge once it is live; assert that Kafka has all messages once, in order.
 
-        Or since a revision that it had promised before the provider heard of that dial.
-
-        Excepted is what lies in a gap, and for these causes and no others gaps were declared. No limit was
-        broken and no attempt was refused but for a fault or a token. Returns how many messages there had
-        to be.
+        All means since its first connection attempt, or since a revision that it had committed before
+        the provider received that attempt, except those in a gap. Gaps were declared only for these
+        causes. No limit was broken, and no attempt was refused but for a fault or a token. Returns
+        the number of expected messages.
         """
         self.inflict(Clear())
         while not self.feed.caught_up:
@@ -297,12 +295,12 @@ class World:
 
 
 def settled(number: int, at: float) -> bytes:
-    """A message of a bet that was not there before, with this settlementTime, Unix seconds."""
+    """Return a message of a new bet with this settlementTime, Unix seconds."""
     return orjson.dumps(message(ENTITIES, 10**9 + number, 1, int(at * 1e6), 0))
 
 
 def play(story: Callable[[World], Awaitable[T]], **settings: Any) -> T:
-    """Live through a story in a world of its own. Keywords are those of `World`."""
+    """Run a story in a world of its own. Keywords are those of `World`."""
 
     async def live() -> T:
         world = World(**settings)

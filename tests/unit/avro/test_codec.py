@@ -43,14 +43,14 @@ V2 = {
 }
 
 
-def test_a_bet_survives() -> None:
-    """The example's record is the same after encoding and decoding, its times still integers."""
+def test_a_bet_survives_encoding_and_decoding() -> None:
+    """Its times are still integers."""
     codec = Codec(load("settled-bet"), 7)
     assert codec.decode(codec.encode(RECORD)) == RECORD
 
 
 def test_the_bytes_are_the_header_and_plain_avro() -> None:
-    """Magic zero, the id in four bytes, then what any Avro library reads with the published schema."""
+    """Any Avro library reads them with the published schema."""
     data = Codec(load("settled-bet"), 0x01020304).encode(RECORD)
     assert data[:5] == b"\x00\x01\x02\x03\x04"
     assert schema_id_of(data) == 0x01020304
@@ -63,26 +63,25 @@ def test_the_bytes_are_the_header_and_plain_avro() -> None:
 
 @pytest.mark.parametrize("micros", [-62_135_647_200_000_000, 253_402_351_199_999_999])
 def test_times_outside_the_calendar_survive(micros: int) -> None:
-    """A time before year 1 or after 9999, which an offset can make, is written and read."""
+    """An offset can make a time before year 1 or after 9999."""
     codec = Codec(load("settled-bet"), 1)
     assert codec.decode(codec.encode(RECORD | {"settlementTime": micros}))["settlementTime"] == micros
 
 
 def test_other_versions_are_read_through_this_one() -> None:
-    """Old records get the new fields' defaults; new ones lose them, and unknown symbols are Unknown."""
+    """Old records get the new fields' defaults; new ones lose them, and unknown symbols become Unknown."""
     old, new = Codec(V1, 1, {2: V2}.__getitem__), Codec(V2, 2, {1: V1}.__getitem__)
     assert new.decode(old.encode({"id": "x", "kind": "A"})) == {"id": "x", "kind": "A", "new": None}
     assert old.decode(new.encode({"id": "x", "kind": "B", "new": 5})) == {"id": "x", "kind": "Unknown"}
 
 
 def test_a_newer_datum_is_written_with_an_older_schema() -> None:
-    """Fields that the older schema lacks are left out, so that the bytes can be compared."""
+    """Fields that the older schema lacks are omitted, so that the bytes can be compared."""
     old = Codec(V1, 1)
     assert old.encode({"id": "x", "kind": "A", "new": 5}) == old.encode({"id": "x", "kind": "A"})
 
 
-def test_another_version_without_a_registry() -> None:
-    """A record of a schema that cannot be found is refused with both ids."""
+def test_a_record_of_an_unknown_schema_is_refused_with_both_ids() -> None:
     with pytest.raises(SchemaError, match="not a R of schema 1 but of schema 2"):
         Codec(V1, 1).decode(Codec(V2, 2).encode({"id": "x", "kind": "A", "new": None}))
 
@@ -98,14 +97,12 @@ def test_another_version_without_a_registry() -> None:
         {"id": 5},
     ],
 )
-def test_a_datum_that_does_not_fit(datum: Any) -> None:
-    """What the schema has no place for is an error of ours, which names the record."""
+def test_a_datum_that_does_not_fit_is_an_error_that_names_the_record(datum: Any) -> None:
     with pytest.raises(SchemaError, match="not a R"):
         Codec(V2, 2).encode(datum)
 
 
-def test_an_error_has_the_path() -> None:
-    """Of the first field that does not fit, however deep it is."""
+def test_an_error_has_the_path_of_the_first_wrong_field() -> None:
     spoilt: dict[str, Any] = json.loads(json.dumps(RECORD))
     spoilt["selections"][0]["settlement"]["settlementResult"] = "Foo"
     with pytest.raises(
@@ -115,13 +112,13 @@ def test_an_error_has_the_path() -> None:
 
 
 def test_a_tuple_is_an_array() -> None:
-    """Also in a union, where fastavro would take it for a hint at a branch."""
+    """In a union, fastavro would use it as a hint at a branch."""
     codec = Codec(load("settled-bet"), 1)
     assert codec.encode(RECORD | {"selections": tuple(RECORD["selections"])}) == codec.encode(RECORD)
 
 
-def test_a_schema_that_the_encoder_does_not_know_is_written_all_the_same() -> None:
-    """With a general union, and a type inside itself; and what does not fit has its path, too."""
+def test_schemas_unknown_to_the_encoder_are_supported() -> None:
+    """Unions of several types, and recursive types. Errors have their paths, too."""
     children = {"name": "children", "type": {"type": "array", "items": "Node"}}
     value = {"name": "value", "type": ["null", "string", "long"]}
     codec = Codec({"type": "record", "name": "Node", "fields": [value, children]}, 1)
@@ -137,8 +134,7 @@ def test_a_schema_that_the_encoder_does_not_know_is_written_all_the_same() -> No
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x01", b'{"a": 1}'])
-def test_bytes_in_another_format(data: bytes) -> None:
-    """What does not begin with a zero byte and an id is refused."""
+def test_bytes_in_another_format_are_refused(data: bytes) -> None:
     with pytest.raises(SchemaError, match="wire format"):
         Codec(V1, 1).decode(data)
 
@@ -146,15 +142,14 @@ def test_bytes_in_another_format(data: bytes) -> None:
 @pytest.mark.parametrize(
     "change", [lambda data: data[:-1], lambda data: data + b"\x00", lambda data: data[:5] + b"\xff" * 12]
 )
-def test_broken_bodies(change: Any) -> None:
-    """A body that ends too soon, too late or makes no sense is refused."""
+def test_broken_bodies_are_refused(change: Any) -> None:
     codec = Codec(V1, 1)
     with pytest.raises(SchemaError, match="not a R"):
         codec.decode(change(codec.encode({"id": "x", "kind": "A"})))
 
 
-def test_the_other_schemas_take_their_records() -> None:
-    """A checkpoint and a gap survive too; counters may be left out and are 0 then."""
+def test_checkpoints_and_gaps_survive() -> None:
+    """Omitted counters are 0."""
     checkpoint = {
         "feed": "f",
         "revision": 1_769_860_800,

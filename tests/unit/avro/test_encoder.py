@@ -1,4 +1,4 @@
-"""The encoder by itself: the bytes of each type as the Avro specification gives them, and what it refuses."""
+"""The encoder writes each type as the Avro specification says, and refuses other values."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ POINT = {
 
 
 class Number(IntEnum):
-    """An int of a class of its own."""
+    """An int of a subclass."""
 
     SEVEN = 7
 
 
 class Text(StrEnum):
-    """A str of a class of its own."""
+    """A str of a subclass."""
 
     RED = "RED"
 
@@ -83,7 +83,7 @@ def encoded(schema: Any, datum: object, header: bytes = b"") -> bytes:
     ],
 )
 def test_each_type_is_written_as_the_specification_says(schema: Any, datum: object, expected: bytes) -> None:
-    """At the ends of its range, too, and after the header."""
+    """Also at the ends of its range."""
     assert encoded(schema, datum, b"head") == b"head" + expected
 
 
@@ -132,20 +132,20 @@ def test_each_type_is_written_as_the_specification_says(schema: Any, datum: obje
         (POINT, None),
     ],
 )
-def test_what_is_not_exactly_of_the_type_is_refused(schema: Any, datum: object) -> None:
-    """Be it wrong or only unusual; whether it is the one or the other is found out elsewhere."""
+def test_values_not_exactly_of_the_type_are_refused(schema: Any, datum: object) -> None:
+    """Whether they are wrong or only unusual."""
     with pytest.raises((ValueError, OverflowError)):
         encoded(schema, datum)
 
 
 def test_a_record_is_its_fields_in_the_order_of_the_schema() -> None:
-    """What the schema lacks is left out; what the datum lacks has its default, or null where that may be."""
+    """Fields unknown to the schema are omitted; missing ones get their default, or null if nullable."""
     assert encoded(POINT, {"extra": 1, "tags": [], "label": "a", "x": 1}) == b"\x02\x02\x02a\x00"
     assert encoded(POINT, {"x": 1}) == b"\x02\x00\x02\x06new\x00"
 
 
 def test_a_default_of_another_type_is_none() -> None:
-    """That of bytes is a string in JSON: the datum has to have the field then."""
+    """A default of bytes is a string in JSON, so the datum must have the field."""
     schema = {
         "type": "record",
         "name": "R",
@@ -156,8 +156,7 @@ def test_a_default_of_another_type_is_none() -> None:
         encoded(schema, {})
 
 
-def test_a_named_type_is_known_wherever_it_is_named() -> None:
-    """After the place that defines it, in another record of the same namespace, too."""
+def test_a_named_type_may_be_used_after_its_definition() -> None:
     fields = [{"name": "a", "type": COLOUR}, {"name": "b", "type": ["null", "Colour"]}]
     inner = {"type": "record", "name": "Inner", "fields": [{"name": "c", "type": "Colour"}]}
     schema = {
@@ -181,16 +180,14 @@ def test_a_named_type_is_known_wherever_it_is_named() -> None:
         ({"type": "error", "name": "E", "fields": []}, "type error"),
     ],
 )
-def test_a_schema_that_is_not_known_is_refused_at_once(field: Any, said: str) -> None:
-    """Not when the first record comes."""
+def test_an_unsupported_schema_is_refused_at_once(field: Any, said: str) -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": field}]}
     with pytest.raises(UnknownSchema, match=said):
         Encoder(parse_schema(schema), b"")
 
 
 @pytest.mark.parametrize("name", TOPICS)
-def test_our_own_schemas_are_known(name: str) -> None:
-    """All of them, once the logical types are taken out."""
+def test_our_own_schemas_are_supported(name: str) -> None:
 
     def plain(node: Any) -> Any:
         if isinstance(node, dict):

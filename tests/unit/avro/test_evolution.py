@@ -1,4 +1,4 @@
-"""`bridge schemas check` on schemas that are wrong, one mistake at a time."""
+"""`bridge schemas check` on wrong schemas, one error at a time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def problems(root: Path) -> list[str]:
 
 
 def changed(**fields: Any) -> dict[str, Any]:
-    """The good schema with a part of the field named changed, or the field added."""
+    """Return the good schema with a part of this field changed, or the field added."""
     schema = copy.deepcopy(GOOD)
     for name, change in fields.items():
         for field in schema["fields"]:
@@ -59,13 +59,11 @@ def changed(**fields: Any) -> dict[str, Any]:
     return schema
 
 
-def test_what_ships_is_good() -> None:
-    """The schemas in this package, and their history, have no problem."""
+def test_the_shipped_schemas_have_no_problem() -> None:
     assert check() == []
 
 
-def test_good_schemas_pass(tmp_path: Path) -> None:
-    """A new nullable field and a new symbol are compatible with all that was."""
+def test_a_new_nullable_field_and_a_new_symbol_are_compatible(tmp_path: Path) -> None:
     enum = GOOD["fields"][2]["type"] | {"symbols": ["Win", "Lose", "Unknown"]}
     second = changed(result={"type": enum}, extra={"type": ["null", "long"], "default": None, "doc": "New."})
     write(tmp_path, second, GOOD, second)
@@ -82,19 +80,19 @@ def test_good_schemas_pass(tmp_path: Path) -> None:
         ),
         (GOOD | {"namespace": "other"}, "must be the record SettledBet in the namespace settlement"),
         (changed(betId={"doc": ""}), "SettledBet.betId: has no doc"),
-        (changed(betId={"type": ["string", "null"], "default": ""}), 'the only union in use is ["null", X]'),
+        (changed(betId={"type": ["string", "null"], "default": ""}), 'a union must be ["null", X]'),
         (changed(price={"default": 1.0}), "SettledBet.price: may be null, so its default must be null"),
         (changed(x={"doc": "X", "type": ["null", "long"]}), "SettledBet.x: may be null, so its default"),
         (
             changed(x={"doc": "X", "type": {"type": "array", "items": ["long", "null"]}}),
-            "SettledBet.x[]: the only",
+            "SettledBet.x[]: a union",
         ),
         (
             changed(x={"doc": "X", "type": {"type": "map", "values": ["long", "null"]}}),
-            "SettledBet.x{}: the only",
+            "SettledBet.x{}: a union",
         ),
-        (changed(**{"a-b": {"doc": "X", "type": "long"}}), "'a-b' is no Avro name"),
-        (changed(x={"doc": "X", "type": "lng"}), "SettledBet is no Avro schema: settlement.lng"),
+        (changed(**{"a-b": {"doc": "X", "type": "long"}}), "'a-b' is not an Avro name"),
+        (changed(x={"doc": "X", "type": "lng"}), "SettledBet is not an Avro schema: settlement.lng"),
         (
             changed(result={"type": {"type": "enum", "name": "Result", "doc": "R.", "symbols": ["Win"]}}),
             "Result needs the default Unknown",
@@ -104,19 +102,18 @@ def test_good_schemas_pass(tmp_path: Path) -> None:
             "SettledBet.result: Result has no doc",
         ),
         (GOOD | {"fields": GOOD["fields"] + GOOD["fields"][:1]}, "betId occurs twice"),
-        ([], "settled-bet.avsc holds no record schema but list"),
-        ({}, "is no Avro schema"),
+        ([], "settled-bet.avsc must hold a JSON object, not list"),
+        ({}, "is not an Avro schema"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, schema: Any, text: str) -> None:
-    """Each rule for names, docs, nullability and enums has its message."""
+def test_an_error_is_reported_with_its_place(tmp_path: Path, schema: Any, text: str) -> None:
     write(tmp_path, schema, schema)
     found = problems(tmp_path)
     assert any(text in problem for problem in found), found
 
 
 def test_a_change_must_be_added_to_the_history(tmp_path: Path) -> None:
-    """A current schema that is not the latest version says which version to add it as."""
+    """The problem names the version to add."""
     write(tmp_path, changed(betId={"doc": "Other words."}), GOOD)
     assert problems(tmp_path) == [
         "settled-bet.avsc: is not the latest version in the history: add it as v2.avsc"
@@ -124,30 +121,29 @@ def test_a_change_must_be_added_to_the_history(tmp_path: Path) -> None:
 
 
 def test_going_back_is_a_change_too(tmp_path: Path) -> None:
-    """A current schema that equals an older version, but not the latest, is no released one."""
+    """A current schema equal to an older version than the latest is not released."""
     write(tmp_path, GOOD, GOOD, changed(betId={"doc": "Other words."}))
     assert problems(tmp_path) == [
         "settled-bet.avsc: is not the latest version in the history: add it as v3.avsc"
     ]
 
 
-def test_no_history_at_all(tmp_path: Path) -> None:
-    """A first version has to be added too."""
+def test_a_first_version_has_to_be_added(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     assert problems(tmp_path) == [
         "settled-bet.avsc: is not the latest version in the history: add it as v1.avsc"
     ]
 
 
-def test_a_hole_in_the_history(tmp_path: Path) -> None:
-    """Versions are numbered without a hole, so that none is forgotten."""
+def test_versions_are_numbered_without_gaps(tmp_path: Path) -> None:
     write(tmp_path, GOOD, GOOD, GOOD)
     (tmp_path / "history/settled-bet/v1.avsc").unlink()
-    assert problems(tmp_path) == ["history/settled-bet: versions must run from v1 without a hole, not [2]"]
+    assert problems(tmp_path) == [
+        "history/settled-bet: versions must be numbered from v1 without gaps, not [2]"
+    ]
 
 
 def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
-    """The current schema is compared with older versions too, as reader and as writer."""
     second = changed(x={"type": "long", "default": 0, "doc": "X."})
     third = changed(x={"type": "string", "default": "", "doc": "X."})
     write(tmp_path, third, GOOD, second, third)
@@ -159,17 +155,15 @@ def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
 
 
 def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
-    """A new field without a default cannot be read from what was written before it."""
     second = changed(x={"type": "long", "doc": "X."})
     write(tmp_path, second, GOOD, second)
     assert problems(tmp_path) == [
-        "settled-bet.avsc: cannot read records of history/settled-bet/v1.avsc: SettledBet.x: missing where "
-        "it was written, and the reader has no default"
+        "settled-bet.avsc: cannot read records of history/settled-bet/v1.avsc: SettledBet.x: missing in "
+        "written records, and the reader has no default"
     ]
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and one that is not JSON are problems, not crashes."""
+def test_unreadable_files_are_problems(tmp_path: Path) -> None:
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]
     (tmp_path / "settled-bet.avsc").write_text("{")
     assert "settled-bet.avsc cannot be read" in problems(tmp_path)[0]

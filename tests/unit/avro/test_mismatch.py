@@ -1,4 +1,4 @@
-"""Where a datum does not fit, and how that is said."""
+"""Where and why a datum does not fit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GOOD: dict[str, Any] = {"id": 1, "legs": [{"colour": "RED"}], "code": b"ab"}
 LEG_3 = [{"colour": "RED"}, {"colour": "RED"}]
 
 
-def told(datum: object, schema: Any = TICKET) -> str | None:
+def mismatch_of(datum: object, schema: Any = TICKET) -> str | None:
     named: dict[str, Any] = {}
     return mismatch(parse_schema(schema, named), named, datum)
 
@@ -68,20 +68,18 @@ def told(datum: object, schema: Any = TICKET) -> str | None:
         ({"any": 5}, "any: must be any of null, string, shop.Leg, got 5"),
     ],
 )
-def test_the_first_misfit_is_told_with_its_path(change: dict[str, Any], said: str) -> None:
-    """What would have to be there, and what is."""
-    assert told(GOOD | change) == said
+def test_the_first_mismatch_is_named_with_its_path(change: dict[str, Any], said: str) -> None:
+    """The text has the expected type and the value."""
+    assert mismatch_of(GOOD | change) == said
 
 
 def test_a_datum_that_is_no_record_has_no_path() -> None:
-    """As little as a value of a schema that is only a type."""
-    assert told(None) == "must be an object, got None"
-    assert told("x", "int") == "must be an integer of 32 bits, got 'x'"
+    assert mismatch_of(None) == "must be an object, got None"
+    assert mismatch_of("x", "int") == "must be an integer of 32 bits, got 'x'"
 
 
-def test_a_string_that_utf_8_cannot_hold_is_a_misfit() -> None:
-    """It is a string, so the reason is that of the codec."""
-    said = told(
+def test_a_string_that_utf_8_cannot_encode_is_a_mismatch() -> None:
+    said = mismatch_of(
         {"a": "x\ud800"}, {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
     )
     assert said is not None
@@ -90,8 +88,7 @@ def test_a_string_that_utf_8_cannot_hold_is_a_misfit() -> None:
 
 
 def test_long_values_are_cut() -> None:
-    """An error is no place for a whole message."""
-    said = told(GOOD | {"id": "x" * 10_000})
+    said = mismatch_of(GOOD | {"id": "x" * 10_000})
     assert said is not None
     assert len(said) < 100
 
@@ -107,6 +104,6 @@ def test_long_values_are_cut() -> None:
         GOOD | {"any": {"colour": "GREEN", "price": 5}},
     ],
 )
-def test_unusual_types_and_missing_values_that_fastavro_takes_fit(datum: Mapping[str, Any]) -> None:
-    """Fields that have a default or may be null may be missing; others that are not known do not matter."""
-    assert told(datum) is None
+def test_values_that_fastavro_accepts_fit(datum: Mapping[str, Any]) -> None:
+    """Fields with a default and nullable ones may be missing; unknown fields are ignored."""
+    assert mismatch_of(datum) is None

@@ -1,4 +1,4 @@
-"""The registry's wrapper, against an HTTP server on this machine that answers as told."""
+"""The registry's client against a local HTTP server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer = Callable[[str, str, Any], tuple[int, Any]]
 
 
 class FakeRegistry:
-    """Subjects with at most one version each. `refusal`, where set, decides before that."""
+    """Subjects with at most one version each. `refusal`, if set, decides first."""
 
     def __init__(self) -> None:
         self.subjects: dict[str, str] = {}
@@ -58,7 +58,7 @@ def fake() -> FakeRegistry:
 
 @pytest.fixture
 def url(fake: FakeRegistry) -> Iterator[str]:
-    """The fake behind real HTTP."""
+    """Serve the fake over HTTP."""
 
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
@@ -76,7 +76,7 @@ def url(fake: FakeRegistry) -> Iterator[str]:
         do_GET = do_POST = do_PUT = handle_any  # noqa: N815 - the names that http.server looks for
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as inherited
-            """Requests are not worth a line on stderr."""
+            """Do not log requests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -88,7 +88,7 @@ def url(fake: FakeRegistry) -> Iterator[str]:
 
 
 def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
-    """Each topic's subject gets its schema and full-transitive compatibility; the ids come back."""
+    """Each topic's subject gets its schema and full-transitive compatibility; the ids are returned."""
     ids = Registry(RegistrySettings(url=url)).register("p")
     assert ids == {name: 100 + index for index, name in enumerate(TOPICS)}
     assert {name: json.loads(schema) for name, schema in fake.subjects.items()} == {
@@ -98,13 +98,11 @@ def test_registers_every_schema(fake: FakeRegistry, url: str) -> None:
 
 
 def test_registering_again_keeps_the_ids(fake: FakeRegistry, url: str) -> None:
-    """A second start finds what the first registered."""
     first = Registry(RegistrySettings(url=url)).register("p")
     assert Registry(RegistrySettings(url=url)).register("p") == first
 
 
 def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str) -> None:
-    """A subject that exists is protected before a schema is sent, so that a bad one is refused."""
     fake.subjects["p.bets-value"] = "{}"
     fake.refusal = lambda method, path: (
         (409, {"error_code": 409, "message": "incompatible"})
@@ -115,8 +113,7 @@ def test_compatibility_is_set_before_a_new_version(fake: FakeRegistry, url: str)
         Registry(RegistrySettings(url=url)).register("p")
 
 
-def test_ids_are_kept_for_ever(fake: FakeRegistry, url: str) -> None:
-    """Once known, a schema needs no registry any more."""
+def test_a_known_schema_needs_no_registry(fake: FakeRegistry, url: str) -> None:
     registry = Registry(RegistrySettings(url=url))
     ids = registry.register("p")
     other = Registry(RegistrySettings(url=url))
@@ -142,7 +139,7 @@ def test_ids_are_kept_for_ever(fake: FakeRegistry, url: str) -> None:
 def test_refusals_are_explained(
     fake: FakeRegistry, url: str, status: int, kind: type[BridgeError], hint: str
 ) -> None:
-    """Each refusal is the right error, names the subject and the fix, and is not worth a retry."""
+    """Each is the right error, names the subject and the fix, and is not worth a retry."""
     fake.refusal = lambda method, path: (
         (status, {"error_code": status, "message": "because"}) if method == "POST" else None
     )
@@ -184,15 +181,14 @@ def test_an_answer_of_something_else(fake: FakeRegistry, url: str) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_registry_in_trouble(fake: FakeRegistry, url: str, status: int) -> None:
-    """What may pass by itself is told apart from what needs a person."""
+def test_temporary_errors_are_distinguished(fake: FakeRegistry, url: str, status: int) -> None:
     fake.refusal = lambda method, path: (status, {"error_code": 50001, "message": "tired"})
     with pytest.raises(RegistryUnavailable, match="tired"):
         Registry(RegistrySettings(url=url)).schema_by_id(1)
 
 
-def test_a_registry_that_is_not_there() -> None:
-    """A closed port is worth trying again, and the error names the address and the setting."""
+def test_a_closed_port_is_worth_a_retry() -> None:
+    """The error names the address and the setting."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -200,14 +196,13 @@ def test_a_registry_that_is_not_there() -> None:
             Registry(RegistrySettings(url=address)).register("p")
 
 
-def test_an_unknown_id(url: str) -> None:
-    """An id that the registry does not know is named."""
+def test_an_unknown_id_is_named(url: str) -> None:
     with pytest.raises(SchemaError, match="schema 7"):
         Registry(RegistrySettings(url=url)).schema_by_id(7)
 
 
 def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str, tmp_path: Path) -> None:
-    """Basic authentication, from the settings, a file or the address; no error repeats the password."""
+    """They come from the settings, a file or the address; no error repeats the password."""
     secret = tmp_path / "password"
     secret.write_text("geheim\n")
     plain = RegistrySettings(url=url, user="u", password=SecretStr("geheim"))
@@ -222,16 +217,15 @@ def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str
     assert fake.users == {"u:geheim"}
 
 
-def test_wrong_settings(tmp_path: Path) -> None:
-    """No address, and a CA file that is none, are reported by the setting's name."""
+def test_wrong_settings_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="BRIDGE_REGISTRY__URL"):
         Registry(RegistrySettings())
     with pytest.raises(SettingsError, match=r"registry\.ca_file"):
         Registry(RegistrySettings(url="https://localhost", ca_file=tmp_path / "none.pem"))
 
 
-def test_an_authority_that_is_away_later_is_waited_for(url: str, tmp_path: Path) -> None:
-    """For a job that goes on, and makes a client for each run."""
+def test_a_ca_file_that_is_missing_later_is_waited_for(url: str, tmp_path: Path) -> None:
+    """A job that runs on makes a client for each run."""
     settings = RegistrySettings(url=url.replace("http:", "https:"), ca_file=Authority(tmp_path).certificate)
     Registry(settings).close()
     assert settings.ca_file

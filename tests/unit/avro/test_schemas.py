@@ -11,14 +11,13 @@ from bridge.errors import SchemaError
 
 
 def test_every_schema_file_has_its_topic() -> None:
-    """No schema is shipped without a topic, and no topic without a schema."""
+    """And every topic its schema."""
     assert {file.name for file in ROOT.iterdir() if file.name.endswith(SUFFIX)} == {
         name + SUFFIX for name in TOPICS
     }
 
 
 def test_a_schema_is_loaded_by_its_name() -> None:
-    """`load` gives the JSON of the file, with the namespace of all."""
     assert [(load(name)["namespace"], load(name)["name"]) for name in TOPICS] == [
         ("settlement", "SettledBet"),
         ("settlement", "FeedCheckpoint"),
@@ -41,8 +40,7 @@ def test_subjects_follow_the_topics_names() -> None:
     ]
 
 
-def test_a_file_that_is_no_schema(tmp_path: Path) -> None:
-    """A missing file, bad JSON and JSON that is no object are errors that name the file."""
+def test_a_file_that_is_no_schema_is_an_error_that_names_it(tmp_path: Path) -> None:
     for text in (None, "{", "[]", b"\xff"):
         if text is not None:
             (tmp_path / "a.avsc").write_bytes(text if isinstance(text, bytes) else text.encode())

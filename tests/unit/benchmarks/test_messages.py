@@ -9,9 +9,9 @@ from websockets.frames import Opcode
 from websockets.protocol import CLIENT, Protocol, State
 
 from benchmarks.messages import BLOCK, Block, Feed, number_in
-from bridge.messages.parser import Converter, Message
+from bridge.messages.parser import Message, MessageParser
 
-CONVERTER = Converter()
+PARSER = MessageParser()
 NEWEST, SPAN = 1_795_000_000.0, 7200.0
 
 
@@ -28,7 +28,7 @@ def received(data: bytes) -> list[Message]:
     frames = protocol.events_received()
     assert protocol.parser_exc is None
     assert all(frame.opcode is Opcode.TEXT and frame.fin for frame in frames)  # type: ignore[union-attr]
-    return [CONVERTER.decode(bytes(frame.data)) for frame in frames]  # type: ignore[union-attr]
+    return [PARSER.parse(bytes(frame.data)) for frame in frames]  # type: ignore[union-attr]
 
 
 def test_the_bridge_takes_every_message(block: Block) -> None:

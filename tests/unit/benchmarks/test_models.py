@@ -11,14 +11,18 @@ from benchmarks.messages import Block
 from benchmarks.models import Message
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 
 
 def test_the_floor_publishes_what_the_bridge_publishes() -> None:
     """The same records, so that neither is faster for doing less."""
-    schema, codec, converter = parse_schema(sink.schema()), Codec(load("settled-bet"), READ_ONLY), Converter()
+    schema, codec, parser = (
+        parse_schema(sink.schema()),
+        Codec(load("settled-bet"), READ_ONLY),
+        MessageParser(),
+    )
     for body in Block().bodies()[::5]:
-        bet, model = converter.decode(body).bet, Message.model_validate_json(body).data
+        bet, model = parser.parse(body).bet, Message.model_validate_json(body).data
         assert bet is not None
         assert model is not None
         out = io.BytesIO()

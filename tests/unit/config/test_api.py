@@ -1,4 +1,4 @@
-"""Settings of the REST side: what they take, and what is said of what they do not."""
+"""Settings of the REST side: accepted values, and the errors of others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DAY_SECONDS = 86_400
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but the test's own."""
+    """Remove all settings from the environment."""
     for name in os.environ:
         if name.startswith(config.ENV_PREFIX):
             monkeypatch.delenv(name)
 
 
 def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings:
-    """Settings of which one is from the environment."""
+    """Return settings with one from the environment."""
     monkeypatch.setenv(f"BRIDGE_API__{name.upper()}", value)
     return load().api
 
@@ -47,7 +47,6 @@ def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings
 def test_every_number_has_bounds(
     name: str, least: float, most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both can be given, and nothing beyond them."""
     for value in (least, most):
         assert getattr(with_(monkeypatch, name, str(value)), name) == value
     for value in (-1, most * 1.01, 1e300, float("nan"), float("inf")):
@@ -56,8 +55,8 @@ def test_every_number_has_bounds(
 
 
 @pytest.mark.parametrize("name", ["recent_days", "keep_days"])
-def test_for_ever_is_a_number_of_days(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The moment so long ago is still one that Kafka knows: after 1970."""
+def test_the_longest_retention_begins_after_1970(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka has no earlier time."""
     monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "20000")
     assert getattr(with_(monkeypatch, name, "20000"), name) == 20_000
     assert time.time() - 20_000 * DAY_SECONDS > 0
@@ -69,8 +68,7 @@ def test_for_ever_is_a_number_of_days(name: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "code", ["e", "zh-Hans-CN", "en_GB.UTF-8", "français", "日本語", "pt (BR)", "12", "%", "x" * 64]
 )
-def test_a_language_code_is_what_the_provider_says(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interface shows no format."""
+def test_a_language_code_has_no_fixed_format(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert with_(monkeypatch, "languages", json.dumps([code])).languages == (code,)
     assert with_(monkeypatch, "language_keys", json.dumps({"any/key?": code})).language_keys == {
         "any/key?": code
@@ -80,14 +78,13 @@ def test_a_language_code_is_what_the_provider_says(code: str, monkeypatch: pytes
 @pytest.mark.parametrize(
     "code", ["", " ", "a/b", "a?b", "a#b", "a\\b", "a\nb", "\x00", ".", "..", "x" * 65, "all"]
 )
-def test_what_leads_to_another_path_is_no_language_code(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is between two slashes; `all` is another endpoint."""
+def test_a_code_that_leads_to_another_path_is_refused(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`all` is another endpoint."""
     with pytest.raises(SettingsError, match=r"^api\.languages \(BRIDGE_API__LANGUAGES\): "):
         with_(monkeypatch, "languages", json.dumps([code]))
 
 
-def test_parameters_may_repeat_and_depend_on_what_is_asked(tmp_path: Path) -> None:
-    """In the file too."""
+def test_parameters_may_repeat_and_have_placeholders(tmp_path: Path) -> None:
     file = tmp_path / "bridge.toml"
     file.write_text('[api.query]\nleagues = { a = ["x", "{language}"], "{b}" = "{{x}} {sportId}" }\n')
     assert load(file).api.query == {"leagues": {"a": ["x", "{language}"], "{b}": "{{x}} {sportId}"}}
@@ -96,40 +93,38 @@ def test_parameters_may_repeat_and_depend_on_what_is_asked(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"sports": {"s": "{sportId}"}}, "sports.s: there is no {sportId} to put there, only {language};"),
+        ({"sports": {"s": "{sportId}"}}, "sports.s: {sportId} is not available, only {language};"),
         (
             {"leagues": {"e": ["1", "{eventId}"]}},
-            "leagues.e: there is no {eventId} to put there, only {language}, ",
+            "leagues.e: {eventId} is not available, only {language}, ",
         ),
         (
             {"all-markets": {"l": "{language}"}},
-            "all-markets.l: there is no {language} to put there, only {eventId}, ",
+            "all-markets.l: {language} is not available, only {eventId}, ",
         ),
         (
             {"markets": {"x": "{sport}"}},
-            "markets.x: there is no {sport} to put there, only {eventId}, {language}, ",
+            "markets.x: {sport} is not available, only {eventId}, {language}, ",
         ),
-        ({"markets": {"x": "{}"}}, "markets.x: there is no {} to put there"),
+        ({"markets": {"x": "{}"}}, "markets.x: {} is not available"),
         (
             {"markets": {"x": "{"}},
-            "markets.x: Single '{' encountered in format string; a brace itself is `{{`",
+            "markets.x: Single '{' encountered in format string; write `{{` for a brace",
         ),
         ({"markets": {"x": "a}"}}, "markets.x: Single '}' encountered"),
         (
             {"markets": {"x": "{language:>9}"}},
-            "markets.x: a placeholder is a name in braces, and nothing else",
+            "markets.x: a placeholder must be a name in braces",
         ),
         (
             {"markets": {"x": "{language!r}"}},
-            "markets.x: a placeholder is a name in braces, and nothing else",
+            "markets.x: a placeholder must be a name in braces",
         ),
         ({"sport": {}}, "Input should be 'sports'"),
     ],
 )
-def test_what_cannot_be_put_into_a_parameter_is_refused(
-    query: object, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When the settings are read, by the name of the setting and the parameter."""
+def test_an_unknown_placeholder_is_refused(query: object, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the settings are read, with the setting and the parameter."""
     with pytest.raises(SettingsError) as caught:
         with_(monkeypatch, "query", json.dumps(query))
     assert str(caught.value).startswith(f"api.query (BRIDGE_API__QUERY): {said}")

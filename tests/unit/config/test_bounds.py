@@ -1,4 +1,4 @@
-"""Numbers at the ends of their types: each is refused by name, or all that is worked out of it works."""
+"""Numbers at the ends of their types are refused by name, or everything derived from them works."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LAST = Checkpoint("f", int(NOW) - 30, State.LIVE, LEDGER, Counters(), NOW, "me")
 
 
 def numeric() -> Iterator[tuple[str, str, bool]]:
-    """Section, name, and whether it is a collection, of each setting that is or holds a number."""
+    """Yield section, name, and whether it is a collection, of each setting with numbers."""
     for section, field in Settings.model_fields.items():
         model = field.annotation
         assert isinstance(model, type)
@@ -58,7 +58,7 @@ def numeric() -> Iterator[tuple[str, str, bool]]:
 
 
 def leaves(annotation: Any) -> Iterator[Any]:
-    """The types that an annotation is made of."""
+    """Yield the types inside an annotation."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         yield from leaves(parts[0])
@@ -71,7 +71,7 @@ def leaves(annotation: Any) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but the test's own."""
+    """Remove all settings from the environment."""
     for name in os.environ:
         if name.startswith(config.ENV_PREFIX):
             monkeypatch.delenv(name)
@@ -90,7 +90,7 @@ def test_there_are_numbers_among_the_settings() -> None:
 def test_a_number_works_or_is_refused_by_name(
     section: str, name: str, several: bool, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever it comes from; the file knows infinity and what is no number at all."""
+    """From the environment and from the file, which has infinity and NaN as well."""
     wrong = []
     for number in ENDS:
         text = f"[{number!r}]" if several else repr(number)
@@ -105,13 +105,13 @@ def test_a_number_works_or_is_refused_by_name(
         except SettingsError as error:
             if name not in str(error).lower():
                 wrong.append(f"{text[:30]}: not named: {error}")
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is told with the number
+        except Exception as error:  # noqa: BLE001  # any error is reported with the number
             wrong.append(f"{text[:30]}: {error!r}")
     assert wrong == []
 
 
 def works(settings: Settings) -> None:
-    """Raises what comes of these settings where they are used."""
+    """Use these settings as the bridge does."""
     declared_topics_can_be_made(settings)
     limits_can_be_kept(settings)
     position_can_be_promised(settings)
@@ -182,7 +182,7 @@ def snapshots_can_be_timed(settings: Settings) -> None:
 
 
 async def waits_can_be_waited(settings: Settings) -> None:
-    """As the loop and the libraries wait: for what comes at once."""
+    """Wait as the event loop and the libraries do, for something that is there at once."""
     feed, api = settings.feed, settings.api
     for seconds in (feed.idle_timeout_seconds, feed.connect_timeout_seconds, api.timeout_seconds):
         asyncio.get_running_loop().call_later(seconds, print).cancel()
@@ -196,7 +196,7 @@ MOMENTS = ["0001-01-01T00:00:00+14:00", "1970-01-01T00:00:00Z", "9999-12-31T23:5
 
 @pytest.mark.parametrize("age", AGES)
 def test_an_age_that_nothing_has_is_refused(age: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever one is given, in a line."""
+    """In one line, in every place that takes an age."""
     monkeypatch.setenv("BRIDGE_FEED__START", age)
     for read in (
         lambda: age_seconds(age),
@@ -226,7 +226,7 @@ def test_the_longest_age_and_the_last_moments_work() -> None:
 
 
 def test_a_start_is_within_memory_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is a moment is what it is: whatever lies between is a gap, or a mistake at the start."""
+    """A start given as a time is accepted: an interval out of memory is a gap."""
     for moment in MOMENTS:
         monkeypatch.setenv("BRIDGE_FEED__START", moment)
         if moment.startswith("9999"):

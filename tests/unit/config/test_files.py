@@ -1,4 +1,4 @@
-"""A settings file, or a variable, that is none: told in a line, and never waited for."""
+"""A settings file or variable that cannot be read is an error of one line, and never blocks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bridge.errors import SettingsError
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but the test's own."""
+    """Remove all settings from the environment."""
     for name in os.environ:
         if name.startswith(config.ENV_PREFIX):
             monkeypatch.delenv(name)
 
 
 def complaint(file: Path | None = None) -> str:
-    """What is said of the settings, in a line that is no longer than one can read."""
+    """Return the error of the settings, checked to be one short line."""
     with pytest.raises(SettingsError) as caught:
         load(file)
     said = str(caught.value)
@@ -30,8 +30,8 @@ def complaint(file: Path | None = None) -> str:
     return said
 
 
-def test_a_path_that_names_no_file_is_told(tmp_path: Path) -> None:
-    """One that is too long, one through a file, one that leads in a circle, a directory and a pipe."""
+def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
+    """A path that is too long, one through a file, a circular one, a directory and a pipe."""
     (tmp_path / "file").write_text("")
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     os.mkfifo(tmp_path / "pipe")
@@ -41,15 +41,14 @@ def test_a_path_that_names_no_file_is_told(tmp_path: Path) -> None:
         ("file/x", "cannot be read: Not a directory"),
         ("circle", "cannot be read: Too many levels of symbolic links"),
         ("a\0b", "cannot be read: embedded null byte"),
-        ("", "is no file, but a directory"),
-        ("pipe", "is no file, but a directory, a pipe"),
+        ("", "is not a regular file but a directory"),
+        ("pipe", "is not a regular file but a directory, a pipe"),
     ):
         assert said in complaint(tmp_path / name), name
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
-def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
-    """With the reason."""
+def test_a_file_without_read_permission_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "bridge.toml"
     file.touch(0)
     assert "cannot be read: [Errno 13] Permission denied" in complaint(file)
@@ -65,16 +64,14 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     ],
     ids=["binary", "deep", "digits", "long"],
 )
-def test_a_file_that_holds_what_nobody_wrote_is_told(content: bytes, tmp_path: Path) -> None:
-    """Whatever it is, in a line."""
+def test_a_file_of_garbage_is_an_error(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "bridge.toml"
     file.write_bytes(content)
     complaint(file)
 
 
 @pytest.mark.parametrize("name", ["BRIDGE_API__LANGUAGES", "BRIDGE_FEED"])
-def test_a_variable_that_is_too_deep_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that is no JSON at all."""
+def test_a_deeply_nested_variable_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "[" * 100_000)
     assert "JSON" in complaint()
 
@@ -82,15 +79,17 @@ def test_a_variable_that_is_too_deep_is_told(name: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "value", ["0", "-1", "3600001", "1e300", "1.5", "10_000", " 5000", "0x10", "nan", "", "9" * 5_000, "٣"]
 )
-def test_a_session_is_so_many_milliseconds(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bridge counts on it, and Kafka's library takes of a number what it can read: 1 of 1e300."""
+def test_a_session_time_out_is_a_plain_number_of_milliseconds(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bridge relies on it, and librdkafka reads 1e300 as 1."""
     monkeypatch.setenv("BRIDGE_KAFKA__SESSION_TIMEOUT_MS", value)
     assert complaint().endswith("session_timeout_ms must be a whole number from 1 to 3600000")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300", "1.5"])
 def test_a_property_of_kafka_is_no_fraction(value: str, tmp_path: Path) -> None:
-    """None of its numbers is one, and it would be cut to something else."""
+    """librdkafka has no fractional property, and would cut one."""
     file = tmp_path / "bridge.toml"
     file.write_text(f"[kafka]\nlinger_ms = {value}\n")
     assert complaint(file) == "kafka (BRIDGE_KAFKA): linger_ms must be a whole number"

@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is said of wrong ones."""
+"""Settings: their sources, and the errors of wrong ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "s3cret"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but the test's own."""
+    """Remove all settings from the environment."""
     for name in os.environ:
         if name.startswith(config.ENV_PREFIX):
             monkeypatch.delenv(name)
@@ -32,7 +32,7 @@ def toml(tmp_path: Path, text: str) -> Path:
 
 
 def complaint(file: Path | None = None) -> str:
-    """What is said of the settings."""
+    """Return the error of the settings."""
     with pytest.raises(SettingsError) as caught:
         load(file)
     return str(caught.value)
@@ -42,7 +42,6 @@ def complaint(file: Path | None = None) -> str:
 
 
 def test_without_anything_the_defaults_hold() -> None:
-    """Those that people script against."""
     settings = load()
     assert (settings.feed.base_url, settings.feed.name, settings.feed.start) == (None, "settlement-v4", "0")
     assert (settings.feed.idle_timeout_seconds, settings.feed.live_after_pings_seconds) == (60, 120)
@@ -66,7 +65,7 @@ def test_without_anything_the_defaults_hold() -> None:
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Setting by setting: what the environment does not name is as in the file."""
+    """Setting by setting: the file provides those that the environment does not have."""
     file = toml(tmp_path, '[feed]\nname = "file"\nidle_timeout_seconds = 7\n[batch]\nmax_records = 3\n')
     monkeypatch.setenv("BRIDGE_FEED__NAME", "environment")
     monkeypatch.setenv("bridge_batch__max_bytes", "9")
@@ -76,7 +75,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a TOML array in the file."""
+    """In the file it is a TOML array."""
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", '["data.payout"]')
     assert load().feed.optional_fields == {"data.payout"}
     monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", "data.payout")
@@ -88,32 +87,30 @@ def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["translations", "currencies"])
 def test_no_feed_is_called_as_a_job(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would have one lock and one transactional id, and fence each other."""
+    """They would share a lock and a transactional id, and fence each other."""
     monkeypatch.setenv("BRIDGE_FEED__NAME", name)
-    assert complaint().startswith("feed.name (BRIDGE_FEED__NAME): is taken")
+    assert complaint().startswith("feed.name (BRIDGE_FEED__NAME): is reserved")
 
 
-def test_names_are_kept_for_as_long_as_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked about each day must not be removed each day."""
+def test_keep_days_are_at_least_recent_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that are fetched each day must not be removed each day."""
     monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "2")
     assert "recent_days = 3 must not be above keep_days = 2" in complaint()
 
 
 def test_settings_cannot_be_changed() -> None:
-    """They are validated once, so nothing may change afterwards."""
     settings = load()
     with pytest.raises(ValidationError):
         settings.feed.name = "other"  # type: ignore[misc]
 
 
 def test_scale_shortens_the_memory_of_the_feed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three days at a hundred times the speed."""
     monkeypatch.setenv("BRIDGE_LIMITS__SCALE", "100")
     assert load().limits.memory_seconds == 2592
 
 
-def test_limits_may_be_as_close_as_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bucket and a memory of just the age of a large recovery, and a silence of almost nothing."""
+def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bucket and memory equal the age of a large recovery, and the idle time-out is almost zero."""
     monkeypatch.setenv("BRIDGE_LIMITS__BUCKET_SECONDS", "3600")
     monkeypatch.setenv("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3600")
     monkeypatch.setenv("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "0.001")
@@ -287,7 +284,7 @@ def test_a_credential_is_not_sent_under_any_name(
     assert said in complaint()
 
 
-def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
+def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     """One line for each."""
     file = toml(
         tmp_path,
@@ -321,24 +318,21 @@ def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told(text: str, said: str, tmp_path: Path) -> None:
-    """Where it is no TOML, or holds a table where a value belongs."""
+def test_a_file_that_cannot_be_used_is_an_error(text: str, said: str, tmp_path: Path) -> None:
+    """It is not TOML, or has a table in place of a value."""
     file = toml(tmp_path, text)
     assert complaint(file).startswith(said.replace("{file}", str(file)))
 
 
-def test_a_variable_that_cannot_be_used_is_not_blamed_on_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever reads it would mend the wrong one."""
+def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the file."""
     monkeypatch.setenv("BRIDGE_FEED", "x")
     said = complaint(toml(tmp_path, "[feed]\nname = 'f'\n"))
     assert said.startswith("the settings cannot be read: ")
     assert '"feed"' in said
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """And what to do about it."""
+def test_a_missing_file_is_an_error_with_the_fix(tmp_path: Path) -> None:
     said = complaint(tmp_path / "none.toml")
     assert (
         said
@@ -346,8 +340,8 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_command_needs_is_asked_for() -> None:
-    """All of it at once, by both names of each setting."""
+def test_all_missing_settings_of_a_command_are_named() -> None:
+    """By both names of each setting."""
     settings = load()
     settings.need("feed.name")
     with pytest.raises(SettingsError) as caught:
@@ -414,7 +408,7 @@ def test_a_credential_for_a_header_fits_one(
         ("query", None, None, "x", False),
     ],
 )
-def test_a_credential_is_given_whole(
+def test_a_credential_is_complete(
     auth: str,
     name: str | None,
     value: str | None,
@@ -446,7 +440,7 @@ _SECRETS = {
 
 
 def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not when the settings are printed, and not in an error, even where the secret itself is wrong."""
+    """Neither in printed settings nor in an error, even if the secret itself is wrong."""
     for name, value in _SECRETS.items():
         monkeypatch.setenv(name, value)
     settings = load()
@@ -459,7 +453,7 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_secrets_file_is_read_at_each_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a rotated one is picked up without a restart."""
+    """A rotated secret is picked up without a restart."""
     file = tmp_path / "secret"
     for name in ("FEED__AUTH_VALUE_FILE", "REGISTRY__PASSWORD_FILE", "KAFKA__SASL_PASSWORD_FILE"):
         monkeypatch.setenv(f"BRIDGE_{name}", str(file))
@@ -472,10 +466,10 @@ def test_a_secrets_file_is_read_at_each_use(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_secrets_file_that_cannot_be_read_is_told(
+def test_an_unreadable_secrets_file_is_an_error(
     content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the setting that names it, and without what is in it."""
+    """It names the setting and shows none of the content."""
     file = tmp_path / "secret"
     if content is not None:
         file.write_bytes(content)
@@ -511,14 +505,12 @@ def test_any_property_of_librdkafka_can_be_set(tmp_path: Path, monkeypatch: pyte
     ("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("3d", 259_200), ("0s", 0)]
 )
 def test_an_age_is_a_number_and_a_unit(text: str, seconds: int) -> None:
-    """Seconds, minutes, hours, days."""
     assert age_seconds(text) == seconds
     assert parse_start(text, now=1_790_000_000.9) == 1_790_000_000 - seconds
 
 
 @pytest.mark.parametrize("text", ["", "90", "1.5h", "-2d", "2 d", "2w", "d"])
-def test_what_is_no_age_is_told(text: str) -> None:
-    """With examples of what is."""
+def test_other_ages_are_refused_with_examples(text: str) -> None:
     with pytest.raises(SettingsError, match="is not an age such as 90s, 30m, 2h or 3d"):
         age_seconds(text)
 
@@ -532,19 +524,18 @@ def test_what_is_no_age_is_told(text: str) -> None:
     ],
 )
 def test_a_start_is_0_or_a_time_with_its_zone(text: str, start: int | None) -> None:
-    """A fraction of a second is cut off, towards the past."""
+    """A fraction of a second is cut."""
     assert parse_start(text, now=0.0) == start
 
 
 @pytest.mark.parametrize("text", ["", "1", "2026-01-31", "2026-01-31T12:00:00", "now"])
-def test_a_start_that_could_mean_several_moments_is_refused(text: str) -> None:
+def test_an_ambiguous_start_is_refused(text: str) -> None:
     """A time without a zone, a bare date, a bare number."""
     with pytest.raises(ValueError, match=r"^must be 0, an age such as 2d, or a time with its zone"):
         parse_start(text, now=0.0)
 
 
-def test_the_variable_of_a_setting() -> None:
-    """Two underscores between levels."""
+def test_levels_of_a_variable_are_separated_by_two_underscores() -> None:
     assert env_name("feed", "base_url") == "BRIDGE_FEED__BASE_URL"
 
 
@@ -552,7 +543,6 @@ def test_the_variable_of_a_setting() -> None:
 def test_an_old_name_is_refused_with_the_new_one(
     old: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In the environment as in the file."""
     section, name = old.split(".")
     wanted = re.escape(f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})")
     file = tmp_path / "bridge.toml"

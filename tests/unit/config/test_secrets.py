@@ -1,4 +1,4 @@
-"""Secrets: what stands while a file is away for a moment, and that the log knows all of them."""
+"""Secrets: the last value counts while a file is missing, and the log masks all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bridge.log import MASK, concealed
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but the test's own."""
+    """Remove all settings from the environment."""
     for name in [name for name in os.environ if name.startswith(ENV_PREFIX)]:
         monkeypatch.delenv(name)
 
@@ -47,10 +47,10 @@ def kafka(name: str) -> Callable[[Path], Callable[[], object]]:
 @pytest.mark.parametrize(
     "of", [feed, registry, api, kafka("sasl_password"), kafka("ssl_key_password")], ids=lambda of: of.__name__
 )
-def test_the_last_value_stands_until_there_is_another(
+def test_the_last_value_counts_until_there_is_another(
     of: Callable[[Path], Callable[[], object]], content: bytes | None, tmp_path: Path
 ) -> None:
-    """With one warning each time, however often it is read, that shows the place and not the secret."""
+    """One warning each time, with the place and without the secret, however often the file is read."""
     file = tmp_path / "file"
     file.write_text("one hush\n")
     read = of(file)
@@ -69,14 +69,14 @@ def test_the_last_value_stands_until_there_is_another(
     assert read() == "another"
 
 
-# What the log is told.
+# The log masks secrets.
 
 
 @pytest.mark.parametrize(
     "name", ["FEED__BASE_URL", "FEED__PROXY", "API__BASE_URL", "API__PROXY", "REGISTRY__URL"]
 )
 def test_the_password_in_an_address_is_a_secret_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it stands there, and as what it means."""
+    """As written there, and decoded."""
     monkeypatch.setenv(f"BRIDGE_{name}", "https://me:hush%40hush@host.example")
     load()
     basic = base64.b64encode(b"me:hush@hush").decode()
@@ -95,8 +95,7 @@ SECRETS = (
 )
 
 
-def test_each_secret_that_is_used_is_known_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever its setting."""
+def test_the_log_masks_each_secret_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {name: f"s3cret of {name}" for name in SECRETS}
     for name, value in names.items():
         monkeypatch.setenv(f"BRIDGE_{name}", value)

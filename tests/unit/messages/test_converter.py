@@ -1,8 +1,9 @@
-"""Both ways from a message to its record, and when which of them is taken."""
+"""Both ways of converting a message, and the choice between them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.errors import ConversionError
-from bridge.messages.converter import ByPydantic, ByTranscoder, Convert, conversion
-from bridge.messages.parser import Converter
-from bridge.messages.transcoder_plan import transcoder
+from bridge.messages.converter import Conversion, Converter, make_converter
+from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder_plan import make_transcoder
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 EXAMPLE: dict[str, Any] = json.loads((EXAMPLES / "settled-bet.message.json").read_text())
@@ -23,15 +24,16 @@ CODEC = Codec(load("settled-bet"), 7)
 NARROW = Codec({"type": "record", "name": "SettledBet", "fields": [{"name": "betId", "type": "long"}]}, 7)
 
 
-def by_pydantic(*optional_fields: str) -> ByPydantic:
-    return ByPydantic(Converter(frozenset(optional_fields)), CODEC)
+def by_pydantic(*optional_fields: str) -> Converter:
+    return Converter(MessageParser(frozenset(optional_fields)), CODEC)
 
 
-def by_transcoder(*optional_fields: str) -> ByTranscoder:
-    otherwise = by_pydantic(*optional_fields)
-    return ByTranscoder(transcoder(CODEC, Converter(frozenset(optional_fields)).zeros), otherwise.convert)
+def by_transcoder(*optional_fields: str) -> Converter:
+    parser = MessageParser(frozenset(optional_fields))
+    return Converter(parser, CODEC, make_transcoder(CODEC, parser.zeros))
 
 
+Convert = Callable[[bytes], Conversion]
 WAYS = pytest.mark.parametrize(
     "convert", [by_pydantic().convert, by_transcoder().convert], ids=["pydantic", "transcoder"]
 )
@@ -43,7 +45,7 @@ def encode(message: object) -> bytes:
 
 @WAYS
 def test_the_example_becomes_its_record(convert: Convert) -> None:
-    """With the key, version and time of the bet beside it."""
+    """Key, version and settlementTime are returned with it."""
     ping_id, bet, extras = convert((EXAMPLES / "settled-bet.message.json").read_bytes())
     record = json.loads((EXAMPLES / "settled-bet.record.json").read_text())
     assert (ping_id, extras) == (None, ())
@@ -56,7 +58,7 @@ def test_the_example_becomes_its_record(convert: Convert) -> None:
 
 @WAYS
 def test_a_message_need_not_hold_a_bet(convert: Convert) -> None:
-    """It may be a ping, a ping beside a bet, or nothing at all."""
+    """It may be a ping, a ping with a bet, or empty."""
     assert convert(b'{"pingId":"a","data":null}') == ("a", None, ())
     assert convert(b'{"data":null}') == convert(b"{}") == (None, None, ())
     _, bet, _ = convert(encode(EXAMPLE))
@@ -65,8 +67,8 @@ def test_a_message_need_not_hold_a_bet(convert: Convert) -> None:
 
 
 @WAYS
-def test_what_is_wrong_is_told_by_pydantic(convert: Convert) -> None:
-    """The place, the rule, what came, and the ping that it came with."""
+def test_errors_are_those_of_pydantic(convert: Convert) -> None:
+    """They name the path, the rule, the value and the ping id of the message."""
     with pytest.raises(ConversionError) as caught:
         convert(encode({"pingId": "a", "data": EXAMPLE["data"] | {"payout": True}}))
     assert caught.value.reason == "data.payout: Input should be a valid number, got true"
@@ -77,14 +79,14 @@ def test_what_is_wrong_is_told_by_pydantic(convert: Convert) -> None:
 
 @WAYS
 def test_an_unknown_field_is_named(convert: Convert) -> None:
-    """And the bet is what it is without it."""
+    """The bet is the same as without it."""
     message = EXAMPLE | {"data": EXAMPLE["data"] | {"new": 1}, "newer": {}}
     _, bet, _ = convert(encode(EXAMPLE))
     assert convert(encode(message)) == (None, bet, ("data.new", "newer"))
 
 
 def test_a_field_that_may_be_missing_is_its_zero() -> None:
-    """The transcoder knows that, too, but for what it has to read itself: that it leaves to pydantic."""
+    """The transcoder leaves a message without settlementVersion or settlementTime to pydantic."""
     allowed = ("data.payout", "data.betSettlement", "data.settlementTime", "data.selections[].limitsFactor")
     [item] = EXAMPLE["data"]["selections"]
     item = {name: value for name, value in item.items() if name != "limitsFactor"}
@@ -107,7 +109,6 @@ def test_a_field_that_may_be_missing_is_its_zero() -> None:
     "text", [r"\"", r"\\", r"\\\"", r"\\\\", r"\"\"x\"\\\"", r"\u0022", r"\u005c", r"\u005c\"", ""]
 )
 def test_a_quotation_mark_in_a_string_does_not_count_as_its_end(text: str) -> None:
-    """However it and what is before it are escaped."""
     data = encode(EXAMPLE | {"data": EXAMPLE["data"] | {"betId": "MARK"}}).replace(
         b"MARK", b"x" + text.encode()
     )
@@ -116,8 +117,8 @@ def test_a_quotation_mark_in_a_string_does_not_count_as_its_end(text: str) -> No
         by_transcoder().transcode(data.replace(b'"payout":', b'"payout": 1, "payout":'))
 
 
-def test_a_large_message_is_taken_unless_a_number_in_it_may_be_too_long() -> None:
-    """Pydantic refuses a number of more than 4,300 digits, wherever in the message it is."""
+def test_a_large_message_is_transcoded_unless_a_number_may_be_too_long() -> None:
+    """pydantic refuses a number of more than 4,300 digits, anywhere in the message."""
     item = EXAMPLE["data"]["selections"][0]
     text = json.dumps({"data": EXAMPLE["data"] | {"selections": [item] * 50, "payout": 1.25}})
     assert by_transcoder().transcode(text.encode()) == by_pydantic().convert(text.encode())
@@ -130,24 +131,22 @@ def test_a_large_message_is_taken_unless_a_number_in_it_may_be_too_long() -> Non
 
 
 @pytest.mark.parametrize("choice", ["pydantic", "compiled"])
-def test_a_schema_that_is_not_the_models_is_an_error_of_each_message(choice: Any) -> None:
-    """It keeps its ping id, and where the transcoder was asked for, the log says why it is not used."""
+def test_a_schema_unlike_the_model_is_an_error_of_each_message(choice: Any) -> None:
+    """The error has the ping id. If the transcoder was chosen, the log says why it is not used."""
     with capture_logs() as logs:
-        convert = conversion(choice, Converter(), NARROW).convert
+        convert = make_converter(choice, MessageParser(), NARROW).convert
     assert [log["log_level"] for log in logs] == ["warning"] * (choice == "compiled")
     with pytest.raises(ConversionError, match="not a SettledBet: betId: must be an integer") as caught:
         convert(encode(EXAMPLE | {"pingId": "a"}))
     assert caught.value.ping_id == "a"
 
 
-def test_the_transcoder_is_used_where_it_is_asked_for_and_compiled() -> None:
-    """Elsewhere it would be slower than pydantic: the log says so, and messages are converted."""
+def test_the_transcoder_is_used_if_it_is_chosen_and_compiled() -> None:
+    """Otherwise pydantic is faster: the log has a warning."""
     with capture_logs() as logs:
-        plain = conversion("pydantic", Converter(), CODEC)
-        asked = conversion("compiled", Converter(), CODEC)
+        plain = make_converter("pydantic", MessageParser(), CODEC)
+        asked = make_converter("compiled", MessageParser(), CODEC)
     assert [log["log_level"] for log in logs] == ([] if compiled() else ["warning"])
-    assert type(plain) is ByPydantic
-    assert type(asked) is (ByTranscoder if compiled() else ByPydantic)
     assert plain.convert(encode(EXAMPLE)) == asked.convert(encode(EXAMPLE))
     assert asked.fallbacks == 0
     ping = asked.convert(encode({"pingId": "a"}))

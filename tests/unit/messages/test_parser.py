@@ -1,4 +1,4 @@
-"""Messages of the feed, from bytes to datum or reason."""
+"""The parser turns messages into data or reasons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import ConversionError
-from bridge.messages.parser import Converter, Message
+from bridge.messages.parser import Message, MessageParser
 from tests.malformed import MALFORMED
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 @pytest.fixture
 def message() -> dict[str, Any]:
-    """The example's message, to be spoilt at will."""
+    """Return the example's message, to be changed."""
     loaded: dict[str, Any] = json.loads((EXAMPLES / "settled-bet.message.json").read_text())
     return loaded
 
@@ -27,35 +27,31 @@ def encode(message: object) -> bytes:
     return json.dumps(message).encode()
 
 
-def reason_of(data: bytes, converter: Converter | None = None) -> str:
+def reason_of(data: bytes, parser: MessageParser | None = None) -> str:
     with pytest.raises(ConversionError) as caught:
-        (converter or Converter()).decode(data)
+        (parser or MessageParser()).parse(data)
     return caught.value.reason
 
 
 def test_the_example_becomes_its_record() -> None:
-    """The sample message in examples/ gives exactly the record beside it."""
-    decoded = Converter().decode((EXAMPLES / "settled-bet.message.json").read_bytes())
+    decoded = MessageParser().parse((EXAMPLES / "settled-bet.message.json").read_bytes())
     assert decoded == Message(None, json.loads((EXAMPLES / "settled-bet.record.json").read_text()), ())
 
 
 @pytest.mark.parametrize(
     "data", [b"{}", b'{"pingId":null}', b'{"data":null}', b' {"data":null,"pingId":null}\n']
 )
-def test_neither_ping_nor_data(data: bytes) -> None:
-    """An envelope with nothing in it is an empty message, not an error."""
-    assert Converter().decode(data) == Message(None, None, ())
+def test_a_message_with_neither_ping_nor_data_is_empty(data: bytes) -> None:
+    assert MessageParser().parse(data) == Message(None, None, ())
 
 
-def test_a_ping() -> None:
-    """A message with a ping id is a ping; the id may be any string."""
-    assert Converter().decode(b'{"pingId":"a-1","data":null}') == Message("a-1", None, ())
-    assert Converter().decode(b'{"pingId":""}') == Message("", None, ())
+def test_a_ping_id_may_be_any_string() -> None:
+    assert MessageParser().parse(b'{"pingId":"a-1","data":null}') == Message("a-1", None, ())
+    assert MessageParser().parse(b'{"pingId":""}') == Message("", None, ())
 
 
-def test_ping_and_data_together(message: dict[str, Any]) -> None:
-    """A message may be both a ping and a bet."""
-    decoded = Converter().decode(encode(message | {"pingId": "p"}))
+def test_a_message_may_be_both_a_ping_and_a_bet(message: dict[str, Any]) -> None:
+    decoded = MessageParser().parse(encode(message | {"pingId": "p"}))
     assert decoded.ping_id == "p"
     assert decoded.bet
     assert decoded.bet["betId"] == message["data"]["betId"]
@@ -63,23 +59,23 @@ def test_ping_and_data_together(message: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_malformed_messages(kind: str, n: int, message: dict[str, Any]) -> None:
-    """Every kind of malformed message is refused with the place of the mistake."""
+def test_malformed_messages_are_refused_with_the_place_of_the_error(
+    kind: str, n: int, message: dict[str, Any]
+) -> None:
     message["data"]["selections"].append(copy.deepcopy(message["data"]["selections"][0]))
     data, place = MALFORMED[kind](message, n)
     assert place in reason_of(data)
 
 
-def test_the_reason_says_what_is_wrong_and_what_came() -> None:
-    """A reason is the path, the rule and a short excerpt of the value."""
+def test_a_reason_is_the_path_the_rule_and_an_excerpt_of_the_value() -> None:
     data = b'{"pingId": "p", "data": {"betId": 5}}'
     assert reason_of(data).startswith(
         "data.betId: Input should be a valid string, got 5; data.betSettlement: Field"
     )
 
 
-def test_a_reason_is_short_whatever_came(message: dict[str, Any]) -> None:
-    """Neither many mistakes nor long values and names make a reason long."""
+def test_a_reason_is_short(message: dict[str, Any]) -> None:
+    """Neither many errors nor long values and names make it long."""
     item = message["data"]["selections"][0] | {
         "price": "x" * 100_000,
         "parameters": {"k" * 100_000: 1, "l": 2},
@@ -102,38 +98,35 @@ def test_a_reason_is_short_whatever_came(message: dict[str, Any]) -> None:
     ],
 )
 def test_the_ping_of_a_bad_message_is_still_known(data: bytes, ping_id: str | None) -> None:
-    """The error carries the ping id where it could be read, so that the ping is answered."""
+    """The error carries a readable ping id, so that the ping is answered."""
     with pytest.raises(ConversionError) as caught:
-        Converter().decode(data)
+        MessageParser().parse(data)
     assert caught.value.ping_id == ping_id
 
 
 def test_unknown_fields_are_accepted_and_named_once(message: dict[str, Any]) -> None:
-    """Fields that the interface does not know are told by path and leave the bet as it is."""
-    plain = Converter().decode(encode(message))
+    plain = MessageParser().parse(encode(message))
     message["data"]["selections"] *= 3
-    three = Converter().decode(encode(message))
+    three = MessageParser().parse(encode(message))
     for item in message["data"]["selections"]:
         item |= {"new": {"betId": [1, None]}}
     message["other"] = float("nan")
     message["data"] |= {"": 1, "other": "x"}
-    decoded = Converter().decode(encode(message))
+    decoded = MessageParser().parse(encode(message))
     assert decoded.bet == three.bet != plain.bet
     assert decoded.extras == ("data.selections[].new", "data.", "data.other", "other")
 
 
-def test_an_unknown_field_does_not_hide_a_mistake(message: dict[str, Any]) -> None:
-    """What is wrong is still wrong beside something unknown, and only that is the reason."""
+def test_an_unknown_field_does_not_hide_an_error(message: dict[str, Any]) -> None:
     message["data"] |= {"new": 1, "payout": "1"}
     assert reason_of(encode(message)) == 'data.payout: Input should be a valid number, got "1"'
 
 
 def test_numbers_are_exact_beside_an_unknown_field(message: dict[str, Any]) -> None:
-    """The way of tolerance reads every number like the straight one."""
     data = encode(message).replace(b'"value": 1000', b'"value": 9223372036854775807')
     data = data.replace(b'"payout": 23.5', b'"payout": 36893488147419107329')
-    straight = Converter().decode(data).bet
-    assert Converter().decode(data.replace(b'"pingId"', b'"new": 1e999, "pingId"')).bet == straight
+    straight = MessageParser().parse(data).bet
+    assert MessageParser().parse(data.replace(b'"pingId"', b'"new": 1e999, "pingId"')).bet == straight
     assert straight
     assert straight["payout"] == 36893488147419111424.0
     assert straight["amount"]
@@ -141,16 +134,16 @@ def test_numbers_are_exact_beside_an_unknown_field(message: dict[str, Any]) -> N
 
 
 def test_a_key_sent_twice_counts_the_last_time(message: dict[str, Any]) -> None:
-    """Both ways take the last value of a repeated key."""
+    """Both ways use the last value."""
     data = encode(message).replace(b'"payout": 23.5', b'"payout": "?", "payout": 7')
     for text in (data, data.replace(b'"pingId"', b'"new": 1, "new": 2, "pingId"')):
-        bet = Converter().decode(text).bet
+        bet = MessageParser().parse(text).bet
         assert bet
         assert bet["payout"] == 7
 
 
 def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> None:
-    """A field that may be missing is read as its type's zero, and no other is."""
+    """An allowed one gets its type's zero."""
     del message["data"]["selections"][0]["limitsFactor"]
     del message["data"]["isRejected"]
     del message["data"]["settlementTime"]
@@ -161,7 +154,7 @@ def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> 
         "data.settlementTime",
         "data.selections[].settlement.settlementResult",
     }
-    bet = Converter(frozenset(allowed)).decode(encode(message)).bet
+    bet = MessageParser(frozenset(allowed)).parse(encode(message)).bet
     assert bet
     assert bet["selections"]
     assert bet["selections"][0]["limitsFactor"] == 0.0
@@ -170,11 +163,11 @@ def test_a_missing_field_is_an_error_unless_allowed(message: dict[str, Any]) -> 
     assert bet["isRejected"] is False
     assert bet["settlementTime"] == -62_135_596_800_000_000
     for path in allowed:
-        reason = reason_of(encode(message), Converter(frozenset(allowed - {path})))
+        reason = reason_of(encode(message), MessageParser(frozenset(allowed - {path})))
         assert reason == f"{path.replace('[]', '[0]')}: Field required"
 
 
 def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
-    """A null where none may be is an error even for a field that may be missing."""
+    """Null is an error even in a field that may be missing."""
     message["data"]["payout"] = None
-    assert "data.payout" in reason_of(encode(message), Converter(frozenset({"data.payout"})))
+    assert "data.payout" in reason_of(encode(message), MessageParser(frozenset({"data.payout"})))

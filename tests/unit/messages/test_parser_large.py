@@ -1,4 +1,4 @@
-"""Large messages: what the largest bet is, that ten such are let in, and that no other does harm."""
+"""Large messages: ten times the largest bet is accepted, and no larger message does harm."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bridge.messages.parser import (
     MOST_EXTRAS,
     MOST_VALUES,
     SMALL_BYTES,
-    Converter,
-    look,
+    MessageParser,
+    exceeds_any_bet,
 )
 from tests.bombs import bet
 from tests.malformed import AN_ITEM, MALFORMED
@@ -35,7 +35,7 @@ INT32, INT64, DOUBLE = -(2**31), -(2**63), -1.2345678901234567e-300
 
 
 def largest_bet() -> bytes:
-    """The largest that comes to mind: nothing is null, and every value is as long as it can be written."""
+    """Return the largest conceivable bet: nothing is null, and every value is as long as possible."""
     market = {"id": INT64, "type": INT64, "name": NAME, "properties": MAP}
     settlement = {
         "settlementResult": 7,
@@ -63,19 +63,19 @@ def largest_bet() -> bytes:
 
 def reason_of(data: bytes) -> str:
     with pytest.raises(ConversionError) as caught:
-        Converter().decode(data)
+        MessageParser().parse(data)
     return caught.value.reason
 
 
-def test_ten_times_the_largest_bet_is_let_in() -> None:
-    """By its size and by the number of its values; and the largest itself is read."""
+def test_ten_times_the_largest_bet_is_accepted() -> None:
+    """By its size and by the number of its values. The largest bet itself is parsed."""
     data = largest_bet()
     assert len(data) > 700_000
     assert len(data) <= BET_BYTES
     assert sum(data.count(mark) for mark in (b",", b"{", b"[")) <= BET_VALUES
-    assert not look(data)
+    assert not exceeds_any_bet(data)
     assert 10 * len(data) <= FeedSettings().max_message_bytes
-    decoded = Converter().decode(data)
+    decoded = MessageParser().parse(data)
     assert decoded.bet
     assert decoded.bet["selections"]
     items = decoded.bet["selections"][-1]["betBuilderItems"]
@@ -83,41 +83,41 @@ def test_ten_times_the_largest_bet_is_let_in() -> None:
     assert len(items) == BUILDER_ITEMS
 
 
-def test_more_values_than_a_bet_has_are_refused_unread() -> None:
-    """Exactly from the bound on, whatever the values are."""
-    assert look(b"[" + b"," * (MOST_VALUES - 1))
+def test_too_many_values_are_refused_unparsed() -> None:
+    assert exceeds_any_bet(b"[" + b"," * (MOST_VALUES - 1))
     for data in (b"[" + b"," * MOST_VALUES, b"{" * (MOST_VALUES + 1), b'"[' + b"," * MOST_VALUES):
         with pytest.raises(ConversionError, match=r"\d+ values are more than any bet has"):
-            look(data)
+            exceeds_any_bet(data)
         assert "more than any bet has" in reason_of(data)
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_a_large_message_is_refused_as_a_small_one(kind: str) -> None:
-    """With the place of the mistake, however much is behind it."""
+def test_errors_in_a_large_message_are_those_of_a_small_one(kind: str) -> None:
     data, place = MALFORMED[kind](bet("b"), 0)
     assert place in reason_of(data + b" " * BET_BYTES)
 
 
 @pytest.mark.parametrize("size", [0, BET_BYTES])
-def test_a_large_message_is_mended_as_a_small_one(size: int) -> None:
-    """Unknown fields are removed and told, missing ones filled in where that is allowed."""
+def test_a_large_message_is_repaired_as_a_small_one(size: int) -> None:
+    """Unknown fields are removed and reported; missing ones get their zero if allowed."""
     message = bet("b")
-    plain = Converter().decode(json.dumps(message).encode()).bet
+    plain = MessageParser().parse(json.dumps(message).encode()).bet
     message["data"]["new"] = {"x": [1, {}]}
     message["data"]["selections"] = [AN_ITEM | {"other": 1}]
     del message["data"]["partialRefund"]
-    decoded = Converter(frozenset({"data.partialRefund"})).decode(json.dumps(message).encode() + b" " * size)
+    decoded = MessageParser(frozenset({"data.partialRefund"})).parse(
+        json.dumps(message).encode() + b" " * size
+    )
     assert decoded.bet == plain
     assert decoded.extras == ("data.selections[].other", "data.new")
 
 
-def test_what_is_missing_is_named_where_it_is_missing() -> None:
-    """The first few of them, by their indices; nothing else is looked at then."""
+def test_missing_fields_are_named_with_their_place() -> None:
+    """Only the first few are named."""
     message = bet("b", selections=[AN_ITEM, {**AN_ITEM, "market": {"id": 1}}, {}], filler="x" * BET_BYTES)
     message["pingId"] = "p"
     with pytest.raises(ConversionError) as caught:
-        Converter().decode(json.dumps(message).encode())
+        MessageParser().parse(json.dumps(message).encode())
     assert caught.value.reason.startswith(
         "data.selections[1].market.type: Field required; data.selections[2].selectionId: Field required; "
     )
@@ -126,9 +126,9 @@ def test_what_is_missing_is_named_where_it_is_missing() -> None:
 
 
 def test_of_many_unknown_fields_some_are_named() -> None:
-    """The bet is published all the same, and names are cut."""
+    """The bet is published, and the names are cut."""
     message: dict[str, Any] = bet("b", **{f"{n:05}" + "x" * 100: n for n in range(50_000)})
-    decoded = Converter().decode(json.dumps(message).encode())
+    decoded = MessageParser().parse(json.dumps(message).encode())
     assert decoded.bet
     assert len(decoded.extras) == MOST_EXTRAS
     assert decoded.extras[0] == f"data.00000{'x' * 54}…"
@@ -136,30 +136,29 @@ def test_of_many_unknown_fields_some_are_named() -> None:
 
 @pytest.mark.parametrize("document", ["?", "1", "{}", '{"data":{"betId":1}}', '{"data":{},"x":1}'])
 @pytest.mark.parametrize("size", [0, BET_BYTES])
-def test_a_refused_message_is_forgotten_at_once(document: str, size: int) -> None:
-    """No cycle of exceptions and frames keeps it until the next collection, nor a hundred like it."""
-    converter, data = Converter(), document.encode() + b" " * size
+def test_a_refused_message_is_freed_at_once(document: str, size: int) -> None:
+    """No cycle of exceptions and frames keeps it until the next garbage collection."""
+    parser, data = MessageParser(), document.encode() + b" " * size
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
             with contextlib.suppress(ConversionError):
-                converter.decode(data)
+                parser.parse(data)
         assert gc.collect() == 0
     finally:
         gc.enable()
 
 
 def test_a_reason_holds_little_of_a_long_value() -> None:
-    """However long it is, and whatever it becomes in memory."""
     reason = reason_of(json.dumps(bet("b" * 100_000 + "😀")).encode())
     assert reason == f'data.betId: String should have at most 1000 characters, got "{"b" * 38}…'
 
 
-def test_a_large_message_of_something_else_is_no_empty_one() -> None:
-    """Whatever its size: what has neither ping nor data, but something else, is an error."""
+def test_a_large_message_of_unknown_fields_is_not_empty() -> None:
+    """With neither ping nor data but something else it is an error."""
     for size in (100, SMALL_BYTES + 1, BET_BYTES + 1):
         data = b'{"bet":"' + b"x" * size + b'","pingId":null}'
         with pytest.raises(ConversionError, match="neither pingId nor data, but: bet") as caught:
-            Converter().decode(data)
+            MessageParser().parse(data)
         assert caught.value.extras == ("bet",)

@@ -1,4 +1,4 @@
-"""Each type of document by itself: the bytes that it becomes, and what is refused."""
+"""Each type of the transcoder: the bytes it writes, and the values it refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAIR = to.Record(
 
 
 def strings(value: Any) -> int:
-    """How many strings there are in a document, keys included."""
+    """Count the strings in a document, including keys."""
     if isinstance(value, dict):
         return sum(1 + strings(item) for item in value.values())
     return sum(map(strings, value)) if isinstance(value, list) else isinstance(value, str)
@@ -52,8 +52,7 @@ def transcoded(type_: to.Type, value: object) -> bytes:
         (PAIR, {"a": False}, b"\x00\x00"),
     ],
 )
-def test_what_fits_is_written(type_: to.Type, value: object, expected: bytes) -> None:
-    """As Avro has it."""
+def test_values_of_the_type_are_written_as_avro(type_: to.Type, value: object, expected: bytes) -> None:
     assert transcoded(type_, value) == expected
 
 
@@ -73,8 +72,8 @@ def test_what_fits_is_written(type_: to.Type, value: object, expected: bytes) ->
         (PAIR, [{}, {"b": "x"}, {"a": True, "c": 1}, {"a": True, "b": None, "c": 1}, {"a": None}, [], None]),
     ],
 )
-def test_what_does_not_fit_is_refused(type_: to.Type, values: list[object]) -> None:
-    """Without a word: pydantic has them."""
+def test_other_values_are_refused_without_a_reason(type_: to.Type, values: list[object]) -> None:
+    """pydantic finds the reason."""
     for value in values:
         with pytest.raises((ValueError, OverflowError)):
             transcoded(type_, value)
@@ -84,7 +83,7 @@ def test_what_does_not_fit_is_refused(type_: to.Type, values: list[object]) -> N
     "value", [{}, {"a": "x"}, {"a": "x", "b": "y"}], ids=["no entry", "an entry", "two entries"]
 )
 def test_the_strings_have_to_be_those_of_the_document(value: dict[str, str]) -> None:
-    """Neither more, as where a key came twice, nor fewer."""
+    """More strings mean, for example, that a key occurred twice."""
     transcoder = to.Transcoder(to.Record([to.Field("m", to.Array(to.StringMap()), None)]), b"")
     document = {"m": [value]}
     transcoder.transcode(document, strings(document))

@@ -1,4 +1,4 @@
-"""The model and the schema in pairs: only where they agree in everything is there a transcoder."""
+"""A transcoder is made only if model and schema agree in everything."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bridge.avro.codec import Codec
 from bridge.avro.encoder import UnknownSchema
 from bridge.avro.schemas import load
 from bridge.messages import model
-from bridge.messages.transcoder_plan import transcoder
+from bridge.messages.transcoder_plan import make_transcoder
 
 Fields = dict[str, dict[str, Any]]
 
 
 def fields(record: Any) -> Fields:
-    """The fields of a record by their names."""
+    """Return the fields of a record by name."""
     return {field["name"]: field for field in record["fields"]}
 
 
 def retyped(name: str, type_: Any) -> Callable[[Any], None]:
-    """Another type for a field of a bet."""
+    """Return the schema with another type for a field of a bet."""
     return lambda schema: fields(schema)[name].update(type=type_)
 
 
@@ -60,12 +60,11 @@ SPOILS: dict[str, Callable[[Any], None]] = {
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 def test_a_schema_that_differs_from_the_model_is_unknown(spoil: Callable[[Any], None]) -> None:
-    """Whatever it differs in."""
     schema = json.loads(json.dumps(load("settled-bet")))
-    transcoder(Codec(schema, 1), {})
+    make_transcoder(Codec(schema, 1), {})
     spoil(schema)
     with pytest.raises(UnknownSchema, match=" for data"):
-        transcoder(Codec(schema, 1), {})
+        make_transcoder(Codec(schema, 1), {})
 
 
 @pytest.mark.parametrize(
@@ -85,11 +84,11 @@ def test_a_schema_that_differs_from_the_model_is_unknown(spoil: Callable[[Any], 
         (bytes, "bytes"),
     ],
 )
-def test_a_rule_that_is_not_known_is_never_passed_over(
+def test_a_rule_that_is_not_known_is_never_ignored(
     hint: Any, type_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Should the model have one some day, messages are left to pydantic."""
+    """If the model gets one some day, messages are left to pydantic."""
     schema = {"type": "record", "name": "Bet", "fields": [{"name": "new", "type": type_}]}
     monkeypatch.setattr(model, "SettledBet", TypedDict("Bet", {"new": hint}))  # type: ignore[operator]
     with pytest.raises(UnknownSchema, match=r"for data\.new"):
-        transcoder(Codec(schema, 1), {})
+        make_transcoder(Codec(schema, 1), {})

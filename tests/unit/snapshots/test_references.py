@@ -8,7 +8,7 @@ import orjson
 
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream
 from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.model import KINDS
@@ -20,7 +20,7 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
     """Written with the whole schema and read for its references, it has those that its message has."""
     writer = Codec(load("settled-bet"), 7)
     readers = [Codec(references_schema(job), READ_ONLY, lambda _: load("settled-bet")) for job in SCHEMAS]
-    references, converter = References(), Converter()
+    references, parser = References(), MessageParser()
     items: list[dict[str, Any]] = []
     currencies: set[str] = set()
     stream = Stream(WORLD, origin=NOW, rate=100)
@@ -31,7 +31,7 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
         symbol = (data.get("amount") or {}).get("currency")
         currencies |= {symbol} if symbol else set()
         for reader in readers:
-            references.add(reader.decode(writer.encode(converter.decode(body).bet or {})))
+            references.add(reader.decode(writer.encode(parser.parse(body).bet or {})))
     assert references.bets == 2 * 600
     assert references.currencies == currencies
     assert references.listed["sport"] == {found["sportId"] for found in items}

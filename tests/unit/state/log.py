@@ -1,4 +1,4 @@
-"""A topic as its readers see it through clients that may be slow, deaf or broken, in virtual time."""
+"""A topic in virtual time, read by clients that may be slow, deaf or broken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 1e6
 
 @dataclass(frozen=True)
 class Message:
-    """A record at its place, or the news that this is the end."""
+    """A record at its place, or the end of a partition."""
 
     at: tuple[int, int]
     end: bool = False
@@ -55,7 +55,7 @@ class Message:
 
 @dataclass
 class Log:
-    """Partitions with some records each, one a second from 1970 on, and those who read them."""
+    """Partitions with a few records each, one a second from 1970 on, and their readers."""
 
     there: bool = True
     written: list[int] = field(default_factory=lambda: [5, 5])
@@ -83,7 +83,7 @@ class Log:
     now: float = 0.0
 
     def installed(self, monkeypatch: pytest.MonkeyPatch) -> Log:
-        """In the place of Kafka."""
+        """Use the log in place of Kafka."""
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(clients, "reader", self._reader)
         monkeypatch.setattr(admin, "topic_id", lambda *_: "an id" if self.there else None)
@@ -93,7 +93,7 @@ class Log:
         return self
 
     def clock(self) -> Instant:
-        """Goes on while a client waits in vain."""
+        """Return the virtual time, which passes while a client waits."""
         return Instant(self.now, self.now)
 
     def _reader(self, *_: Any, name: str, prompt: bool = False) -> Client:
@@ -109,7 +109,7 @@ class Log:
 
 
 class Client:
-    """As much of a consumer as a reader needs. Like the real one it may give more than was asked for."""
+    """The part of a consumer that readers use. Like the real one it may return more than was requested."""
 
     def __init__(self, log: Log, waits: Iterator[float]) -> None:
         self._log = log
@@ -120,7 +120,7 @@ class Client:
         self._next = {
             p.partition: p.offset if p.offset <= self._log.written[p.partition] else 0 for p in places
         }
-        self._told: set[int] = set()
+        self._at_end: set[int] = set()
         self._topic = places[0].topic
         self._ready_at = self._log.now + next(self._waits)
 
@@ -131,7 +131,7 @@ class Client:
         pass
 
     def consume(self, num_messages: int, timeout: float) -> list[Message]:
-        """A record of each partition, or its end, once."""
+        """Return a record of each partition, or its end once."""
         log = self._log
         if log.now >= self._ready_at:
             messages = [message for partition in self._next for message in self._one(partition)]
@@ -156,13 +156,13 @@ class Client:
             log.given.append((partition, offset))
             content = log.content(offset) if callable(log.content) else log.content
             return [Message((partition, offset), content=content, name=self._topic)]
-        if partition not in self._told:
-            self._told.add(partition)
+        if partition not in self._at_end:
+            self._at_end.add(partition)
             return [Message((partition, offset), end=True)]
         return []
 
     def offsets_for_times(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-        """By the record of each second; what an open transaction hides is not looked through."""
+        """Look up offsets by time. Records of an open transaction are not searched."""
         seconds = (-(-place.offset // 1000) for place in asked)
         return [
             TopicPartition("t", place.partition, at if at < self._log.stable[place.partition] else -1)

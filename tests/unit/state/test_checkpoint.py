@@ -1,4 +1,4 @@
-"""What is remembered of a feed, through Avro and back, and that it never goes back."""
+"""Checkpoints survive Avro and never go back."""
 
 from __future__ import annotations
 
@@ -30,33 +30,30 @@ CHECKPOINT = Checkpoint(
 
 
 @pytest.mark.parametrize("state", State)
-def test_a_checkpoint_survives_avro(state: State) -> None:
-    """Every field of it, in each state, through the schema that ships with the bridge."""
+def test_every_field_survives_avro_in_each_state(state: State) -> None:
     checkpoint = replace(CHECKPOINT, state=state)
     assert Checkpoint.from_avro(CODEC.decode(CODEC.encode(checkpoint.to_avro()))) == checkpoint
 
 
-def test_a_class_that_is_newer_than_this_bridge_counts_as_the_strictest() -> None:
-    """A reader gets `Unknown` for it, and that is taken for an attempt without a revision."""
+def test_an_unknown_class_of_attempts_counts_as_the_strictest() -> None:
+    """A reader gets `Unknown` for a newer class and treats it as an attempt without a revision."""
     datum = CHECKPOINT.to_avro()
     datum["connections"][1]["class"] = "Unknown"
     assert [attempt.initial for attempt in Checkpoint.from_avro(datum).ledger] == [True, True, False]
 
 
 def test_a_checkpoint_follows_itself() -> None:
-    """A batch of nothing changes nothing, and that is no step back."""
+    """An empty batch changes nothing, which is no step back."""
     assert CHECKPOINT.follows(CHECKPOINT)
 
 
 def test_a_revision_never_goes_back() -> None:
-    """Forward it may go."""
     assert replace(CHECKPOINT, revision=CHECKPOINT.revision + 1).follows(CHECKPOINT)
     assert not replace(CHECKPOINT, revision=CHECKPOINT.revision - 1).follows(CHECKPOINT)
 
 
 @pytest.mark.parametrize("counter", [field.name for field in fields(Counters)])
 def test_no_counter_ever_goes_back(counter: str) -> None:
-    """Each of them by itself."""
     counters = CHECKPOINT.counters
     more = replace(counters, **{counter: getattr(counters, counter) + 1})
     assert replace(CHECKPOINT, counters=more).follows(CHECKPOINT)
@@ -64,8 +61,8 @@ def test_no_counter_ever_goes_back(counter: str) -> None:
 
 
 @pytest.mark.parametrize("counter", [field.name for field in fields(Counters) if field.name != "corrections"])
-def test_every_message_has_one_end(counter: str) -> None:
-    """One more of anything upsets the balance, except that corrections are part of what was published."""
+def test_every_message_has_one_outcome(counter: str) -> None:
+    """One more of anything upsets the balance, except corrections, which are included in published."""
     counters = CHECKPOINT.counters
     assert counters.balanced
     assert not replace(counters, **{counter: getattr(counters, counter) + 1}).balanced
@@ -73,7 +70,6 @@ def test_every_message_has_one_end(counter: str) -> None:
 
 
 def test_a_copy_does_not_change_with_the_original() -> None:
-    """What a checkpoint holds is of the moment at which it was made."""
     counters = Counters(received=1)
     copy = counters.copy()
     counters.received += 1

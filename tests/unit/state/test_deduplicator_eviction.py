@@ -1,4 +1,4 @@
-"""What the guard forgets, and what memory it takes."""
+"""Which rows the deduplicator evicts, and how much memory it takes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ A, B = fingerprint(b"\0\0\0\0\1a"), fingerprint(b"\0\0\0\0\1b")
 
 
 def bet(n: int) -> bytes:
-    """A key as long as those of the feed."""
+    """Return a key as long as those of the feed."""
     return b"01234567-89ab-cdef-0123-%012d" % n
 
 
 def shown(revision: float) -> Deduplicator:
-    """A guard on a connection from there, whose beginning has shown that the provider is not late."""
+    """Return a deduplicator on a connection from this revision, with a lateness of zero measured."""
     deduplicator = Deduplicator()
     deduplicator.connected(revision)
     for _ in range(1_000):
@@ -28,12 +28,12 @@ def shown(revision: float) -> Deduplicator:
 
 
 def knows(deduplicator: Deduplicator, key: bytes, version: int = 1, content: bytes = A) -> bool:
-    """Whether the content would be dropped as a duplicate."""
+    """Return whether the content would be dropped as a duplicate."""
     return deduplicator.judge(key, version, content, lambda _: None, replaying=True) is DedupResult.DUPLICATE
 
 
-def test_what_is_old_is_evicted_and_nothing_younger() -> None:
-    """What was received at the very moment to keep from stays; bets and dead letters go alike."""
+def test_only_old_rows_are_evicted() -> None:
+    """Rows received exactly at the time to keep from stay. Bets and dead letters are treated alike."""
     deduplicator = Deduplicator()
     for at in range(10):
         deduplicator.publish(b"bet %d" % at, 1, A, at=at)
@@ -48,7 +48,7 @@ def test_what_is_old_is_evicted_and_nothing_younger() -> None:
 
 
 def test_a_bet_that_is_settled_again_is_young_again() -> None:
-    """Another version or another content, and a dead letter that came again, count from the last time."""
+    """Another version, another content, or a repeated dead letter counts from the last time."""
     deduplicator = Deduplicator()
     for key in (b"version", b"content", b"neither"):
         deduplicator.publish(key, 1, A, at=0)
@@ -70,7 +70,6 @@ def test_a_bet_that_is_settled_again_is_young_again() -> None:
 
 
 def test_an_evicted_bet_leaves_none_of_its_contents_behind() -> None:
-    """When it comes anew it has one again, and nothing that came before."""
     deduplicator = Deduplicator()
     deduplicator.publish(b"bet", 1, A, at=0)
     deduplicator.publish(b"bet", 1, B, at=0)
@@ -82,7 +81,6 @@ def test_an_evicted_bet_leaves_none_of_its_contents_behind() -> None:
 
 
 def test_a_bet_that_is_evicted_after_it_was_judged_is_published_as_new() -> None:
-    """What was found a moment ago is looked for again."""
     deduplicator = Deduplicator()
     deduplicator.publish(b"bet", 2, A, at=0)
     assert knows(deduplicator, b"bet", version=2)
@@ -94,7 +92,7 @@ def test_a_bet_that_is_evicted_after_it_was_judged_is_published_as_new() -> None
 
 
 def test_a_dead_letter_is_not_taken_for_a_bet() -> None:
-    """Even where the one has the other's name."""
+    """Even if their keys are equal."""
     deduplicator = Deduplicator()
     deduplicator.record_dead_letter(b"name", at=1)
     assert deduplicator.judge(b"name", 1, A, lambda _: None, replaying=True) is DedupResult.NEW
@@ -103,8 +101,7 @@ def test_a_dead_letter_is_not_taken_for_a_bet() -> None:
     assert len(deduplicator) == 2
 
 
-def test_much_is_forgotten_little_by_little() -> None:
-    """An eviction stops after some rows; each publication takes a few more along."""
+def test_a_large_eviction_is_spread_over_later_calls() -> None:
     deduplicator = Deduplicator()
     count = DROPPED_AT_ONCE + 40
     for n in range(count):
@@ -135,8 +132,7 @@ def test_catching_up_takes_no_more_memory_than_an_hour_of_the_feed(monkeypatch: 
     assert knows(deduplicator, bet(n - 900))
 
 
-def test_where_there_are_few_all_that_was_received_since_is_kept() -> None:
-    """Nothing is assumed of the provider before memory asks for it."""
+def test_a_small_table_is_evicted_by_receipt_alone() -> None:
     deduplicator = shown(NOW - 3 * DAY)
     for n in range(5_000):
         deduplicator.publish(bet(n), 1, A, NOW, NOW - 3 * DAY + 40 * n)
@@ -144,8 +140,7 @@ def test_where_there_are_few_all_that_was_received_since_is_kept() -> None:
     assert len(deduplicator) == 5_000
 
 
-def test_what_is_read_back_says_nothing_of_when_it_was_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only its receipt counts, until the feed shows how far it is."""
+def test_restored_rows_count_by_their_receipt_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bridge.state.deduplicator.CROWDED", 0)
     deduplicator = shown(NOW - DAY)
     for n in range(5_000):
@@ -159,8 +154,7 @@ def test_what_is_read_back_says_nothing_of_when_it_was_published(monkeypatch: py
     assert len(deduplicator) == 1_000
 
 
-def test_a_bet_takes_some_tens_of_bytes() -> None:
-    """At most 80, everything included."""
+def test_a_bet_takes_at_most_80_bytes() -> None:
     count = 40_000
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""A gap through Avro and back."""
+"""Gaps survive Avro."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ GAP = Gap("settlement-v4", 1_789_000_000, 1_789_086_400.5, Cause.TOO_OLD, 1_789_
 
 
 @pytest.mark.parametrize("cause", Cause)
-def test_a_gap_survives_avro(cause: Cause) -> None:
-    """Every field of it, with each cause, through the schema that ships with the bridge."""
+def test_every_field_survives_avro_with_each_cause(cause: Cause) -> None:
     codec = Codec(SCHEMA, 3)
     gap = Gap(GAP.feed, GAP.start, GAP.end, cause, GAP.detected_at)
     assert Gap.from_avro(codec.decode(codec.encode(gap.to_avro()))) == gap
 
 
-def test_its_bounds_are_what_a_reader_of_the_topic_sees() -> None:
-    """In microseconds, under the names of the schema."""
+def test_a_gap_is_written_in_microseconds_under_the_names_of_the_schema() -> None:
     datum = GAP.to_avro()
     assert list(datum) == [field["name"] for field in SCHEMA["fields"]]
     assert (datum["from"], datum["to"]) == (1_789_000_000_000_000, 1_789_086_400_500_000)
@@ -29,11 +27,9 @@ def test_its_bounds_are_what_a_reader_of_the_topic_sees() -> None:
 
 
 def test_the_causes_are_those_of_the_schema() -> None:
-    """So that whatever is read has a name here."""
     [cause] = [field["type"] for field in SCHEMA["fields"] if field["name"] == "cause"]
     assert {cause.value for cause in Cause} == set(cause["symbols"])
 
 
-def test_a_gap_is_as_long_as_its_bounds_say() -> None:
-    """In seconds."""
+def test_the_duration_of_a_gap_is_in_seconds() -> None:
     assert GAP.seconds == 86_400.5

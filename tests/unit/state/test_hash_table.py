@@ -7,31 +7,30 @@ from hashlib import blake2b
 
 import pytest
 
-from bridge.state.hash_table import BLOCK_ROWS, KEY_BYTES, Table
+from bridge.state.hash_table import BLOCK_ROWS, KEY_BYTES, DigestTable
 
 
 def key(name: object) -> bytes:
-    """Evenly distributed."""
+    """Return an evenly distributed key."""
     return blake2b(str(name).encode(), digest_size=KEY_BYTES).digest()
 
 
-def get(table: Table, name: object) -> bytes | None:
-    """The payload of a key."""
+def get(table: DigestTable, name: object) -> bytes | None:
+    """Return the payload of a key."""
     row = table.find(key(name))
     return table.payload(row) if row else None
 
 
 def test_what_was_put_is_found() -> None:
-    """With its own payload, and nothing else is."""
-    table = Table(2)
+    table = DigestTable(2)
     table.put(key("a"), b"aa")
     table.put(key("b"), b"bb")
     assert (get(table, "a"), get(table, "b"), get(table, "c"), len(table)) == (b"aa", b"bb", None, 2)
 
 
 def test_rows_are_numbered_from_one() -> None:
-    """0 says that there is none."""
-    table = Table(1)
+    """0 stands for no row."""
+    table = DigestTable(1)
     table.put(key("a"), b"1")
     table.put(key("b"), b"2")
     assert [table.find(key(name)) for name in "abc"] == [1, 2, 0]
@@ -39,8 +38,8 @@ def test_rows_are_numbered_from_one() -> None:
 
 
 def test_the_oldest_row_is_dropped_first() -> None:
-    """And its key is told."""
-    table = Table(1)
+    """Its key is returned."""
+    table = DigestTable(1)
     for name in "abc":
         table.put(key(name), name.encode())
     assert table.drop() == key("a")
@@ -48,8 +47,8 @@ def test_the_oldest_row_is_dropped_first() -> None:
 
 
 def test_a_key_that_is_put_again_is_young_again() -> None:
-    """Its older row is passed over, and says that nothing was removed."""
-    table = Table(1)
+    """Its older row is skipped, and dropping that returns no key."""
+    table = DigestTable(1)
     for name, payload in (("a", b"1"), ("b", b"2"), ("a", b"3")):
         table.put(key(name), payload)
     assert (get(table, "a"), len(table)) == (b"3", 2)
@@ -57,9 +56,8 @@ def test_a_key_that_is_put_again_is_young_again() -> None:
     assert len(table) == 0
 
 
-def test_keys_that_differ_only_where_the_index_does_not_look_are_told_apart() -> None:
-    """The first five bytes say where to look, the row itself says what is there."""
-    table = Table(1)
+def test_keys_that_share_the_bits_of_the_index_are_distinguished() -> None:
+    table = DigestTable(1)
     keys = [b"same!" + b"%011d" % n for n in range(50)]
     for n, each in enumerate(keys):
         table.put(each, b"%c" % n)
@@ -72,13 +70,13 @@ def test_keys_that_differ_only_where_the_index_does_not_look_are_told_apart() ->
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_hole_is_closed_across_the_end_of_an_array(order: int) -> None:
-    """Whichever of those that were pushed aside is dropped, the others are still found."""
+    """Whichever of the displaced keys is dropped, the others are still found."""
     # All in one array of eight slots; the 24 bits that begin the key say which: 6, 7, 6, 7 and 0.
     keys = [
         slot.to_bytes(3, "big") + b"\0\0" + bytes([n] * 11) for n, slot in enumerate([6, 7, 6, 7, 0][::order])
     ]
     for gone in range(len(keys)):
-        table = Table(1)
+        table = DigestTable(1)
         for each in [keys[gone], *keys[:gone], *keys[gone + 1 :]]:
             table.put(each, each[-1:])
         assert table.drop() == keys[gone]
@@ -87,9 +85,8 @@ def test_a_hole_is_closed_across_the_end_of_an_array(order: int) -> None:
         assert table.find(keys[gone]) == 0
 
 
-def test_a_full_block_of_rows_is_given_back() -> None:
-    """As soon as its last row is dropped: a queue that is kept short takes the same memory for ever."""
-    table = Table(28)
+def test_a_block_is_freed_with_its_last_row() -> None:
+    table = DigestTable(28)
     sizes = []
     tracemalloc.start()
     for n in range(6 * BLOCK_ROWS):
@@ -103,9 +100,8 @@ def test_a_full_block_of_rows_is_given_back() -> None:
     assert len(table) == BLOCK_ROWS
 
 
-def test_the_index_shrinks_when_the_table_does() -> None:
-    """What a great many keys took is given back when they are dropped."""
-    table = Table(1)
+def test_the_index_shrinks_with_the_table() -> None:
+    table = DigestTable(1)
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for n in range(20_000):

@@ -1,4 +1,4 @@
-"""What a new owner learns of the topics, whatever its clients do."""
+"""A new owner restores the state, whatever its clients do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bridge.kafka import topics
 from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, Counters, State
 from bridge.state.deduplicator import DedupResult, fingerprint
-from bridge.state.restore import Store
+from bridge.state.restore import StateReader
 from tests.bets import BARE_BET
 from tests.unit.state.log import NEVER, Log
 
@@ -29,9 +29,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return Log(content=VALUE).installed(monkeypatch)
 
 
-def store_of(log: Log, feed: str = "f", by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> Store:
+def store_of(log: Log, feed: str = "f", by_id: Callable[[int], Schema] = SCHEMAS.__getitem__) -> StateReader:
     settings = Settings(feed=FeedSettings(name=feed))
-    return Store(settings, topics.declare(settings), by_id, log.clock)
+    return StateReader(settings, topics.declare(settings), by_id, log.clock)
 
 
 def never() -> bool:
@@ -42,8 +42,8 @@ def nobody(_: str) -> None:
     pass
 
 
-def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
-    """All that was received since, each record once: a second client goes on where the first fell silent."""
+def test_a_deduplicator_is_restored_across_clients(log: Log) -> None:
+    """Each record counts once: a second client continues where the first fell silent."""
     log.waits = [(0, 0, NEVER), (0, 0, 0, 0, 0, NEVER)]
     deduplicator = store_of(log).deduplicator(1.0, never, nobody)
     assert sorted(log.given) == sorted([(p, o) for p in range(2) for o in range(1, 5)] * 2)
@@ -56,31 +56,31 @@ def test_a_guard_is_restored_by_whatever_client_brings_it(log: Log) -> None:
     assert len(log.prompt) == 3
 
 
-def test_what_a_transaction_hides_is_waited_for_though_nothing_before_it_is_as_young(log: Log) -> None:
-    """The look-up by time does not see it: a partition that was quiet for long is not at its end."""
+def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
+    """The look-up by time does not see them: a partition that was quiet for long is not at its end."""
     log.stable = [2, 2]
 
     def connected(number: int) -> None:
         log.stable = [2, 2] if number == 1 else [5, 5]
 
     log.connected = connected
-    told: list[str] = []
-    deduplicator = store_of(log).deduplicator(3.0, never, told.append)
+    statuses: list[str] = []
+    deduplicator = store_of(log).deduplicator(3.0, never, statuses.append)
     assert [deduplicator.dead_letter_time(b"%d-%d" % (p, o)) for p in range(2) for o in (3, 4)] == [
         3,
         4,
         3,
         4,
     ]
-    assert told[0] == (
+    assert statuses[0] == (
         "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
         "offset 2"
     )
-    assert set(told[1:]) == {""}, "what came after it was told, or not that it goes on"
+    assert set(statuses[1:]) == {""}, "what came after it was told, or not that it goes on"
 
 
 def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However far from the end, by whatever client brings it, and nobody else's."""
+    """It may be far from the end, and those of other feeds are ignored."""
     monkeypatch.setattr(restore, "LOOKBACK", 2)
     log.content = CHECKPOINT
     log.written, log.stable = [5], [5]
@@ -90,8 +90,8 @@ def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.
     assert store_of(log, "somebody-else").checkpoint(never, nobody) is None
 
 
-def test_a_checkpoint_behind_much_that_is_skipped_is_found(log: Log) -> None:
-    """Each client begins anew, so each has more time than the last."""
+def test_a_checkpoint_behind_many_skipped_records_is_found(log: Log) -> None:
+    """Each client begins again, so each gets more time than the last."""
     log.content = CHECKPOINT
     log.written, log.stable = [5], [5]
     log.waits = [(100,)] * 9
@@ -99,11 +99,11 @@ def test_a_checkpoint_behind_much_that_is_skipped_is_found(log: Log) -> None:
     assert len(log.prompt) == 4
 
 
-def test_a_checkpoint_that_a_transaction_hides_is_looked_for_by_new_clients_all_the_time(log: Log) -> None:
-    """Every half minute, however long it takes: one that is deaf when it ends costs no more than that."""
+def test_new_clients_keep_looking_for_a_checkpoint_hidden_by_a_transaction(log: Log) -> None:
+    """A client that is deaf when the transaction ends costs at most half a minute."""
     log.content = CHECKPOINT
     log.written, log.stable = [5], [3]
-    told: list[str] = []
+    statuses: list[str] = []
     asked_at: list[float] = []
 
     def connected(number: int) -> None:
@@ -111,16 +111,15 @@ def test_a_checkpoint_that_a_transaction_hides_is_looked_for_by_new_clients_all_
         log.stable = [3] if number < 20 else [5]
 
     log.connected = connected
-    assert store_of(log, "0-4").checkpoint(never, told.append) == CHECKPOINT
+    assert store_of(log, "0-4").checkpoint(never, statuses.append) == CHECKPOINT
     assert asked_at == pytest.approx([30 * n for n in range(20)], abs=8)
-    assert {reason for reason in told if reason} == {
+    assert {reason for reason in statuses if reason} == {
         "an open transaction hides what is in settlement.checkpoints: partition 0 from offset 3"
     }
-    assert told[-1] == "", "nothing is in the way any more"
+    assert statuses[-1] == "", "nothing is in the way any more"
 
 
-def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
-    """However long nothing comes: it is asked all the time."""
+def test_reading_ends_when_the_feed_is_lost(log: Log) -> None:
     log.waits = [(NEVER,)] * 9
     gone = 45.0
     assert len(store_of(log).deduplicator(0.0, lambda: log.now >= gone, nobody)) == 0
@@ -128,8 +127,7 @@ def test_whoever_loses_the_feed_reads_no_further(log: Log) -> None:
     assert log.now == pytest.approx(gone, abs=1)
 
 
-def test_who_only_looks_waits_for_no_transaction(log: Log) -> None:
-    """The last checkpoint that can be seen, whatever is hidden behind it."""
+def test_a_visible_checkpoint_is_read_without_waiting_for_transactions(log: Log) -> None:
     log.content = CHECKPOINT
     log.written, log.stable = [5], [3]
     assert store_of(log, "0-2").checkpoint(never, nobody, visible=True) == CHECKPOINT
@@ -137,8 +135,8 @@ def test_who_only_looks_waits_for_no_transaction(log: Log) -> None:
     assert log.now == 0
 
 
-def test_what_no_bridge_has_written_is_not_known(log: Log) -> None:
-    """Nor does it keep the feed from going on; how much there was is told once."""
+def test_foreign_records_are_skipped_and_counted(log: Log) -> None:
+    """The log reports their number once."""
     log.content = lambda offset: [VALUE, b"{" * 1_000_000, CHECKPOINT, VALUE, VALUE][offset]
     with capture_logs() as lines:
         deduplicator = store_of(log).deduplicator(0.0, never, nobody)
@@ -149,17 +147,17 @@ def test_what_no_bridge_has_written_is_not_known(log: Log) -> None:
     ]
     new, known_already = DedupResult.NEW, DedupResult.DUPLICATE
     assert known == [known_already, new, new, known_already, known_already]
-    [told] = [line for line in lines if line["log_level"] == "warning"]
-    assert told["count"] == 4
-    assert told["first"].startswith(
+    [warning] = [line for line in lines if line["log_level"] == "warning"]
+    assert warning["count"] == 4
+    assert warning["first"].startswith(
         "settlement.bets partition 0 offset 1 was not written by a bridge: not in"
     )
-    assert len(told["first"]) < 500
+    assert len(warning["first"]) < 500
 
 
 @pytest.mark.parametrize("value", [VALUE[:-1], b"\0\0\0\0\x09" + VALUE[5:]], ids=["cut", "unknown schema"])
-def test_what_may_be_a_bet_and_cannot_be_read_ends_it(log: Log, value: bytes) -> None:
-    """A guard that does not know of it might double it."""
+def test_an_unreadable_bet_is_an_error(log: Log, value: bytes) -> None:
+    """A deduplicator without it could publish it twice."""
 
     def schema(schema_id: int) -> Schema:
         if schema_id not in SCHEMAS:
@@ -172,8 +170,8 @@ def test_what_may_be_a_bet_and_cannot_be_read_ends_it(log: Log, value: bytes) ->
 
 
 @pytest.mark.parametrize("value", [b"{}", b"", VALUE, CHECKPOINT[:-1]])
-def test_a_checkpoint_that_is_none_ends_it(log: Log, value: bytes) -> None:
-    """The one before it would be a position of long ago."""
+def test_an_unreadable_checkpoint_is_an_error(log: Log, value: bytes) -> None:
+    """The one before it would be out of date."""
     log.content = lambda offset: value if offset == 4 else CHECKPOINT
     log.written, log.stable = [5], [5]
     with pytest.raises(SchemaError, match=r"^settlement\.checkpoints partition 0 offset 4 "):

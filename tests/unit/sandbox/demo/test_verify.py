@@ -13,7 +13,7 @@ import pytest
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.messages.parser import Converter
+from bridge.messages.parser import MessageParser
 from bridge.sandbox.demo.verify import WriterSchema, differences, identity
 from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import World
@@ -31,7 +31,7 @@ Path_ = tuple[str | int, ...]
 
 def arrived(sent: bytes) -> dict[str, Any]:
     """The record that the bridge makes of a message, as a reader of the topic sees it."""
-    bet = Converter().decode(sent).bet
+    bet = MessageParser().parse(sent).bet
     assert bet is not None
     return SCHEMA.read(CODEC.encode(bet)[5:])
 

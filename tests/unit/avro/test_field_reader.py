@@ -1,4 +1,4 @@
-"""One number of a record, without decoding the rest of it."""
+"""One field is read without decoding the rest of a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
-from bridge.avro.projection import Projection
+from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
 from bridge.errors import SchemaError
 from tests.bets import BARE_BET
@@ -53,7 +53,7 @@ DEFINED: dict[str, Any] = {"e": "spades", "h": bytes(16), "p": {"left": True, "r
 
 
 def wrapped(inner: Typed) -> st.SearchStrategy[Typed]:
-    """An array, a map, a nullable and a record of it."""
+    """Return an array, a map, a nullable and a record of a type."""
     schema, data = inner
     options: list[Typed] = [
         ({"type": "array", "items": schema}, st.lists(data, max_size=70)),
@@ -73,21 +73,21 @@ TYPES = st.recursive(st.sampled_from(SIMPLE), lambda inner: inner.flatmap(wrappe
 
 
 def record(*fields: dict[str, Any]) -> dict[str, Any]:
-    """A schema."""
+    """Return a schema."""
     return {"type": "record", "name": "R", "namespace": "a.b", "fields": [*fields]}
 
 
 def written(schema: dict[str, Any], datum: dict[str, Any]) -> bytes:
-    """A record in wire format, by fastavro."""
+    """Return a record in wire format, written by fastavro."""
     out = io.BytesIO()
     schemaless_writer(out, parse_schema(schema), datum)
     return HEADER + out.getvalue()
 
 
 def read(schema: dict[str, Any], data: bytes, field: str = "n") -> int:
-    """The field's number."""
+    """Return the field's number."""
     name = f"{schema['namespace']}.{schema['name']}" if "name" in schema else "a.b.R"
-    return Projection(name, field, lambda _: schema).read(data)
+    return FieldReader(name, field, lambda _: schema).read(data)
 
 
 @settings(deadline=None, max_examples=150)
@@ -95,7 +95,6 @@ def read(schema: dict[str, Any], data: bytes, field: str = "n") -> int:
 def test_the_number_is_found_among_fields_of_any_type(
     data: st.DataObject, types: list[Typed], place: int, number: int
 ) -> None:
-    """As fastavro wrote it, wherever it stands."""
     fields = [{"name": f"f{n}", "type": schema} for n, (schema, _) in enumerate(types)]
     datum = {f"f{n}": data.draw(values) for n, (_, values) in enumerate(types)}
     place = min(place, len(fields))
@@ -106,8 +105,8 @@ def test_the_number_is_found_among_fields_of_any_type(
 
 @settings(deadline=None, max_examples=300)
 @given(junk=st.binary(max_size=400), cut=st.integers(0, 60))
-def test_garbage_is_told(junk: bytes, cut: int) -> None:
-    """Whatever the bytes are, there is a number or a SchemaError, and that soon."""
+def test_garbage_is_a_number_or_an_error(junk: bytes, cut: int) -> None:
+    """And that soon."""
     schema = load("settled-bet")
     for data in (HEADER + junk, HEADER + b"\x02a" + junk, junk[:cut]):
         with suppress(SchemaError):
@@ -118,7 +117,7 @@ BET = BARE_BET | {"betId": "a", "settlementTime": 2**50, "settlementVersion": 30
 
 
 def test_a_record_of_the_bridge_is_read() -> None:
-    """With its own schema; every cut of it, and every byte too many, is told."""
+    """A truncated record, or one with extra bytes, is an error."""
     whole = Codec(load("settled-bet"), 7).encode(BET)
     assert read(load("settled-bet"), whole, "settlementVersion") == 300
     assert read(load("settled-bet"), whole, "settlementTime") == 2**50
@@ -130,7 +129,7 @@ def test_a_record_of_the_bridge_is_read() -> None:
 
 
 def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
-    """Which is asked for once."""
+    """Each schema is requested once."""
     asked = []
 
     def by_id(schema_id: int) -> dict[str, Any]:
@@ -138,16 +137,16 @@ def test_each_record_is_read_with_the_schema_it_was_written_with() -> None:
         before = [{"name": "s", "type": "string"}] if schema_id == 8 else []
         return record(*before, {"name": "n", "type": "int"})
 
-    projection = Projection("a.b.R", "n", by_id)
-    assert [projection.read(HEADER + b"\x06") for _ in range(2)] == [3, 3]
-    assert [projection.read(b"\0\0\0\0\x08\x02a\x08") for _ in range(2)] == [4, 4]
+    reader = FieldReader("a.b.R", "n", by_id)
+    assert [reader.read(HEADER + b"\x06") for _ in range(2)] == [3, 3]
+    assert [reader.read(b"\0\0\0\0\x08\x02a\x08") for _ in range(2)] == [4, 4]
     assert asked == [7, 8]
 
 
 @pytest.mark.parametrize("items", ["string", {"type": "record", "name": "P", "fields": []}, "double"])
 @pytest.mark.parametrize("kind", ["items", "values"])
-def test_a_block_that_says_how_long_it_is_is_stepped_over(items: Any, kind: str) -> None:
-    """A writer may give a negative count and the size in bytes; blocks with and without may follow."""
+def test_blocks_with_a_size_are_skipped(items: Any, kind: str) -> None:
+    """A writer may give a negative count and the size in bytes; other blocks may follow."""
     of = {"type": "array" if kind == "items" else "map", kind: items}
     schema = record({"name": "a", "type": of}, {"name": "n", "type": "long"})
     one = {"string": b"\x02x", "double": bytes(8)}.get(str(items), b"")
@@ -169,7 +168,7 @@ def test_a_block_that_says_how_long_it_is_is_stepped_over(items: Any, kind: str)
         b"\x02a" + b"\xff" * 9 + b"\x81",
     ],
 )
-def test_a_length_or_number_that_cannot_be_is_told(body: bytes) -> None:
+def test_an_impossible_length_or_number_is_an_error(body: bytes) -> None:
     """None of them is followed out of the record."""
     schema = record({"name": "s", "type": "string"}, {"name": "n", "type": "long"})
     with pytest.raises(SchemaError):
@@ -177,20 +176,19 @@ def test_a_length_or_number_that_cannot_be_is_told(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 8_191, 8_192])
-def test_a_string_of_any_length_is_stepped_over(length: int) -> None:
+def test_strings_of_any_length_are_skipped(length: int) -> None:
     """The length takes one byte up to 63, then two, then three."""
     schema = record({"name": "s", "type": "string"}, {"name": "n", "type": "long"})
     assert read(schema, written(schema, {"s": "x" * length, "n": -5})) == -5
 
 
-def test_a_record_that_lacks_the_end_of_its_last_field_is_told() -> None:
-    """Although nothing comes after it that could be missed."""
+def test_a_truncated_last_field_is_an_error() -> None:
     schema = record({"name": "n", "type": "long"}, {"name": "s", "type": "string"})
     with pytest.raises(SchemaError, match="ends too early"):
         read(schema, HEADER + b"\x02\x06ab")
 
 
-def test_a_block_of_a_size_below_zero_is_told() -> None:
+def test_a_block_of_negative_size_is_an_error() -> None:
     """Nothing is read twice."""
     schema = record({"name": "a", "type": {"type": "array", "items": "long"}}, {"name": "n", "type": "long"})
     with pytest.raises(SchemaError, match="below zero"):
@@ -198,22 +196,21 @@ def test_a_block_of_a_size_below_zero_is_told() -> None:
 
 
 @pytest.mark.parametrize("body", [b"\x04\x02", b"\x01\x02", b"\x03\x02\x02"])
-def test_a_branch_that_a_union_does_not_have_is_told(body: bytes) -> None:
-    """Neither one too many nor one below zero."""
+def test_an_unknown_branch_of_a_union_is_an_error(body: bytes) -> None:
     schema = record({"name": "u", "type": ["null", "boolean"]}, {"name": "n", "type": "long"})
     with pytest.raises(SchemaError):
         read(schema, HEADER + body)
 
 
 def test_a_union_of_many_branches_is_read() -> None:
-    """Also where the branch takes two bytes."""
+    """An index above 63 takes two bytes."""
     fixed = [{"type": "fixed", "name": f"F{n}", "size": n} for n in range(1, 100)]
     schema = record({"name": "u", "type": fixed}, {"name": "n", "type": "long"})
     assert read(schema, HEADER + b"\x80\x01" + bytes(65) + b"\x02") == 1
 
 
-def test_items_without_a_byte_cost_nothing_however_many_there_are() -> None:
-    """A count of 2^62 of them is a number like any other."""
+def test_items_without_bytes_cost_nothing() -> None:
+    """A count of 2^62 is read as fast as any other."""
     schema = record({"name": "a", "type": {"type": "array", "items": "null"}}, {"name": "n", "type": "long"})
     assert read(schema, HEADER + b"\x80" * 8 + b"\x80\x01" + b"\0" + b"\x02") == 1
 
@@ -225,19 +222,18 @@ def test_items_without_a_byte_cost_nothing_however_many_there_are() -> None:
         (record({"name": "n", "type": "string"}), "has no n"),
         (record({"name": "n", "type": ["null", "long"]}), "has no n"),
         (record({"name": "n", "type": {"type": "enum", "name": "E", "symbols": ["A"]}}), "has no n"),
-        (record({"name": "r", "type": ["null", "R"]}, {"name": "n", "type": "long"}), "contains itself"),
+        (record({"name": "r", "type": ["null", "R"]}, {"name": "n", "type": "long"}), "is recursive"),
         (record({"name": "r", "type": "Missing"}, {"name": "n", "type": "long"}), "Missing"),
         ({"type": "string"}, "not a a.b.R"),
-        ({"type": {"type": "int"}}, "no Avro schema"),
+        ({"type": {"type": "int"}}, "not an Avro schema"),
     ],
 )
-def test_a_schema_of_which_the_number_cannot_be_read_is_told(schema: dict[str, Any], named: str) -> None:
-    """Where it lacks the field, has another type for it, contains itself, or is none."""
+def test_a_schema_without_a_readable_field_is_an_error(schema: dict[str, Any], named: str) -> None:
+    """The field is missing or of another type, or the schema is recursive or invalid."""
     with pytest.raises(SchemaError, match=named):
         read(schema, HEADER + b"\x02")
 
 
-def test_what_is_not_in_wire_format_is_told() -> None:
-    """It has no id of a schema."""
+def test_bytes_not_in_wire_format_are_an_error() -> None:
     with pytest.raises(SchemaError, match="wire format"):
         read(record({"name": "n", "type": "long"}), b"\1\0\0\0\7\2")

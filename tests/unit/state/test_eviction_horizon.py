@@ -1,4 +1,4 @@
-"""Which rows no replay can bring back."""
+"""Which rows no replay can reach."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from bridge.state.replay_marks import EvictionHorizon
+from bridge.state.eviction_horizon import EvictionHorizon
 
 BLOCK, RANK = 1000, 900
 LATE_SECONDS = 3600
@@ -17,9 +17,9 @@ THEN = NOW - 2 * DAY
 
 
 class Feed:
-    """Publications, one row each, received now unless it is said otherwise, where rows are crowded.
+    """Publications, one row each, received now unless stated otherwise, in a crowded table.
 
-    The connection has shown that the provider is so `late`, seconds; None where it has not.
+    The connection has shown that the provider is `late` by these seconds; None if it has not.
     """
 
     def __init__(self, keep_from: float = THEN - HOUR, *, late: float | None = 0.0) -> None:
@@ -32,24 +32,23 @@ class Feed:
         self.horizon(keep_from)
 
     def block(self, times: float | Iterable[float], at: float = NOW) -> Feed:
-        """A block of bets settled at these times."""
+        """Publish a block of bets settled at these times."""
         for settled_at in [times] * BLOCK if isinstance(times, float) else times:
             self.row += 1
             self.horizons.published(self.row, at, settled_at)
         return self
 
     def horizon(self, keep_from: float, *, crowded: bool = True) -> int | None:
-        """The row before which nothing comes again, at that revision."""
+        """Return the row before which nothing is repeated, at this revision."""
         return self.horizons.horizon(keep_from, self.row + 1, crowded=crowded)
 
 
 def mixed(others: float, count: int, settled_at: float) -> list[float]:
-    """A block in which so many, spread all over it, were settled at another time."""
+    """Return a block in which this many bets, spread evenly, were settled at another time."""
     return [others if n * count // BLOCK != (n + 1) * count // BLOCK else settled_at for n in range(BLOCK)]
 
 
-def test_what_was_received_long_ago_was_published_long_ago() -> None:
-    """At the latest then: as of the eviction before which it came, and nothing younger than asked."""
+def test_rows_received_long_ago_were_published_long_ago() -> None:
     horizons = EvictionHorizon()
     horizons.received(NOW)
     assert horizons.horizon(NOW - 90, 2, crowded=False) is None
@@ -62,7 +61,7 @@ def test_what_was_received_long_ago_was_published_long_ago() -> None:
 
 
 def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
-    """The latest receipt counts for all rows: partitions are read back one after the other."""
+    """The latest receipt counts for all rows: partitions are restored one after the other."""
     horizons = EvictionHorizon()
     horizons.received(NOW + 60)
     horizons.received(NOW)
@@ -70,8 +69,8 @@ def test_a_receipt_that_goes_back_makes_nothing_older() -> None:
     assert horizons.horizon(NOW + 61, 3, crowded=False) == 3
 
 
-def test_while_catching_up_a_block_says_when_what_came_before_it_was_published() -> None:
-    """Within an hour of its settlementTimes; what is in the block waits for the next."""
+def test_during_catch_up_a_block_dates_the_rows_before_it() -> None:
+    """The rows were published within an hour of its settlementTimes. Its own rows wait for the next block."""
     feed = Feed().block(THEN).block(THEN + HOUR)
     shown = THEN + HOUR + LATE_SECONDS
     assert feed.horizon(shown) is None
@@ -81,7 +80,7 @@ def test_while_catching_up_a_block_says_when_what_came_before_it_was_published()
 
 
 def test_the_first_block_says_nothing() -> None:
-    """It may be one of late resettlements, and there is nothing to compare it with."""
+    """It may consist of late resettlements, and there is nothing to compare it with."""
     feed = Feed()
     for _ in range(5):
         feed.horizons.received(NOW)
@@ -90,7 +89,6 @@ def test_the_first_block_says_nothing() -> None:
 
 
 def test_an_incomplete_block_says_nothing() -> None:
-    """Not even one that lacks a single record."""
     feed = Feed().block(THEN).block([THEN + HOUR] * (BLOCK - 1))
     assert feed.horizon(THEN + HOUR - 1) is None
     feed.block([THEN + HOUR])
@@ -99,7 +97,7 @@ def test_an_incomplete_block_says_nothing() -> None:
 
 @pytest.mark.parametrize("late", [THEN, THEN - HOUR / 2, THEN - 2 * HOUR])
 def test_a_burst_of_late_resettlements_makes_nothing_older(late: float) -> None:
-    """However long it is: only a settlementTime later than all before shows where the feed is."""
+    """Only a settlementTime later than all before shows where the feed is."""
     feed = Feed(THEN - DAY).block(THEN - HOUR).block(THEN)
     for _ in range(4):
         feed.block(late)
@@ -110,7 +108,7 @@ def test_a_burst_of_late_resettlements_makes_nothing_older(late: float) -> None:
 
 
 def test_a_tenth_of_the_times_may_be_too_late() -> None:
-    """A wrong clock that says now while the feed is days behind keeps nothing for longer."""
+    """A wrong clock that dates a tenth of the bets now, while the feed is days behind, delays nothing."""
     late = BLOCK - RANK - 1
     feed = Feed().block(mixed(NOW, late, THEN)).block(mixed(NOW, late, THEN + HOUR))
     assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
@@ -119,7 +117,7 @@ def test_a_tenth_of_the_times_may_be_too_late() -> None:
 
 
 def test_a_tenth_of_the_times_is_enough() -> None:
-    """Where all others are late resettlements, the rest of them still shows where the feed is."""
+    """If all others are late resettlements, the rest still shows where the feed is."""
     feed = Feed().block(THEN).block(mixed(THEN + DAY, BLOCK - RANK, THEN + 60))
     assert feed.horizon(THEN + DAY + LATE_SECONDS) is None
     assert feed.horizon(THEN + DAY + LATE_SECONDS + 1) == BLOCK + 1
@@ -127,22 +125,20 @@ def test_a_tenth_of_the_times_is_enough() -> None:
 
 @pytest.mark.parametrize("wrong", [NOW + 1, NOW + DAY, THEN - HOUR, -62_135_596_800.0])
 def test_times_in_the_future_or_before_the_revision_do_not_count(wrong: float) -> None:
-    """A block is only of those between."""
     feed = Feed().block(THEN).block(wrong)
     assert feed.horizon(THEN - HOUR) is None
     feed.block(THEN + HOUR)
     assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
-def test_settlement_times_only_count_where_rows_are_crowded() -> None:
-    """Where they are few nothing is risked: what was received since is kept."""
+def test_settlement_times_only_count_in_a_crowded_table() -> None:
     feed = Feed().block(THEN).block(THEN + HOUR)
     assert feed.horizon(NOW - HOUR, crowded=False) is None
     assert feed.horizon(NOW - HOUR) == BLOCK + 1
 
 
-def test_they_do_not_count_before_the_connection_has_shown_how_late_the_provider_is() -> None:
-    """Which takes a block of what comes first on it, known or not, and a revision to compare it with."""
+def test_they_do_not_count_before_the_lateness_is_measured() -> None:
+    """That takes a block of the connection's first bets, known or not, and a requested revision."""
     feed = Feed(late=None).block(THEN).block(THEN + HOUR)
     assert feed.horizon(NOW - HOUR) is None
     for revision, observe, expected in (
@@ -157,15 +153,14 @@ def test_they_do_not_count_before_the_connection_has_shown_how_late_the_provider
 
 
 @pytest.mark.parametrize("late", [0.0, 100.0, 5 * HOUR])
-def test_a_provider_that_is_always_late_is_believed_to_be(late: float) -> None:
-    """Its bets are settled so long before it publishes them, as the beginning of the connection shows."""
+def test_a_constant_lateness_is_respected(late: float) -> None:
     feed = Feed(THEN - DAY, late=late).block(THEN - late).block(THEN + HOUR - late)
     assert feed.horizon(THEN + HOUR + LATE_SECONDS) is None
     assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
-def test_a_tenth_of_what_comes_first_may_say_what_it_likes() -> None:
-    """Late resettlements, and times that mean none, make nobody wait for ever."""
+def test_a_tenth_of_the_first_times_may_be_wrong() -> None:
+    """Late resettlements and invalid times do not block eviction for ever."""
     feed = Feed(late=None).block(THEN).block(THEN + HOUR)
     feed.horizons.connected(THEN)
     for settled_at in mixed(-62_135_596_800.0, BLOCK - RANK, THEN):
@@ -173,21 +168,19 @@ def test_a_tenth_of_what_comes_first_may_say_what_it_likes() -> None:
     assert feed.horizon(THEN + HOUR + LATE_SECONDS + 1) == BLOCK + 1
 
 
-def test_a_provider_that_is_early_is_not_believed() -> None:
-    """A replay that begins later than it was asked to is no reason to forget sooner."""
+def test_a_provider_that_seems_early_evicts_nothing_sooner() -> None:
     feed = Feed(late=-5 * HOUR).block(THEN).block(THEN + HOUR)
     assert feed.horizon(THEN + HOUR + LATE_SECONDS) is None
 
 
-def test_a_block_that_was_wrong_is_put_right_by_receipt() -> None:
-    """Where most times said now, what comes live later is forgotten as ever."""
+def test_a_wrong_block_is_corrected_by_receipt() -> None:
     feed = Feed().block(THEN).block(NOW).block(THEN + HOUR)
     assert feed.horizon(NOW) is None
     assert feed.horizon(NOW + 1) == 3 * BLOCK + 1
 
 
 def test_while_live_the_receipt_counts() -> None:
-    """It is closer than a settlementTime and an hour."""
+    """It is closer than a settlementTime plus an hour."""
     feed = Feed(NOW - 90)
     for n in range(4):
         feed.block(NOW + 30 * n - 1, at=NOW + 30 * n)
@@ -195,8 +188,8 @@ def test_while_live_the_receipt_counts() -> None:
     assert feed.horizon(NOW + 31) == 2 * BLOCK + 1
 
 
-def test_marks_do_not_pile_up() -> None:
-    """A later mark with an earlier moment takes the place of those before it."""
+def test_marks_do_not_accumulate() -> None:
+    """A later mark with an earlier time replaces those before it."""
     feed = Feed()
     for n in range(20):
         feed.block(THEN + n)
