@@ -30,7 +30,7 @@ help: ## print this list
 
 setup: $(STAMP) ## install everything into .venv; the command is then .venv/bin/bridge
 	@$(if $(filter command line,$(origin PYTHON)),test "$$($(PYTHON) -V)" = "$$($(BIN)/python -V)" || \
-		{ echo "error: the Python of $(VENV) is not $(PYTHON); run make clean, or choose another VENV=.venv-other" >&2; exit 1; })
+		{ echo "error: $(VENV) has another Python than $(PYTHON); make clean or name another: VENV=.venv-other" >&2; exit 1; })
 
 $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from bridge.sandbox import cluster as dev
 from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.stream import Published
 from tests.processes import Forked, Process
 
 PATIENCE = 180.0
@@ -82,6 +81,7 @@ class Place:
     bridges: list[Bridge] = field(default_factory=list)
     start: Callable[[Sequence[str], Mapping[str, str], Path, Path], Process] = Forked
     """How a command becomes a process."""
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def environment(self, **settings: str) -> dict[str, str]:
         """Settings as variables: `FEED__START="5m"`."""
@@ -108,7 +108,7 @@ class Place:
         return self._start(("tests.held", str(turns), "run"), settings)
 
     def _start(self, command: tuple[str, ...], settings: Mapping[str, str]) -> Bridge:
-        log = self.directory / f"bridge-{len(self.bridges)}.log"
+        log = self.directory / f"bridge-{next(self._numbers)}.log"
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")}
         process = self.start(command, inherited | self.environment(**settings), _output(log), log)
         started = Bridge(process, log)
@@ -238,11 +238,11 @@ class Audit:
         self._tally.catch_up()
         return self._tally
 
-    def _fresh(self) -> Iterator[Published]:
+    def _fresh(self) -> Iterator[tuple[float, bytes]]:
         while self._truth.due <= self._provider.now():
             message = self._truth.take()
             if message.bet_id is not None:
-                yield message
+                yield message.at, message.body
 
     def _schema(self, schema_id: int) -> WriterSchema:
         if schema_id not in self._schemas:

@@ -20,8 +20,9 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Protocol
 
-_SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["tests.imported"])
+SERVER = multiprocessing.get_context("forkserver")
+"""There is one in each process, so this one is for all tests."""
+SERVER.set_forkserver_preload(["tests.imported"])
 _PR_SET_PDEATHSIG = 1
 
 
@@ -62,7 +63,7 @@ class Forked:
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path
     ) -> None:
-        self._process = _SERVER.Process(
+        self._process = SERVER.Process(
             target=_main, args=(tuple(command), dict(environment), str(stdout), str(stderr)), daemon=True
         )
         self._process.start()

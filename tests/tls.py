@@ -40,20 +40,26 @@ class Authority:
 
     def server_context(self, address: str) -> ssl.SSLContext:
         """What a server at this IP address needs to use TLS."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.server_file(address))
+        return context
+
+    def server_file(self, address: str, ends: timedelta = timedelta(days=1)) -> Path:
+        """Key and certificate of a server at this IP address; the certificate `ends` from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
         names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
-        builder = self._builder(name, key.public_key()).add_extension(names, critical=False)
-        file = self._directory / f"{address}.pem"
+        builder = self._builder(name, key.public_key(), ends).add_extension(names, critical=False)
+        file = self._directory / f"{address}{ends.days}.pem"
         file.write_bytes(
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
             + builder.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
         )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        return context
+        return file
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, ends: timedelta = timedelta(days=1)
+    ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
@@ -63,7 +69,7 @@ class Authority:
             .public_key(key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_after(now + ends)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(issuer, critical=False)
         )

@@ -28,9 +28,10 @@ Each setting has a name in a TOML file, which `--config` gives, and an environme
 environment: `BRIDGE_API__LANGUAGES='["en", "sv"]'`. [bridge.example.toml](../bridge.example.toml) is a file
 with every setting.
 
-The bridge reads and checks all settings once, at the start. A wrong one ends it with exit 2; the message
-names the setting and the fix. A setting that ends in `_file` holds the path of a file with the secret. "–"
-means that there is no default.
+Each command reads and checks all settings at its start, and the secrets and certificates of the sections that
+it needs; `bridge run` does so before it stands by. A wrong one ends it with exit 2; the message names the
+setting and the fix. `bridge doctor` checks the files of all sections. A setting that ends in `_file` holds
+the path of a file with the secret. "–" means that there is no default.
 """
 EXAMPLE_HEAD = """\
 # Settings of settlement-bridge: every one of them, with its default.

@@ -171,13 +171,25 @@ class Registry:
             yield
         except SchemaRegistryError as error:
             raise self._error(what, error) from error
+        except ValueError as error:  # the body is no JSON
+            raise self._no_registry(what, "what is no JSON") from error
         except Exception as error:  # the errors of the client's HTTP library, which differs by version
             raise RegistryUnavailable(
                 f"the schema registry at {self._address} did not answer for {what}: {error!r}. "
                 "Check registry.url and registry.ca_file, and that it runs."
             ) from error
 
+    def _no_registry(self, what: str, answer: str) -> TopologyError:
+        return TopologyError(
+            f"{self._address} answers {what} with {answer}, as no schema registry does. Check the path of "
+            f"registry.url ({env_name('registry', 'url')}): it ends where Confluent's API begins, as in "
+            "https://registry.example, or https://registry.example/apis/ccompat/v7 (Apicurio)."
+        )
+
     def _error(self, what: str, error: SchemaRegistryError) -> TopologyError:
+        # A registry gives each refusal a code of its own; -1 is the client's.
+        if error.error_code in (None, -1) and error.http_status_code in (400, 404, 405, 406, 410):
+            return self._no_registry(what, f"HTTP {error.http_status_code}")
         text = f"the schema registry at {self._address} refuses {what}: {shortened(str(error))}. "
         match error.http_status_code:
             case 401 | 403:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Never
 
-import orjson
 import typer
 
 from bridge import __version__, log
 from bridge.cli import inspection, sandbox, snapshots
-from bridge.cli.output import Config, Json, print_json
+from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, TopologyError
 
@@ -102,22 +102,16 @@ def tail(
     until_end: Annotated[
         bool, typer.Option("--until-end", help="Stop at the end of the topic; use it with --from-beginning.")
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print whole records, one JSON object a line.")
-    ] = False,
+    json: JsonLines = False,
 ) -> None:
-    """Print settled bets from the topic as they become visible to a read_committed consumer."""
-    from bridge.inspection.readers import Bet, bet_as_json, bet_as_line
+    """Print settled bets from the topic as they become visible to a read_committed consumer.
+
+    On a terminal a table, elsewhere whole records, one JSON object a line.
+    """
     from bridge.inspection.tail import follow_bets
 
-    shown = 0
-    for bet in follow_bets(load(config), from_beginning=from_beginning, until_end=until_end):
-        if not isinstance(bet, Bet):
-            continue
-        typer.echo(orjson.dumps(bet_as_json(bet)) if json else bet_as_line(bet))
-        shown += 1
-        if shown == count:
-            break
+    followed = follow_bets(load(config), from_beginning=from_beginning, until_end=until_end)
+    print_bets(islice((bet for bet in followed if bet is not None), count or None), json=json)
 
 
 @checkpoint.command("show")

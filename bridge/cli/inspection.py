@@ -6,10 +6,9 @@ import math
 from functools import partial
 from typing import Annotated
 
-import orjson
 import typer
 
-from bridge.cli.output import Config, Json, print_json
+from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json
 from bridge.config import age_seconds, load
 from bridge.errors import BridgeError
 
@@ -103,19 +102,16 @@ def replay(
     bet: Annotated[
         str | None, typer.Option("--bet", metavar="ID", help="Every version of this bet, and no other.")
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print whole records, one JSON object a line.")
-    ] = False,
+    json: JsonLines = False,
 ) -> None:
     """Print settled bets received between two times, in the order of their receipt, and end.
 
     A TIME has its zone, such as 2026-01-31T12:00:00Z, or is an age: 2h is two hours ago. Of a bet that was
-    settled again, every version is printed that the topic still has.
+    settled again, every version is printed that the topic still has. On a terminal a table, elsewhere whole
+    records, one JSON object a line.
     """
     from bridge import clock
     from bridge.inspection import replay as _replay
-    from bridge.inspection.readers import bet_as_json, bet_as_line
 
     window = _replay.parse_window(from_, to, clock.now().wall)
-    for found in _replay.replay(load(config), window, bet):
-        typer.echo(orjson.dumps(bet_as_json(found)) if json else bet_as_line(found))
+    print_bets(_replay.replay(load(config), window, bet), json=json)

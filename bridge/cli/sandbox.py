@@ -30,6 +30,15 @@ KafkaPort = Annotated[
 RegistryPort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="8080 by default; another one where it is taken.")
 ]
+ProviderPort = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
+]
+Rate = Annotated[float, typer.Option(min=0.001, help="Messages a second, on average.")]
+Seed = Annotated[int, typer.Option(help="Another seed makes other bets.")]
+Odd = Annotated[
+    float,
+    typer.Option(min=0, max=1, help="Share of messages with a ping beside the bet, no betId, or neither."),
+]
 
 
 @dev.command("up")
@@ -96,19 +105,12 @@ def demo(
         float | None, typer.Option(min=1, help="Run for this many seconds; by default until Ctrl-C.")
     ] = None,
     kills: Annotated[int, typer.Option(min=0, help="Kill the bridge this many times; needs --seconds.")] = 0,
-    rate: Annotated[float, typer.Option(min=1, help="Bets a second.")] = 200,
-    seed: Annotated[int, typer.Option(help="Other seeds make other bets.")] = 1,
-    odd: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of odd messages: a ping beside the bet, no betId, or neither."
-        ),
-    ] = 0,
+    rate: Rate = 200,
+    seed: Seed = 1,
+    odd: Odd = 0,
     kafka_port: KafkaPort = None,
     registry_port: RegistryPort = None,
-    provider_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
-    ] = 8900,
+    provider_port: ProviderPort = 8900,
 ) -> None:
     """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.
 
@@ -146,59 +148,34 @@ def _wait_for_signal() -> None:
 
 
 def simulate(
+    ctx: typer.Context,
     config: Annotated[
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the options win."),
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, show_default="8900", help="Port to listen on; a free one where it is taken."
-        ),
-    ] = None,
+    port: ProviderPort = 8900,
     control_port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port of the control endpoint; 0 is any free port."),
     ] = None,
-    rate: Annotated[
-        float | None, typer.Option(min=0.001, show_default="200", help="Messages a second, on average.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(show_default="1", help="The same seed makes the same bets.")
-    ] = None,
+    rate: Rate = 200,
+    seed: Seed = 1,
     history: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AGE",
-            show_default="0s",
-            help="How long the feed has already run, for replays: 90s, 30m, 2h, 3d.",
-        ),
-    ] = None,
-    odd: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            show_default="0",
-            help="Share of messages with a ping beside the bet, no betId, or neither of both.",
-        ),
-    ] = None,
+        str, typer.Option(metavar="AGE", help="How long the feed has already run: 90s, 30m, 2h, 3d.")
+    ] = "0s",
+    odd: Odd = 0,
     limits_scale: Annotated[
-        float | None,
+        float,
         typer.Option(
-            min=1,
-            show_default="1",
-            help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike.",
+            min=1, help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike."
         ),
-    ] = None,
+    ] = 1,
     api_rate: Annotated[
-        float | None,
+        float,
         typer.Option(
-            min=0.001,
-            show_default="10",
-            help="Requests a second for translations and currencies; more are answered with 429.",
+            min=0.001, help="Requests a second for translations and currencies; more are answered with 429."
         ),
-    ] = None,
+    ] = 10,
     api_token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a token for translations and currencies, valid for a day."),
@@ -216,10 +193,15 @@ def simulate(
         "control_port": control_port,
         "rate": rate,
         "seed": seed,
-        "history_seconds": None if history is None else age_seconds(history),
+        "history": age_seconds(history),
         "odd": odd,
         "limits_scale": limits_scale,
-        "api.rate": api_rate,
+        "api_rate": api_rate,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    names = {"history": "history_seconds", "api_rate": "api.rate"}
+    given = {
+        names.get(name, name): value
+        for name, value in options.items()
+        if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    }
     serve(say, config, given, api_token_file=api_token_file)

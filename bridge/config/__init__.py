@@ -1,7 +1,8 @@
 """The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
 
 from bridge.config.api import ApiSettings
-from bridge.config.loader import ENV_PREFIX, RENAMED, Settings, env_name, load
+from bridge.config.fields import ENV_PREFIX, env_name, proxy_error
+from bridge.config.loader import RENAMED, Settings, load
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.config.sections import (
     BatchSettings,
@@ -31,6 +32,7 @@ __all__ = [
     "env_name",
     "load",
     "parse_start",
+    "proxy_error",
     "read_secret",
     "secret_trouble",
 ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from string import Formatter
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from bridge.config.fields import FilePath, Section, has_host, secret_of
+from bridge.config.fields import FilePath, Name, Section, is_address, is_proxy, secret_of
 from bridge.errors import SettingsError
 
 ListEndpoint = Literal["sports", "regions", "leagues", "competitors", "markets", "all-markets"]
@@ -50,7 +49,9 @@ def placeholders(value: str) -> set[str]:
 class ApiSettings(Section):
     """The provider's REST side, for `bridge translations` and `bridge currencies`."""
 
-    base_url: str | None = Field(default=None, examples=["https://provider.example"])
+    base_url: Annotated[str, is_address("https://provider.example", "https?")] | None = Field(
+        default=None, examples=["https://provider.example"]
+    )
     """The provider's base address, http(s). The paths of the endpoints are added. Both commands need it."""
     token: SecretStr | None = Field(default=None, examples=["…"])
     """The bearer token, a JWT. Both commands need it, or `token_file`."""
@@ -103,25 +104,18 @@ class ApiSettings(Section):
     """Where the template endpoints take their ids: `query`; `path` (`…/templates/selections/1,2,3` and
     `…/templates/market-types/SPORT/1,2,3`); or `body` (a JSON object in the body of the GET).
     """
-    selection_ids_parameter: str = "selectionIds"
+    selection_ids_parameter: Name = "selectionIds"
     """Name of the selection templates' parameter for the ids, in the query or the body."""
-    sport_id_parameter: str = "sportId"
+    sport_id_parameter: Name = "sportId"
     """Name of the market type templates' parameter for the sport."""
-    market_type_ids_parameter: str = "marketTypeIds"
+    market_type_ids_parameter: Name = "marketTypeIds"
     """Name of the market type templates' parameter for the ids."""
     collections: Literal["repeated", "commas"] = "repeated"
     """How the query carries several values: `repeated` (the parameter once per value) or `commas`."""
-    proxy: str = "env"
+    proxy: Annotated[str, is_proxy("socksio")] = "env"
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
     ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/provider.pem"])
     """The provider's certificate authority, PEM, if it is not a public one."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_http(cls, value: str | None) -> str | None:
-        if value is not None and not (re.match(r"^https?://[^/?#\s]+[^?#\s]*$", value) and has_host(value)):
-            raise ValueError("must be an address such as https://provider.example, without a query")
-        return value
 
     @field_validator("languages")
     @classmethod

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from bridge.config.secrets import read_secret
+from bridge.errors import SettingsError
 from bridge.log import conceal
 
+ENV_PREFIX: Final = "BRIDGE_"
 LONGEST_SECONDS = 366 * 86_400
 """A year: longer than anything in a feed lasts, and short enough for all arithmetic with times."""
 MOST_BYTES = 64 * 1024 * 1024
@@ -21,6 +25,7 @@ LONGEST_AGE_DAYS = 36_500
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0, le=100_000)]
 Bytes = Annotated[int, Field(gt=0, le=MOST_BYTES)]
+Name = Annotated[str, Field(min_length=1)]
 FilePath = Annotated[Path, Field(strict=False)]
 
 
@@ -39,6 +44,46 @@ def has_host(address: str) -> bool:
     except ValueError:
         return False
     return is_port and bool(parts.hostname) and (parts.username is None) == (parts.password is None)
+
+
+def is_address(example: str, *schemes: str) -> AfterValidator:
+    """Accept an address of one of the schemes, without a query."""
+
+    def check(value: str) -> str:
+        if not (re.match(rf"({'|'.join(schemes)})://[^/?#\s]+[^?#\s]*$", value) and has_host(value)):
+            raise ValueError(f"must be an address such as {example}, without a query")
+        return value
+
+    return AfterValidator(check)
+
+
+def is_proxy(*socks_packages: str) -> AfterValidator:
+    """Accept `env`, `none` or the address of a proxy; SOCKS only when these packages are installed."""
+
+    def check(value: str) -> str:
+        scheme = "" if value in ("env", "none") else value.partition("://")[0]
+        if scheme and not (scheme in ("http", "https", "socks5", "socks5h") and has_host(value)):
+            raise ValueError('must be an address such as http://proxy.example:3128, "env" or "none"')
+        missing = [name for name in socks_packages if find_spec(name.replace("-", "_")) is None]
+        if scheme.startswith("socks") and missing:
+            raise ValueError(f"SOCKS needs the package {' and the package '.join(missing)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def proxy_error(section: str) -> SettingsError:
+    """Return the error for a proxy that cannot be used. Its address may hold a password and is left out."""
+    return SettingsError(
+        f"{section}.proxy ({env_name(section, 'proxy')}), or HTTPS_PROXY and its kin, cannot be used. Give "
+        'an address such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio, and '
+        "python-socks for the feed."
+    )
+
+
+def env_name(*path: str) -> str:
+    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
+    return ENV_PREFIX + "__".join(part.upper() for part in path)
 
 
 def secret_of(name: str, value: SecretStr | None, file: Path | None, user: str | None = None) -> str:

@@ -13,8 +13,10 @@ import json
 import os
 import re
 import stat
+import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
@@ -29,7 +31,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bridge.config import tls
 from bridge.config.api import ApiSettings
+from bridge.config.fields import ENV_PREFIX, env_name
 from bridge.config.sections import (
     BatchSettings,
     FeedSettings,
@@ -39,12 +43,13 @@ from bridge.config.sections import (
     TopicsSettings,
     WebSettings,
     age_seconds,
+    parse_start,
 )
 from bridge.errors import SettingsError
 from bridge.formatting import shortened
 from bridge.log import conceal
 
-ENV_PREFIX = "BRIDGE_"
+_CREDENTIAL = env_name("feed", "auth_value")
 _BEFORE_CONNECT_SECONDS = 30
 """Time until an attempt is committed and the bridge connects, and for rounding."""
 
@@ -99,16 +104,56 @@ class Settings(BaseSettings):
         return self
 
     def need(self, *names: str) -> None:
-        """Raise SettingsError when any of the settings named (`feed.base_url`) has no value."""
-        missing = [
+        """Raise SettingsError if a setting named (`feed.base_url`) or a file of its section is unusable."""
+        sections = dict.fromkeys(name.partition(".")[0] for name in names)
+        if problems := self.missing(*names) + self.unusable(*sections):
+            raise SettingsError("\n".join(problems))
+
+    def missing(self, *names: str) -> list[str]:
+        """Return a line for each of the settings named that has no value: how to set it."""
+        return [
             f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the file given "
             "by --config."
             for name in names
             for section, _, key in [name.partition(".")]
             if not getattr(getattr(self, section), key)
         ]
-        if missing:
-            raise SettingsError("\n".join(missing))
+
+    def unusable(self, *sections: str) -> list[str]:
+        """Return a line for each secret and certificate authority of these sections that cannot be used."""
+        problems = []
+        for name, read in self.secrets(*sections):
+            try:
+                if not (secret := read()):
+                    problems.append(f"{name} or {name}_FILE is empty")
+                elif name == _CREDENTIAL and self.feed.auth != "query" and not re.fullmatch("[ -~]+", secret):
+                    problems.append(f"{name} holds what no header can: give one line of ASCII characters")
+            except SettingsError as error:
+                problems.append(str(error))
+        for section in sections:
+            if (ca_file := getattr(getattr(self, section), "ca_file", None)) is not None:
+                try:
+                    tls.context(section, ca_file)
+                except SettingsError as error:
+                    problems.append(str(error))
+        return problems
+
+    def secrets(self, *sections: str) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Yield the variable of each secret in use in these sections, and the function that reads it."""
+        if "feed" in sections and self.feed.auth != "none":
+            yield _CREDENTIAL, self.feed.auth_secret
+        if "registry" in sections and self.registry.user is not None:
+            yield env_name("registry", "password"), self.registry.secret
+        if "api" in sections and (self.api.token is not None or self.api.token_file is not None):
+            yield env_name("api", "token"), self.api.bearer
+        given = (self.kafka.model_extra or {}).keys() if "kafka" in sections else set()
+        for name in ("sasl_password", "ssl_key_password"):
+            if not given.isdisjoint({name, f"{name}_file"}):
+                key = name.replace("_", ".")
+                yield env_name("kafka", name), partial(self._property, key)
+
+    def _property(self, key: str) -> str:
+        return str(self.kafka.properties()[key])
 
 
 RENAMED: Final = {
@@ -121,11 +166,6 @@ RENAMED: Final = {
     "api.max_skew_seconds": "api.max_clock_skew_seconds",
 }
 """Old name of a setting → new name. An old name is refused."""
-
-
-def env_name(*path: str) -> str:
-    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
-    return ENV_PREFIX + "__".join(part.upper() for part in path)
 
 
 def load(config: Path | None = None) -> Settings:
@@ -156,6 +196,8 @@ def load(config: Path | None = None) -> Settings:
     try:
         settings = Sourced()
         _conceal_passwords_in_addresses(settings)
+        if (parse_start(settings.feed.start, now := time.time()) or 0) > now:
+            raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future")
         return settings
     except ValidationError as error:
         lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,7 +20,8 @@ from bridge.config.fields import (
     FilePath,
     Seconds,
     Section,
-    has_host,
+    is_address,
+    is_proxy,
     secret_of,
 )
 from bridge.config.secrets import read_secret, secret_trouble
@@ -37,7 +39,9 @@ def _is_no_job(name: str) -> str:
 class FeedSettings(Section):
     """The provider's feed: its address, authentication, time-outs and margins."""
 
-    base_url: str | None = Field(default=None, examples=["https://provider.example"])
+    base_url: Annotated[str, is_address("https://provider.example", "https?", "wss?")] | None = Field(
+        default=None, examples=["https://provider.example"]
+    )
     """The provider's base address, http(s) or ws(s). The bridge adds the path of the feed. `bridge run` needs
     it.
     """
@@ -105,27 +109,32 @@ class FeedSettings(Section):
     """
     compression: Literal["deflate", "none"] = "deflate"
     """Whether to offer permessage-deflate to the provider."""
-    proxy: str = "env"
+    proxy: Annotated[str, is_proxy("python-socks", "socksio")] = "env"
     """`env` (`HTTPS_PROXY` and similar variables), `none`, or the proxy's address."""
     ca_file: FilePath | None = Field(default=None, examples=["/etc/ssl/provider.pem"])
     """The provider's certificate authority, PEM, if it is not a public one."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 10
     """How long a connection attempt may take."""
 
-    @field_validator("base_url")
-    @classmethod
-    def _has_scheme(cls, value: str | None) -> str | None:
-        if value is not None and not (
-            re.match(r"^(https?|wss?)://[^/?#\s]+[^?#\s]*$", value) and has_host(value)
-        ):
-            raise ValueError("must be an address such as https://provider.example, without a query")
-        return value
-
     @field_validator("ping_reply")
     @classmethod
     def _has_ping_id(cls, value: str) -> str:
         if value not in ("none", "echo") and "{pingId}" not in value:
             raise ValueError('must be "none", "echo" or a template that contains {pingId}')
+        return value
+
+    @field_validator("optional_fields")
+    @classmethod
+    def _can_be_omitted(cls, value: frozenset[str]) -> frozenset[str]:
+        from bridge.messages.model import omittable_fields
+
+        known = omittable_fields()
+        if unknown := sorted(value - known.keys()):
+            nearest = difflib.get_close_matches(unknown[0], known, n=1, cutoff=0)[0]
+            raise ValueError(
+                f"{shortened(unknown[0])!r} is not a required number, boolean, result or time: only these "
+                f"can be omitted. Did you mean {nearest}?"
+            )
         return value
 
     @field_validator("start")
@@ -141,6 +150,10 @@ class FeedSettings(Section):
             raise ValueError(f"auth = {self.auth} needs one of auth_value and auth_value_file")
         if self.auth in ("header", "query") and not self.auth_name:
             raise ValueError(f"auth = {self.auth} needs auth_name")
+        if self.auth == "header" and not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", self.auth_name or "", re.ASCII):
+            raise ValueError("auth_name must be the name of a header")
+        if self.auth == "query" and self.auth_name == "revision":
+            raise ValueError("auth_name = revision is the bridge's own parameter")
         return self
 
     @model_validator(mode="after")
@@ -242,8 +255,11 @@ class KafkaSettings(BaseModel):
     @model_validator(mode="after")
     def _are_scalars(self) -> Self:
         for name, value in (self.model_extra or {}).items():
+            if name.replace(".", "_") in ("bootstrap_servers", "metadata_broker_list", "bootstrap"):
+                raise ValueError(f"{name} is not a setting; did you mean bootstrap_servers?")
             if not isinstance(value, str | int | float | bool):
-                raise ValueError(f"{name} must be a string, a number or true/false")
+                hint = "write _ for the dots of a property"
+                raise ValueError(f"{name} must be a string, a number or true/false; {hint}")
             if isinstance(value, float):
                 raise ValueError(f"{name} must be a whole number")
             if name.replace(".", "_") == "session_timeout_ms" and not _is_session(value):
@@ -303,7 +319,9 @@ _OURS = frozenset(
 class RegistrySettings(Section):
     """A schema registry that speaks Confluent's API."""
 
-    url: str | None = Field(default=None, examples=["https://registry.example"])
+    url: Annotated[str, is_address("https://registry.example", "https?")] | None = Field(
+        default=None, examples=["https://registry.example"]
+    )
     """The registry's address. `run`, `tail`, `checkpoint show`, `schemas register` and the snapshot jobs need
     it.
     """

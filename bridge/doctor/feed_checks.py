@@ -5,14 +5,12 @@ None connects to the feed, so none counts against the provider's limits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Collection
 from pathlib import Path
 
 from bridge.clock_skew import Skew
-from bridge.config import Settings, env_name
+from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
-from bridge.errors import SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.limits import forecast
 from bridge.inspection.readers import read_checkpoint
@@ -27,48 +25,19 @@ REQUIRED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
 
 
 def check_settings(settings: Settings) -> Finding:
-    """Whether the required settings are set and every secret is readable. Names both, shows no value."""
+    """Whether the required settings are set and every file is usable. Names secrets, shows no value."""
     names = [
         f"{section}.{name}"
         for section in sorted(settings.model_fields_set)
         for name in sorted(getattr(settings, section).model_fields_set)
     ]
-    secrets, problems = [], []
-    try:
-        settings.need(*REQUIRED)
-    except SettingsError as error:
-        problems.append(str(error))
-    for name, read in _secrets(settings):
-        secrets.append(name)
-        try:
-            if not read():
-                problems.append(f"{name} is empty")
-        except SettingsError as error:
-            problems.append(str(error))
-    if problems:
+    sections = Settings.model_fields
+    secrets = [name for name, _ in settings.secrets(*sections)]
+    if problems := settings.missing(*REQUIRED) + settings.unusable(*sections):
         advice = "A secret is given as a value or as the path of a readable file." if secrets else ""
         return Finding(Outcome.FAIL, "\n".join(problems), advice)
     readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secret is needed"
     return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
-
-
-def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the variable of each secret in use, and the function that reads it."""
-    if settings.feed.auth != "none":
-        yield env_name("feed", "auth_value"), settings.feed.auth_secret
-    if settings.registry.user is not None:
-        yield env_name("registry", "password"), settings.registry.secret
-    if settings.api.token is not None or settings.api.token_file is not None:
-        yield env_name("api", "token"), settings.api.bearer
-    given = (settings.kafka.model_extra or {}).keys()
-    for name in ("sasl_password", "ssl_key_password"):
-        if not given.isdisjoint({name, f"{name}_file"}):
-            key = name.replace("_", ".")
-            yield env_name("kafka", name), partial(_kafka_property, settings, key)
-
-
-def _kafka_property(settings: Settings, key: str) -> object:
-    return settings.kafka.properties()[key]
 
 
 def outdated(package: Path) -> list[str]:

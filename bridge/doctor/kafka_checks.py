@@ -28,8 +28,7 @@ GROUP_RIGHTS = frozenset({"READ"})
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers."""
-    with explained(f"asking {settings.kafka.bootstrap_servers}"):
-        found = clients.admin(settings.kafka).list_topics(timeout=ASK_SECONDS)
+    found = admin.metadata(clients.admin(settings.kafka), ASK_SECONDS)
     count = len(found.brokers)
     return Finding(
         Outcome.OK, f"{count} broker{'' if count == 1 else 's'}, the controller is {found.controller_id}"
@@ -49,11 +48,11 @@ def assess_topics(changes: list[topics.Change]) -> Finding:
 def check_rights(settings: Settings) -> Finding:
     """Whether the principal has the rights on topics and group that the bridge needs."""
     client = clients.admin(settings.kafka)
-    with explained("listing the topics"):
-        present = client.list_topics(timeout=ASK_SECONDS).topics
+    present = admin.metadata(client, ASK_SECONDS).topics
     allowed: dict[str, frozenset[str] | None] = {}
     if names := [topic.name for topic in topics.declare(settings).all() if topic.name in present]:
-        with explained("asking for the rights on the topics"):
+        needed = f"Describe the topics {', '.join(names)}"
+        with explained("asking for the rights on the topics", client, needed):
             futures = client.describe_topics(
                 TopicCollection(names), include_authorized_operations=True, request_timeout=ASK_SECONDS
             )
@@ -85,7 +84,7 @@ def assess_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: froz
 
 
 def ask_members(settings: Settings) -> Group:
-    """Return the members of the leadership group. Raises as `clients.explained`."""
+    """Return the members of the leadership group. Raises as `explained`."""
     described = _group(clients.admin(settings.kafka), group_of(settings))
     checkpoints = topics.declare(settings).checkpoints.name
     return Group(
@@ -118,11 +117,11 @@ def assess_leadership(name: str, group: Group) -> Finding:
 
 
 def _group(client: AdminClient, name: str) -> Any:
-    """Describe a group, even one that nobody has joined yet. Raises as `clients.explained`."""
+    """Describe a group, even one that nobody has joined yet. Raises as `explained`."""
     deadline = clock.now().monotonic + COORDINATOR_SECONDS
     while True:
         try:
-            with explained(f"describing the group {name}"):
+            with explained(f"describing the group {name}", client, f"Describe the group {name}"):
                 futures = client.describe_consumer_groups(
                     [name], include_authorized_operations=True, request_timeout=ASK_SECONDS
                 )

@@ -21,11 +21,10 @@ from websockets.protocol import Event, State
 from websockets.proxy import get_proxy, parse_proxy
 from websockets.uri import parse_uri
 
-from bridge import tls
 from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
-from bridge.config import FeedSettings
-from bridge.errors import FeedError, FeedLost, FeedRefused, SettingsError
+from bridge.config import FeedSettings, proxy_error, tls
+from bridge.errors import FeedError, FeedLost, FeedRefused
 from bridge.feed.framing import Assembler, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
@@ -317,11 +316,8 @@ def _proxy(settings: FeedSettings, url: str) -> str | None:
         proxy = get_proxy(parse_uri(url)) if settings.proxy == "env" else settings.proxy
         if proxy is not None and parse_proxy(proxy).scheme.startswith("socks"):
             import_module("python_socks")
-    except (InvalidProxy, ImportError, ValueError):  # not shown: a proxy's address may hold a password
-        raise SettingsError(
-            "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
-            'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package python-socks.'
-        ) from None
+    except (InvalidProxy, ImportError, ValueError):
+        raise proxy_error("feed") from None
     return proxy
 
 

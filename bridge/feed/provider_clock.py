@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from bridge import clock, tls
+from bridge import clock
 from bridge.clock_skew import Skew, from_dates
-from bridge.config import FeedSettings
-from bridge.errors import FeedLost, SettingsError
+from bridge.config import FeedSettings, proxy_error, tls
+from bridge.errors import FeedLost
 
 _SCHEMES = {"ws": "http", "wss": "https"}
 
@@ -54,8 +54,5 @@ def _client(settings: FeedSettings) -> httpx2.AsyncClient:
             trust_env=settings.proxy == "env",
             timeout=None,  # one limit for all of it, by the caller
         )
-    except (httpx2.InvalidURL, ImportError, ValueError):  # not shown: a proxy's address may hold a password
-        raise SettingsError(
-            "feed.proxy (BRIDGE_FEED__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
-            'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio.'
-        ) from None
+    except (httpx2.InvalidURL, ImportError, ValueError):
+        raise proxy_error("feed") from None

@@ -10,7 +10,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import SchemaError
+from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.kafka import admin, topics
@@ -19,14 +19,14 @@ from bridge.state.gap import Gap
 
 
 def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
-    """All gaps that were ever declared under the prefix, or those of one feed, by when they were found.
+    """Return all gaps that were ever declared under the prefix, or those of one feed, oldest finding first.
 
-    Records that are none of ours are passed over, and counted in the log. Raises KafkaUnavailable when no
-    broker answers, TopologyError when the topic is not there.
+    Skips records that no bridge can have written, and counts them in the log. Raises KafkaUnavailable when no
+    broker answers, TopologyError when the topic is missing, SettingsError when nothing is known of the feed.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
-    topic = topics.declare(settings).gaps.name
-    admin.look_for(settings.kafka, topic)
+    declared = topics.declare(settings)
+    admin.look_for(settings.kafka, declared.gaps.name)
     gaps: list[Gap] = []
     foreign = Foreign()
     with Registry(settings.registry) as registry:
@@ -39,8 +39,22 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
                 except SchemaError as error:
                     foreign.add(error)
 
-        read_topic(settings, topic, take, stall_seconds=ANSWER_SECONDS)
+        read_topic(settings, declared.gaps.name, take, stall_seconds=ANSWER_SECONDS)
     foreign.log()
+    known = {gap.feed for gap in gaps}
+    if feed is not None and feed not in known:
+        read_topic(
+            settings,
+            declared.checkpoints.name,
+            lambda message: known.add((message.key() or b"").decode("utf-8", "replace")),
+            visible=True,
+            stall_seconds=ANSWER_SECONDS,
+        )
+        if feed not in known:
+            raise SettingsError(
+                f"--feed {feed}: no feed of that name has a checkpoint or a gap under "
+                f"{settings.topics.prefix}; known: {', '.join(sorted(known)) or 'none'}"
+            )
     return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 
 

@@ -10,7 +10,7 @@ from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt, Limiter, LimitUsage
 from bridge.formatting import format_duration, format_utc, parse_instant
-from bridge.state.checkpoint import Checkpoint
+from bridge.state.checkpoint import Checkpoint, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class LimitForecast:
     """`at` when it would be let in then."""
     reason: str
     """Why it has to wait; empty when it does not."""
+    paused_until: float | None
+    """When the bridge's own pause after a failure ends; None without one."""
     usage: tuple[LimitUsage, ...]
     ledger: tuple[Attempt, ...]
     """The attempts that may still count, oldest first."""
@@ -39,8 +41,15 @@ def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: in
     )
     instant = Instant(at, 0.0)  # the only one it sees: the monotonic clock is for what passes in between
     decision = limiter.decide(instant, revision)
+    pauses = checkpoint.state is State.BACKING_OFF and (checkpoint.until or 0.0) > at
     return LimitForecast(
-        at, revision, decision.until, decision.reason, limiter.usage(instant), limiter.ledger
+        at,
+        revision,
+        decision.until,
+        decision.reason,
+        checkpoint.until if pauses else None,
+        limiter.usage(instant),
+        limiter.ledger,
     )
 
 
@@ -65,6 +74,7 @@ def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
         "letIn": outlook.dial_at <= outlook.at,
         "dialAt": format_utc(outlook.dial_at),
         "reason": outlook.reason,
+        "pausedUntil": None if outlook.paused_until is None else format_utc(outlook.paused_until),
         "limits": [
             {
                 "name": room.name,
@@ -99,6 +109,10 @@ def outlook_as_lines(outlook: LimitForecast) -> str:
     else:
         wait = format_duration(outlook.dial_at - outlook.at)
         lines.append(f"reconnect   not before {format_utc(outlook.dial_at)}, in {wait}: {outlook.reason}")
+    if outlook.paused_until is not None:
+        wait = format_duration(outlook.paused_until - outlook.at)
+        until = f"until {format_utc(outlook.paused_until)}, in {wait}"
+        lines.append(f"pause       the bridge itself waits after a failure, {until}")
     lines.append("limits")
     for room in outlook.usage:
         unit = " s" if room.name == "bucket" else ""

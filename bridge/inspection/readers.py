@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
@@ -20,6 +21,7 @@ from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions, whole
+from bridge.kafka.outage import outage
 from bridge.kafka.reader import at, key_of
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.restore import StateReader
@@ -27,6 +29,10 @@ from bridge.state.restore import StateReader
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
 """An owner that has committed since is not taken for dead: it commits whatever comes, pings too."""
+
+
+MOST_DECIMALS = 8
+"""Of an amount of money: no currency has more."""
 
 
 class Bet(NamedTuple):
@@ -73,10 +79,8 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
 
     value = state.checkpoint(give_up, on_status, visible=True)
     if given_up:
-        likely = f"no broker of {settings.kafka.bootstrap_servers} answers"
-        raise KafkaUnavailable(
-            f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s: {last or likely}"
-        )
+        what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
+        raise KafkaUnavailable(outage.explain(f"{what}: {last or 'no broker answers'}"))
     return value
 
 
@@ -205,27 +209,40 @@ def amount_in_words(amount: Mapping[str, Any] | None) -> str:
     if amount is None:
         return "—"
     value, precision = amount["value"], amount["precision"]
-    number = (
-        f"{value / 10**precision:,.{min(precision, 8)}f}" if 0 <= precision <= 30 else f"{value}e-{precision}"
-    )
+    exact = Decimal(value).scaleb(-precision) if 0 <= precision <= 30 else None
+    number = f"{value}e-{precision}" if exact is None else f"{exact:,.{min(precision, MOST_DECIMALS)}f}"
     return f"{number} {amount['currency'] or ''}".rstrip()
 
 
-def bet_as_line(bet: Bet) -> str:
-    """A bet for a person."""
-    key = (bet.record.key or b"").decode("utf-8", "replace")
-    if bet.datum is None:
-        return f"{key}  removed"
-    datum = bet.datum
-    items = len(datum["selections"] or [])
-    return "  ".join(
-        (
-            formatting.format_utc(datum["settlementTime"] / MICROS),
-            key,
-            f"v{datum['settlementVersion']}",
-            f"{datum['betSettlement']:<9}",
-            f"payout {datum['payout']:,}",  # as exact as the record: no digit of it is rounded away
-            f"stake {amount_in_words(datum['amount'])}",
-            f"{items} selection{'' if items == 1 else 's'}",
-        )
-    )
+def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
+    """The decimal that a payout's double stands for, with at least the decimals of the stake's currency.
+
+    A double holds 15 digits: what follows, as in 784.1062000000001, comes of the provider's arithmetic. A
+    payout so large that its cents are beyond them is shown as it is.
+    """
+    if abs(value) >= 1e13:
+        return f"{value:,}"
+    most = min(MOST_DECIMALS, 15 - len(str(int(abs(value)))))
+    least = 2 if amount is None else max(0, min(amount["precision"], most))
+    text = f"{round(value, most) + 0.0:,.{most}f}"  # + 0.0: no -0.00
+    whole, _, decimals = text.partition(".")
+    decimals = decimals[:least] + decimals[least:].rstrip("0")
+    return f"{whole}.{decimals}" if decimals else whole
+
+
+BET_HEAD = f"{'settled, UTC':<19}  {'result':<11} {'payout':>12} {'stake':>16} {'items':>5}  bet"
+"""The columns of `bet_as_line`."""
+
+
+def bet_as_line(bet: Bet, width: int) -> str:
+    """A bet for a person, in so many characters; its id is shortened in the middle where it does not fit."""
+    key, datum = (bet.record.key or b"").decode("utf-8", "replace"), bet.datum
+    settled, result, payout, stake, items = "", "removed", "", "", ""
+    if datum is not None:
+        settled = formatting.format_utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
+        result = f"{datum['betSettlement']} v{datum['settlementVersion']}"
+        payout, stake = payout_in_words(datum["payout"], datum["amount"]), amount_in_words(datum["amount"])
+        items = str(len(datum["selections"] or ()))
+    line = f"{settled:<19}  {result:<11} {payout:>12} {stake:>16} {items:>5}  "
+    room = max(width - len(line), 3)
+    return line + (key if len(key) <= room else f"{key[: room // 2]}…{key[room // 2 + 1 - room :]}")

@@ -18,7 +18,7 @@ from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_utc, parse_instant
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
 from bridge.kafka import admin, clients, topics
-from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.errors import unanswered
 from bridge.kafka.reader import Cursor, Foreign, starts_since
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
@@ -122,7 +122,7 @@ def _records(
         while place.offset < cursor.ends[partition] and size < READ_AHEAD_BYTES:
             message = consumer.poll(ANSWER_SECONDS)
             if message is None:
-                raise KafkaUnavailable(f"{place.topic} could not be read: no broker answered in time")
+                raise unanswered(f"reading {place.topic}")
             for record in cursor.records([message]):
                 if _received(record) >= late:
                     cursor.ends[partition] = place.offset

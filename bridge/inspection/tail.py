@@ -16,6 +16,7 @@ from bridge.errors import SchemaError, TopologyError
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import outage
 from bridge.kafka.reader import Cursor, Foreign
 from bridge.log import get
 
@@ -89,10 +90,9 @@ class _Followed:
         if self.cursor.reached != reached:
             self._waited = 0.0
         elif self._until_end and self._waited > ANSWER_SECONDS:
-            raise KafkaUnavailable(
-                f"{self._topic} could not be read to its end: nothing came for {ANSWER_SECONDS:g} s. "
-                "No broker answers any more, or there is much to skip that was aborted"
-            )
+            what = f"{self._topic} could not be read to its end: nothing came for {ANSWER_SECONDS:g} s. "
+            likely = "No broker answers any more, or there is much to skip that was aborted"
+            raise KafkaUnavailable(outage.explain(what + likely))
 
     def _connected(self) -> Consumer:
         consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")

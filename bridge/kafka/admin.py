@@ -6,13 +6,13 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from bridge.config import KafkaSettings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
-from bridge.kafka.errors import KafkaUnavailable, explained
+from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
 
 T = TypeVar("T")
 
@@ -28,33 +28,22 @@ def result_of(future: Future[T]) -> T:
     return future.result(ANSWER_SECONDS)
 
 
-def look_for_broker(client: AdminClient) -> None:
-    """Check that a broker answers. Raises as `explained`."""
-    with explained("looking for a broker"):
-        client.list_topics(timeout=3)
-
-
-def listed(client: AdminClient, timeout: float = 3) -> set[str]:
-    """Return the names of all topics. Raises as `explained`.
+def metadata(client: AdminClient, timeout: float = 3) -> ClusterMetadata:
+    """Return the brokers and all topics that the principal may describe. Raises as `explained`.
 
     Asking for a single topic could create it (auto.create.topics.enable).
     """
-    with explained("listing the topics"):
-        return set(client.list_topics(timeout=timeout).topics)
+    with explained("listing the topics", client):
+        return client.list_topics(timeout=timeout)
 
 
 def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
     """Return a client for a cluster, after checking that it has the topic.
 
-    Raises TopologyError, with the fix, when the topic is missing; KafkaUnavailable, with the addresses,
-    when no broker answers; otherwise as `explained`.
+    Raises TopologyError, with the fix, when the topic is missing; otherwise as `explained`.
     """
     client = clients.admin(settings)
-    try:
-        found = topic_id(client, topic, LOOK_SECONDS)
-    except KafkaUnavailable as error:
-        raise KafkaUnavailable(f"no broker of {settings.bootstrap_servers} answers: {error}") from None
-    if found is None:
+    if topic_id(client, topic, LOOK_SECONDS) is None:
         raise TopologyError(f"there is no topic {topic}. Run `bridge topics apply`, or check topics.prefix.")
     return client
 
@@ -64,7 +53,7 @@ def topic_id(client: AdminClient, topic: str, timeout: float = 3.0) -> str | Non
 
     Raises as `explained`.
     """
-    with explained(f"looking for {topic}"):
+    with explained(f"looking for {topic}", client, f"Describe the topic {topic}"):
         try:
             [future] = client.describe_topics(TopicCollection([topic]), request_timeout=timeout).values()
             return str(result_of(future).topic_id)
@@ -76,8 +65,7 @@ def topic_id(client: AdminClient, topic: str, timeout: float = 3.0) -> str | Non
 
 def partition_count(client: AdminClient, topic: str) -> int:
     """Count a topic's partitions. Raises as `explained`, and KafkaUnavailable while it has no leader."""
-    with explained(f"looking for {topic}"):
-        found = client.list_topics(timeout=3).topics.get(topic)  # as in `listed`
+    found = metadata(client).topics.get(topic)
     if found is None:
         topic_id(client, topic)  # raises if the right to describe it is missing
     if found is None or found.error is not None or not found.partitions:
@@ -90,7 +78,8 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
 
     With `visible`, return the last stable offsets, which open transactions hold back.
     """
-    with explained(f"reading the end offsets of {topic}"):
+    what = f"reading the end offsets of {topic}"
+    with explained(what, client, f"Describe the topic {topic}"):
         futures = client.list_offsets(
             {TopicPartition(topic, p): LATEST for p in range(partitions)},
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
@@ -99,5 +88,5 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.
     if min(found) < 0:
-        raise KafkaUnavailable(f"reading the end offsets of {topic}: no broker answered")
+        raise unanswered(what)
     return found

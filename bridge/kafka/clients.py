@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import re
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition, cimpl
 from confluent_kafka.admin import AdminClient
 
-from bridge.config import KafkaSettings
+from bridge.config import KafkaSettings, env_name
 from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.log import get
+from bridge.kafka.outage import outage
 
 Properties = dict[str, Any]
 T = TypeVar("T")
@@ -155,29 +157,49 @@ def _create(kind: Callable[..., T], settings: KafkaSettings, properties: Propert
 
     Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them.
     """
+    outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:
-        client = kind({**properties, "error_cb": _report}, logger=LOG)
+        client = kind({**properties, "error_cb": outage.hear}, logger=LOG)
     except (KafkaException, TypeError, ValueError) as error:
         detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
         if made_of in _accepted:  # a file they name is missing, or descriptors have run out
             raise KafkaUnavailable(f"no client can be made: {detail}") from None
-        raise SettingsError(f"kafka: librdkafka does not accept the settings: {detail}") from None
+        raise SettingsError(_explain(detail)) from None
     _accepted.add(made_of)
     return client
 
 
-def _report(error: KafkaError) -> None:
-    """Log an error that blocks every broker and needs a person, once per error code."""
-    if error.code() in _OPERATORS and error.code() not in _reported:
-        _reported.add(error.code())
-        get().warning("Kafka cannot be used", reason=error.str())
+def _explain(detail: str) -> str:
+    """Return why librdkafka refuses the settings: which one, and the nearest name if there is none of its."""
+    named = re.search(r'property:? "([\w.]+)"', detail)
+    if named is None:
+        return f"kafka: librdkafka does not accept the settings: {detail}"
+    key = named[1].replace(".", "_")
+    near = get_close_matches(named[1], _known_properties(), n=1) if "No such" in detail else []
+    hint = f"; did you mean kafka.{near[0].replace('.', '_')}?" if near else ""
+    return f"kafka.{key} ({env_name('kafka', key)}): librdkafka does not accept it: {detail}{hint}"
+
+
+def _known_properties() -> list[str]:
+    """Return the names of librdkafka's properties, none where they cannot be found out.
+
+    The Python client has no call for them; the library that it is linked with prints them as a table.
+    """
+    table, size = ctypes.c_char_p(), ctypes.c_size_t()
+    try:
+        libc, library = ctypes.CDLL(None), ctypes.CDLL(cimpl.__file__)
+        libc.open_memstream.restype = ctypes.c_void_p
+        stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(table), ctypes.byref(size)))
+        library.rd_kafka_conf_properties_show(stream)
+        libc.fclose(stream)
+    except (OSError, AttributeError):  # a build that does not export it
+        return []
+    return re.findall(r"^([a-z][\w.]+) +\|", (table.value or b"").decode(), re.MULTILINE)
 
 
 _accepted: set[tuple[Callable[..., object], frozenset[str], KafkaSettings]] = set()
 """Kind, property names and settings of every client created so far."""
-_reported: set[int] = set()
-_OPERATORS = {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE}
 
 
 def _properties(

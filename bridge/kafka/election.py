@@ -30,7 +30,7 @@ from confluent_kafka.admin import AdminClient
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
-from bridge.kafka.errors import KafkaUnavailable, explained, lacks_right
+from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right
 from bridge.kafka.group import Group, Member
 
 POLL_SECONDS = 0.1
@@ -150,13 +150,13 @@ class LeaderElection:
         Without the right to describe the group it seems to be empty.
         """
         try:
-            with explained(f"listing the members of {self.group}"):
+            with explained(f"listing the members of {self.group}", client):
                 # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
                 found = client.list_groups(group=self.group, timeout=ASK_SECONDS)
         except TopologyError:
             return None
         except KafkaUnavailable:
-            admin.look_for_broker(client)  # it may be another one that is away
+            admin.metadata(client)  # it may be another one that is away
             return None
         return as_group(found[0], self._partition.topic) if found else Group()
 
@@ -195,10 +195,8 @@ class LeaderElection:
             self._ask()
 
     def _lacks_right(self, error: KafkaError) -> None:
-        self._refuse(
-            f"the group {self.group}: {error.str().rstrip('.')}. The principal must be allowed to read this "
-            f"group and the topic {self._partition.topic}."
-        )
+        rights = f"Read the group {self.group}", f"Read the topic {self._partition.topic}"
+        self._refuse(f"the group {self.group}: {denied(error, *rights)}")
 
     def _refuse(self, reason: str) -> None:
         self._refused = reason

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 
 from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from bridge.errors import BridgeError, TopologyError
+from bridge.kafka.outage import NO_ANSWER, outage
 
 
 class KafkaUnavailable(BridgeError):
@@ -20,13 +22,14 @@ class Stalled(KafkaUnavailable):
 
 
 _RIGHTS = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    KafkaError.SECURITY_DISABLED,
-    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "the group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the transactional id",
+    KafkaError.SECURITY_DISABLED: "",
+    KafkaError.UNSUPPORTED_SASL_MECHANISM: "",
 }
+"""Errors of a missing right, with the kind of resource that they are about."""
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -60,26 +63,46 @@ def lacks_right(error: KafkaError) -> bool:
     return error.code() in _RIGHTS
 
 
-@contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Translate librdkafka's errors of an admin call into ours; `what` names the attempt in the message.
+def denied(error: KafkaError, *rights: str) -> str:
+    """Format an error with the missing right: of `rights`, such as `Read the topic t`, what it may be about.
 
-    Raises KafkaUnavailable when no broker or not even the client answered, TopologyError otherwise.
+    Kafka names the kind of resource, but neither the resource nor the operation.
+    """
+    fitting = [right for right in rights if _RIGHTS.get(error.code(), "") in right] or rights
+    return (
+        f"{error.str().rstrip('.')}. The principal has no right to {' or to '.join(fitting)}; grant it: "
+        '"Rights" in docs/kafka.md has the commands'
+    )
+
+
+@contextmanager
+def explained(what: str, client: AdminClient | None = None, right: str = "do this") -> Iterator[None]:
+    """Translate librdkafka's errors of a call into ours.
+
+    `what` names the attempt in the message, `right` the right that it needs. Polls the client meanwhile, so
+    that it reports why no broker can be used. Raises KafkaUnavailable when no broker or not even the client
+    answered, TopologyError otherwise.
     """
     try:
-        yield
+        with outage.watched(client) if client is not None else nullcontext():
+            yield
+        outage.over()
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
         if error.retriable() or error.code() in _PASSING:
-            raise KafkaUnavailable(f"{what}: no broker answered ({error.str()})") from None
+            raise unanswered(what, f" ({error.str()})") from None
         if lacks_right(error):
-            reason = error.str().rstrip(".")
-            raise TopologyError(f"{what}: {reason}. The principal lacks a right; grant it.") from None
+            raise TopologyError(f"{what}: {denied(error, right)}") from None
         raise TopologyError(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
     except TimeoutError:  # raised by `admin.result_of`; librdkafka has errors of its own
-        raise KafkaUnavailable(f"{what}: the client does not answer") from None
+        raise unanswered(what, ", nor does the client") from None
+
+
+def unanswered(what: str, detail: str = "") -> KafkaUnavailable:
+    """Return the error of an attempt that no broker has answered, with where it was made and the cause."""
+    return KafkaUnavailable(outage.explain(f"{what}: no broker answered{detail}", NO_ANSWER))
 
 
 class ErrorAction(enum.Enum):
@@ -153,9 +176,13 @@ def cause(producer: Producer, error: KafkaError) -> KafkaError:
     return KafkaError(KafkaError._INCONSISTENT, f"{error.str()}, and no transaction is open")
 
 
-def refusal(who: str, error: KafkaError) -> str:
-    """Format an error that needs a person; `who` is the transactional id."""
-    said = f"Kafka refuses to take what {who} writes: {error.str()}"
+def refusal(who: str, error: KafkaError, topics: Iterable[str] = ()) -> str:
+    """Format an error that needs a person; `who` is the transactional id, `topics` are written."""
+    said = f"Kafka refuses to take what {who} writes: "
+    if lacks_right(error):
+        written = f"Write the topic {' or '.join(sorted(topics))}"
+        return said + denied(error, written, f"Write the transactional id {who}", "Read the owner group")
+    said += error.str()
     if error.code() != KafkaError.INVALID_TIMESTAMP:
         return said
     return (

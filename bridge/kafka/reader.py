@@ -22,7 +22,7 @@ from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
-from bridge.kafka.errors import KafkaUnavailable, Stalled, explained, lacks_right
+from bridge.kafka.errors import KafkaUnavailable, Stalled, denied, explained, lacks_right
 from bridge.log import get
 
 RETRY_SECONDS = 0.5
@@ -88,7 +88,7 @@ def starts_since(
     Raises as `explained`, and KafkaUnavailable.
     """
     stable = admin.end_offsets(client, topic, len(ends), visible=True)
-    with explained(f"finding a time in {topic}"):
+    with explained(f"finding a time in {topic}", right=f"Describe the topic {topic}"):
         # A negative number is not a time, but stands for an end of the partition.
         asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
         starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)
@@ -227,7 +227,10 @@ class Cursor:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._pass(place, offset)
             elif error.fatal() or lacks_right(error):
-                raise TopologyError(f"reading {place.topic}: {error.str()}")
+                group = f"{place.topic.rpartition('.')[0]}.reader"  # topics and group share the prefix
+                rights = f"Read the topic {place.topic}", f"Describe the group {group}"
+                text = denied(error, *rights) if lacks_right(error) else error.str()
+                raise TopologyError(f"reading {place.topic}: {text}")
 
     def _pass(self, place: TopicPartition, offset: int) -> None:
         end = self.ends[place.partition]  # which the caller may have lowered

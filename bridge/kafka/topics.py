@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka.admin import result_of
+from bridge.kafka.admin import metadata, result_of, topic_id
 from bridge.kafka.errors import explained
 
 DAY_MS = 86_400_000
@@ -181,13 +181,13 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
-    with explained("listing the topics"):
-        present = client.list_topics(timeout=TIMEOUT_SECONDS).topics
+    present = metadata(client, TIMEOUT_SECONDS).topics
     needed = topics.all() if needed is None else needed
     changes = [
         Change(topic, Action.CREATE, f"{topic.partitions} partitions, {_words(topic.config)}", topic.config)
         for topic in needed
-        if topic.name not in present
+        # A topic that may not be described is not in the list either.
+        if topic.name not in present and topic_id(client, topic.name) is None
     ]
     existing = [topic for topic in needed if topic.name in present]
     for topic, config in zip(existing, _configs(client, existing), strict=True):
@@ -217,18 +217,18 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
-    with explained("listing the brokers"):
-        brokers = len(client.list_topics(timeout=TIMEOUT_SECONDS).brokers)
+    brokers = len(metadata(client, TIMEOUT_SECONDS).brokers)
     for change in changes:
+        name = change.topic.name
         if change.action is Action.CREATE:
             copies = replication_factor or min(3, brokers)
             new = NewTopic(
-                change.topic.name,
+                name,
                 num_partitions=change.topic.partitions,
                 replication_factor=copies,
                 config=as_created(change.topic, copies),
             )
-            with explained(f"creating {change.topic.name}"):
+            with explained(f"creating {name}", client, f"Create the topic {name}"):
                 _settle(
                     client.create_topics([new], request_timeout=TIMEOUT_SECONDS),
                     unless="TOPIC_ALREADY_EXISTS",
@@ -238,8 +238,8 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
                 ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
                 for name, value in change.config.items()
             ]
-            resource = ConfigResource(ResourceType.TOPIC, change.topic.name, incremental_configs=entries)
-            with explained(f"altering {change.topic.name}"):
+            resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+            with explained(f"altering {name}", client, f"AlterConfigs the topic {name}"):
                 _settle(client.incremental_alter_configs([resource], request_timeout=TIMEOUT_SECONDS))
 
 
@@ -268,11 +268,11 @@ def _configs(client: AdminClient, topics: list[Topic]) -> list[dict[str, str]]:
     if not topics:
         return []
     resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
-    with explained("reading the settings of the topics"):
-        found = client.describe_configs(resources, request_timeout=TIMEOUT_SECONDS)
-        by_name = {
-            r.name: {k: str(e.value) for k, e in result_of(future).items()} for r, future in found.items()
-        }
+    by_name = {}
+    for resource, future in client.describe_configs(resources, request_timeout=TIMEOUT_SECONDS).items():
+        name = resource.name
+        with explained(f"reading the settings of {name}", client, f"DescribeConfigs the topic {name}"):
+            by_name[name] = {k: str(e.value) for k, e in result_of(future).items()}
     return [by_name[topic.name] for topic in topics]
 
 

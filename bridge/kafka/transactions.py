@@ -27,6 +27,7 @@ from bridge.errors import SinkBroken
 from bridge.kafka.batch import Record
 from bridge.kafka.blocking import Watchdog, discard
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
+from bridge.kafka.outage import outage
 from bridge.log import get
 
 T = TypeVar("T")
@@ -103,6 +104,7 @@ class TransactionalWriter:
         self._marker: bytes | None = None
         """Of the sealed transaction."""
         self._undelivered: KafkaError | None = None
+        self._topics: set[str] = set()
         self._failures = 0
 
     def retry(self, attempt: Callable[[], T]) -> T:
@@ -138,6 +140,7 @@ class TransactionalWriter:
         self.asked = None
         self.retry(partial(self._attempt, fill))
         self.asked = None
+        outage.over()
         self._forget()
 
     def begin(self) -> None:
@@ -229,6 +232,7 @@ class TransactionalWriter:
 
     def _produce(self, producer: Producer, record: Record, on_delivery: Any = None) -> None:
         """Pass a record to the client, which copies it. Raises BufferError while its queue is full."""
+        self._topics.add(record.topic)
         producer.produce(
             record.topic,
             value=record.value,
@@ -251,7 +255,7 @@ class TransactionalWriter:
         action = triage(error)
         get().debug("a transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
-            raise SinkBroken(refusal(self.transactional_id, error)) from None
+            raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
         if not self._ready or action is ErrorAction.REOPEN or self._failures + 1 >= self._max_failures:
             return self._reopen_after(error.str())
         self._pause(error.str())
@@ -263,7 +267,7 @@ class TransactionalWriter:
         return ErrorAction.REOPEN
 
     def _pause(self, reason: str) -> None:
-        self._lease.pause(reason, backoff_seconds(self._failures))
+        self._lease.pause(outage.explain(reason), backoff_seconds(self._failures))
         self._failures += 1
 
     def _abort(self) -> None:

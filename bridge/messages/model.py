@@ -13,14 +13,14 @@ Field names, types and nullability: interface, "Resources and their fields".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final, NotRequired, TypeVar
+from typing import Annotated, Any, Final, NotRequired, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, with_config
 from pydantic_core import PydanticCustomError
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, is_typeddict
 
 from bridge.messages import scalars
 
@@ -226,3 +226,23 @@ class FeedMessage(TypedDict):
 
 read_feed_message: Final[Callable[[bytes], FeedMessage]] = TypeAdapter(FeedMessage).validator.validate_json
 """Raises pydantic's ValidationError. The adapter's own method would take 0.7 µs to call this one."""
+
+
+def omittable_fields(record: Any = FeedMessage, prefix: str = "") -> dict[str, str | int | float | bool]:
+    """Return path → zero, in JSON, of every field that has one and is not nullable, at any depth."""
+    found = {}
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Zero)]
+        if marks:
+            found[prefix + name] = marks[0].json
+        for nested, suffix in nested_records(hint):
+            found |= omittable_fields(nested, f"{prefix}{name}{suffix}.")
+    return found
+
+
+def nested_records(hint: Any, suffix: str = "") -> Iterator[tuple[Any, str]]:
+    """Yield the TypedDicts inside a type, each with `[]` for every list around it."""
+    if is_typeddict(hint):
+        yield hint, suffix
+    for part in get_args(hint):
+        yield from nested_records(part, suffix + "[]" if get_origin(hint) is list else suffix)

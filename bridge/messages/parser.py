@@ -11,16 +11,21 @@ only if no field is missing, because pydantic copies the whole object into the e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple, NotRequired, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, NotRequired, get_origin, get_type_hints
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
-from typing_extensions import is_typeddict
 
-from bridge.errors import ConversionError, SettingsError
-from bridge.messages.model import FeedMessage, SettledBet, Zero, read_feed_message
+from bridge.errors import ConversionError
+from bridge.messages.model import (
+    FeedMessage,
+    SettledBet,
+    nested_records,
+    omittable_fields,
+    read_feed_message,
+)
 
 SMALL_BYTES: Final = 32 * 1024
 """Smaller messages need no check: they are harmless, whatever they hold."""
@@ -69,17 +74,11 @@ class MessageParser:
 
     `optional_fields` holds the paths of non-nullable fields, such as `data.selections[].limitsFactor`,
     that the provider leaves out when they hold their type's zero: 0, false, None (of a
-    SettlementResult) or 0001-01-01T00:00:00. Raises SettingsError for a path that is no such field.
+    SettlementResult) or 0001-01-01T00:00:00.
     """
 
     def __init__(self, optional_fields: frozenset[str] = frozenset()) -> None:
-        zeros = dict(_zeros(FeedMessage))
-        if unknown := sorted(optional_fields - zeros.keys()):
-            raise SettingsError(
-                f"feed.optional_fields: {', '.join(unknown)}: not a field that can be left out, which are "
-                "the required numbers, booleans, results and times, such as data.partialRefund, "
-                "data.selections[].limitsFactor or data.amount.precision. Correct or remove it."
-            )
+        zeros = omittable_fields()
         self.zeros: Final = {path: zeros[path] for path in optional_fields}
         """Path → JSON value of the field when it is missing."""
         self._message: Final = _Place(FeedMessage, "", self.zeros)
@@ -145,7 +144,7 @@ class _Place:
         """Each field that holds objects: its name, whether they are in a list, and their place."""
         hints = get_type_hints(record, include_extras=True)
         for name, hint in hints.items():
-            for nested, suffix in _records(hint):
+            for nested, suffix in nested_records(hint):
                 place = _Place(nested, f"{path}{name}{suffix}.", zeros)
                 self._below.append((name, suffix == "[]", place))
         self._known: Final = hints.keys()
@@ -187,24 +186,6 @@ class _Place:
             del found[name]
             if len(repairs.extras) < MOST_EXTRAS:
                 repairs.extras[f"{self._path}{_cut(name, _NAME_LENGTH)}"] = None
-
-
-def _zeros(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Path and zero of every field, in a TypedDict and below, that has a zero and may not be null."""
-    for name, hint in get_type_hints(record, include_extras=True).items():
-        marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Zero)]
-        if marks:
-            yield prefix + name, marks[0].json
-        for nested, suffix in _records(hint):
-            yield from _zeros(nested, f"{prefix}{name}{suffix}.")
-
-
-def _records(hint: Any, suffix: str = "") -> Iterator[tuple[Any, str]]:
-    """The TypedDicts inside a type, each with `[]` for every list around it."""
-    if is_typeddict(hint):
-        yield hint, suffix
-    for part in get_args(hint):
-        yield from _records(part, suffix + "[]" if get_origin(hint) is list else suffix)
 
 
 def _reason(error: ValidationError) -> str:

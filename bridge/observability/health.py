@@ -9,7 +9,7 @@ nothing outside the process, so a bridge that waits for something outside, and r
     Standby                        yes                                                  yes
     Connecting, CatchingUp, Live,  while the last commit, or the start of the state,    yes
       Quiet, IdleTimeout              is within the patience
-    WaitingForLimit                until the patience after the end of the wait         yes
+    WaitingForLimit, BackingOff    until the patience after the end of the wait         yes
     WaitingForKafka                yes: a restart does not bring it back                no
     StoppedOnGap                   yes: a restart does not bring the messages back      no
     Stopped                        yes: the process is about to end                     no
@@ -35,7 +35,8 @@ START_SECONDS = 60.0
 COMMIT_SECONDS = 60.0
 
 _MOVING = {State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.IDLE_TIMEOUT}
-_SERVING = {*_MOVING, State.STANDBY, State.WAITING_FOR_LIMIT}
+_WAITING = {State.WAITING_FOR_LIMIT, State.BACKING_OFF}
+_SERVING = {*_MOVING, *_WAITING, State.STANDBY}
 
 
 class HealthStatus(NamedTuple):
@@ -83,7 +84,7 @@ def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
         still = now - max(status.since, status.committed_at or status.since)
         if still > patience:
             return HealthStatus(False, f"no commit for {still:.0f} s")
-    if status.state is State.WAITING_FOR_LIMIT and status.until is not None and now - status.until > patience:
+    if status.state in _WAITING and status.until is not None and now - status.until > patience:
         return HealthStatus(False, f"the wait should have ended {now - status.until:.0f} s ago")
     return HealthStatus(True, status.reason)
 

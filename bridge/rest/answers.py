@@ -1,17 +1,17 @@
 """Validates answers leniently: an invalid item is left out, the others stay.
 
-Items of lists and entries of maps can be left out. An error anywhere else makes the enclosing item invalid,
-and at the top level the whole answer.
+Items of lists and texts of `translations` can be left out. An error anywhere else makes the enclosing item
+invalid, and at the top level the whole answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, TypeVar, cast
+from functools import reduce
+from operator import getitem
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import TypeAdapter, ValidationError
 
 from bridge.errors import ApiError
 from bridge.formatting import shortened
@@ -26,8 +26,13 @@ MAX_WHY_CHARACTERS: Final = 300
 """Length of the reason of one flaw."""
 MAX_SHOWN_CHARACTERS: Final = 30
 """Characters quoted from the provider's text in such a reason."""
+MAX_ERRORS: Final = 100_000
+"""Errors in a slice of a list, or in an answer that is no list: more of them fail the whole answer."""
 _SLICE: Final = 1_000
 """Items of a long list that are validated at once."""
+_MAP: Final = ("translations",)
+"""The field whose entries may be left out."""
+_Path: TypeAlias = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,81 +56,6 @@ class Answered(Generic[T_co]):
     """How many flaws are counted but not listed."""
 
 
-class _Flaws:
-    """The flaws of one answer, and the current place of the validation."""
-
-    def __init__(self) -> None:
-        self.found: list[Flaw] = []
-        self.more = 0
-        self.start = 0
-        """Index in the answer's list of the first item of the current slice."""
-        self._path: list[int | str] = []
-        self._id: int | None = None
-
-    @contextmanager
-    def within(self, name: str) -> Iterator[None]:
-        """Record flaws found in this context under the field `name`."""
-        self._path.append(name)
-        try:
-            yield
-        finally:
-            self._path.pop()
-
-    @contextmanager
-    def leaving_out(self, name: str | None, place: int | str, item: Any) -> Iterator[None]:
-        """Replace all flaws within an invalid item by a single one for the item."""
-        found, more, depth, id_ = len(self.found), self.more, len(self._path), self._id
-        if name is not None:
-            self._path.append(name)
-        if isinstance(place, int) and not any(isinstance(part, int) for part in self._path):
-            self._id = _id_of(item)
-        self._path.append(place + self.start if isinstance(place, int) and not self._path else place)
-        try:
-            yield
-        except ValidationError as error:
-            del self.found[found:]
-            self.more = more
-            if len(self.found) < MAX_FLAWS:
-                # The error's own path begins with the index in the list of one (or the key) validated here.
-                self.found.append(Flaw(_explained(error, self._path, skip=1), self._id))
-            else:
-                self.more += 1
-        finally:
-            del self._path[depth:]
-            self._id = id_
-
-
-def _leniently(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Validate a list or map as a whole; with `_Flaws` as context, item by item."""
-    flaws: _Flaws | None = info.context
-    if flaws is None or not isinstance(value, list | dict):
-        return validate(value)
-    kept = validate(type(value)())
-    if isinstance(value, list):
-        for place, item in enumerate(value):
-            with flaws.leaving_out(info.field_name, place, item):
-                kept += validate([item])
-    else:
-        for key, entry in value.items():
-            with flaws.leaving_out(info.field_name, key, entry):
-                kept |= validate({key: entry})
-    return kept
-
-
-def _within(value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    flaws: _Flaws | None = info.context
-    if flaws is None:
-        return validate(value)
-    with flaws.within(info.field_name or ""):
-        return validate(value)
-
-
-Lenient = Annotated[T, WrapValidator(_leniently)]
-"""A list or map that leaves out its invalid items."""
-Part = Annotated[T, WrapValidator(_within)]
-"""A field that contains such lists or maps: its name becomes part of their places."""
-
-
 class AnswerReader(Generic[T]):
     """Parses and validates one answer while it arrives. `asked` names the request in errors."""
 
@@ -134,7 +64,10 @@ class AnswerReader(Generic[T]):
         self._shape = shape
         self._left = self._most = most_bytes
         self._items = Items()
-        self._flaws = _Flaws()
+        self._flaws: list[Flaw] = []
+        self._more = 0
+        self._start = 0
+        """Index in the answer's list of the first item of the current slice."""
         self._fresh: list[Any] = []
         """Items not validated yet."""
         self._content: list[Any] = []
@@ -172,10 +105,9 @@ class AnswerReader(Generic[T]):
             content = cast(T, self._content)
         else:
             content = self._validated(self._fresh.pop())
-        flaws, more = self._flaws.found, self._flaws.more
-        if more:
-            flaws.append(Flaw(f"and {more:,} more", None))
-        return Answered(content, tuple(flaws), more)
+        if self._more:
+            self._flaws.append(Flaw(f"and {self._more:,} more", None))
+        return Answered(content, tuple(self._flaws), self._more)
 
     def _take(self, items: list[Any]) -> None:
         self._fresh += items
@@ -185,30 +117,64 @@ class AnswerReader(Generic[T]):
     def _validate(self) -> None:
         """Validate the next slice."""
         content, self._fresh = self._fresh[:_SLICE], self._fresh[_SLICE:]
+        size = len(content)
         self._content += cast(list[Any], self._validated(content))
-        self._flaws.start += len(content)
+        self._start += size
 
     def _validated(self, content: Any) -> T:
         try:
-            try:
-                return self._shape.validate_python(content)
-            except ValidationError:
-                return self._shape.validate_python(content, context=self._flaws)
+            return self._shape.validate_python(content)
         except ValidationError as error:
-            more = f", and {error.error_count() - 1} more" if error.error_count() > 1 else ""
-            raise ApiError(
-                f"{self._asked} answered with an unexpected shape: {_explained(error)}{more}"
-            ) from None
+            self._leave_out(content, error)
+            return self._validated(content)
+
+    def _leave_out(self, content: Any, error: ValidationError) -> None:
+        """Take what is invalid out of the content. Raises ApiError if that is the whole."""
+        if error.error_count() > MAX_ERRORS:
+            raise ApiError(f"{self._asked} answered with {error.error_count():,} errors") from None
+        invalid: dict[_Path, str] = {}
+        hopeless: list[str] = []
+        for found in error.errors(include_url=False):
+            path = found["loc"]
+            if path[-3:-2] == _MAP:  # the error of a key: in its place, pydantic replaces what is not Unicode
+                path = (*path[:-2], found["input"], path[-1])
+            why = _explained(path, found["msg"], self._start)
+            ends = [n for n, x in enumerate(path, 1) if isinstance(x, int) or path[n - 2 : n - 1] == _MAP]
+            if not ends:
+                hopeless.append(why)
+            elif _has(content, path[: ends[-1]]):
+                invalid.setdefault(path[: ends[-1]], why)
+        if hopeless or not invalid:
+            more = f", and {len(hopeless) - 1} more" if len(hopeless) > 1 else ""
+            why = hopeless[0] if hopeless else str(error)
+            raise ApiError(f"{self._asked} answered with an unexpected shape: {why}{more}") from None
+        # An item that is left out takes all that is invalid within it along.
+        outermost = [x for x in invalid if not any(x[:n] in invalid for n in range(1, len(x)))]
+        for path in outermost:
+            if len(self._flaws) < MAX_FLAWS:
+                self._flaws.append(Flaw(invalid[path], _id_of_item(content, path)))
+            else:
+                self._more += 1
+        for path in reversed(outermost):
+            del reduce(getitem, path[:-1], content)[path[-1]]
 
 
-def _explained(error: ValidationError, path: Sequence[int | str] = (), skip: int = 0) -> str:
-    """Return place and message of the first error: `[3].market.id: Input should be a valid integer`."""
-    first = error.errors(include_url=False, include_input=False)[0]
+def _has(content: Any, path: _Path) -> bool:
+    """Return whether there is such an item: the value of an invalid key has no place of its own."""
+    return isinstance(path[-1], int) or path[-1] in reduce(getitem, path[:-1], content)
+
+
+def _explained(path: _Path, message: str, start: int) -> str:
+    """Return place and message of an error: `[3].market.id: Input should be a valid integer`.
+
+    `start` is the index of the first item.
+    """
     parts = (
-        f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in (*path, *first["loc"][skip:])
+        f"[{part if n else start + part}]" if isinstance(part, int) else f".{shown(part)}"
+        for n, part in enumerate(path)
     )
     where = "".join(parts).removeprefix(".") or "the whole"
-    return shortened(f"{where}: {first['msg']}", MAX_WHY_CHARACTERS)
+    return shortened(f"{where}: {message}", MAX_WHY_CHARACTERS)
 
 
 def shown(text: str) -> str:
@@ -217,9 +183,10 @@ def shown(text: str) -> str:
     return beginning if beginning.isprintable() else ascii(beginning)[1:-1]
 
 
-def _id_of(item: Any) -> int | None:
-    """Return the id of an entity, or of a market with its selections."""
-    if not isinstance(item, dict):
+def _id_of_item(content: Any, path: _Path) -> int | None:
+    """Return the id of the item of the outermost list on a path: of an entity, or of a market."""
+    index = next((n for n, part in enumerate(path, 1) if isinstance(part, int)), None)
+    if index is None or not isinstance(item := reduce(getitem, path[:index], content), dict):
         return None
     for of in (item, item.get("market"), item.get("marketTranslations")):
         number = of.get("id") if isinstance(of, dict) else None

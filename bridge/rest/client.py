@@ -38,8 +38,8 @@ from bridge.config import ApiSettings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.formatting import format_duration
 from bridge.log import get
-from bridge.rest.answers import AnswerReader
-from bridge.rest.endpoints import Answered, Request
+from bridge.rest.answers import Answered, AnswerReader
+from bridge.rest.endpoints import Request
 from bridge.rest.json_stream import Unfinished
 from bridge.rest.pacing import Pace, retry_after
 from bridge.rest.token import Token, validity_of

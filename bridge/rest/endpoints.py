@@ -18,22 +18,7 @@ from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
 from bridge.config.api import ListEndpoint, placeholders
-from bridge.rest.answers import Answered, AnswerReader, Flaw, Lenient, Part, shown
-
-__all__ = [
-    "MAX_IDS",
-    "Answered",
-    "CurrencyPrecision",
-    "EntityTranslation",
-    "EventTranslations",
-    "Flaw",
-    "ListedCurrency",
-    "MarketTranslationItem",
-    "MarketTranslations",
-    "Questions",
-    "Request",
-    "TranslationItem",
-]
+from bridge.rest.answers import Answered, AnswerReader, shown
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -88,7 +73,7 @@ class EntityTranslation(TypedDict):
     """Texts in all languages."""
 
     id: Id
-    translations: Lenient[dict[Text, Text]]
+    translations: dict[Text, Text]
 
 
 @_AS_SENT
@@ -97,7 +82,7 @@ class MarketTranslationItem(TypedDict):
 
     marketTypeId: Id
     market: TranslationItem
-    selections: Lenient[list[TranslationItem]]
+    selections: list[TranslationItem]
 
 
 @_AS_SENT
@@ -105,19 +90,19 @@ class MarketTranslations(TypedDict):
     """A market of an event in all languages."""
 
     marketTypeId: Id
-    marketTranslations: Part[EntityTranslation]
-    selections: Lenient[list[EntityTranslation]]
+    marketTranslations: EntityTranslation
+    selections: list[EntityTranslation]
 
 
 @_AS_SENT
 class EventTranslations(TypedDict):
     """An event with its sport, region, league and competitors, in all languages."""
 
-    eventTranslation: Part[EntityTranslation]
-    sport: Part[EntityTranslation]
-    region: Part[EntityTranslation]
-    league: Part[EntityTranslation]
-    competitors: Lenient[list[EntityTranslation]]
+    eventTranslation: EntityTranslation
+    sport: EntityTranslation
+    region: EntityTranslation
+    league: EntityTranslation
+    competitors: list[EntityTranslation]
 
 
 @_AS_SENT
@@ -166,21 +151,18 @@ class Request(Generic[T_co]):
         return reader.answer()
 
 
-_ITEMS: Final = TypeAdapter(Lenient[list[TranslationItem]])
+_ITEMS: Final = TypeAdapter(list[TranslationItem])
 _ENTITY: Final = TypeAdapter(EntityTranslation)
-_ENTITIES: Final = TypeAdapter(Lenient[list[EntityTranslation]])
+_ENTITIES: Final = TypeAdapter(list[EntityTranslation])
 _EVENT: Final = TypeAdapter(EventTranslations)
-_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslationItem]])
-_ALL_MARKETS: Final = TypeAdapter(Lenient[list[MarketTranslations]])
-_CURRENCIES: Final = TypeAdapter(Lenient[list[Annotated[ListedCurrency, BeforeValidator(_with_symbol)]]])
+_MARKETS: Final = TypeAdapter(list[MarketTranslationItem])
+_ALL_MARKETS: Final = TypeAdapter(list[MarketTranslations])
+_CURRENCIES: Final = TypeAdapter(list[Annotated[ListedCurrency, BeforeValidator(_with_symbol)]])
 _PRECISION: Final = TypeAdapter(CurrencyPrecision)
 
-_LISTS: Final[dict[Listed, ListEndpoint]] = {
-    "sport": "sports",
-    "region": "regions",
-    "league": "leagues",
-    "competitor": "competitors",
-}
+_LISTS: Final[dict[Listed, ListEndpoint]] = dict(
+    zip(LISTED, ("sports", "regions", "leagues", "competitors"), strict=True)
+)
 
 
 class Questions:

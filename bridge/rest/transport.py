@@ -11,8 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
-from bridge import tls
-from bridge.config import ApiSettings
+from bridge.config import ApiSettings, proxy_error, tls
 from bridge.errors import SettingsError
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
@@ -143,8 +142,5 @@ def _client(settings: ApiSettings, network: Network | None) -> httpx2.AsyncClien
             limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
             headers={"Accept": "application/json", "User-Agent": "settlement-bridge"},
         )
-    except (httpx2.InvalidURL, ImportError, ValueError):  # not shown: a proxy's address may hold a password
-        raise SettingsError(
-            "api.proxy (BRIDGE_API__PROXY, or HTTPS_PROXY and its kin) cannot be used. Give an address "
-            'such as http://proxy.example:3128, "env" or "none"; SOCKS needs the package socksio.'
-        ) from None
+    except (httpx2.InvalidURL, ImportError, ValueError):
+        raise proxy_error("api") from None

@@ -15,21 +15,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import NoReturn, TypeVar
 
-from bridge import __version__, tls
+from bridge import __version__
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.encoder import compiled
 from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
 from bridge.clock import AnchoredClock
-from bridge.config import FeedSettings, Settings, env_name
-from bridge.errors import NotOwner, SettingsError
-from bridge.feed import client, protocol, provider_clock
+from bridge.config import Settings
+from bridge.errors import NotOwner
+from bridge.feed import client, provider_clock
 from bridge.kafka import clients, topics
 from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
+from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
@@ -67,7 +68,6 @@ SWITCH_SECONDS = 0.001
 def run(settings: Settings) -> None:
     """Own the feed, or stand by, until SIGTERM or SIGINT. Raises errors of `bridge.errors`."""
     settings.need("feed.base_url", "kafka.bootstrap_servers", "registry.url")
-    _check_connection_settings(settings.feed)
     sys.setswitchinterval(SWITCH_SECONDS)
     _keep_little_memory()
     asyncio.run(_Service(settings).serve())
@@ -79,19 +79,6 @@ def _keep_little_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
         libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
-
-
-def _check_connection_settings(feed: FeedSettings) -> None:
-    """Raise SettingsError if the credential or the certificate authority cannot be used.
-
-    A standby would otherwise seem ready, and fail when it takes over.
-    """
-    request = protocol.request(feed, None)
-    if feed.auth != "none" and not request.secret:
-        name = env_name("feed", "auth_value")
-        raise SettingsError(f"feed.auth is {feed.auth}, and the credential ({name} or {name}_FILE) is empty")
-    if request.url.startswith("wss:"):
-        tls.context("feed", feed.ca_file)
 
 
 class _Service:
@@ -226,11 +213,17 @@ class _Service:
 
         async def patiently(job: Callable[[], T]) -> T:
             while True:
+                answer = asyncio.wrap_future(worker.submit(job))
                 try:
-                    return await asyncio.wrap_future(worker.submit(job))
+                    await asyncio.wait({answer}, timeout=RETRY_SECONDS)
+                    if not answer.done() and outage.cause and self._status.state is None:
+                        self._status.become(State.WAITING_FOR_KAFKA, outage.explain("no broker answers"))
+                    return await answer
                 except (KafkaUnavailable, RegistryUnavailable) as error:
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                     await asyncio.sleep(RETRY_SECONDS)
+                finally:
+                    answer.cancel()
 
         try:
             declared, changes = await patiently(

@@ -85,9 +85,14 @@ class Connector:
 
     def decide(self, now: Instant) -> Decision:
         """Return when the next attempt is allowed: by the limits, and by the pause after a failure."""
+        return self._wait_for(now)[1]
+
+    def _wait_for(self, now: Instant) -> tuple[State, Decision]:
         decision = self._limiter.decide(now, None if self._first else self._revision(now))
         rested = now.wall + self._backoff.left(now.monotonic)
-        return decision if decision.until >= rested else Decision(rested, "a pause after a failure")
+        if decision.until >= rested:
+            return State.WAITING_FOR_LIMIT, decision
+        return State.BACKING_OFF, Decision(rested, "a pause after a failure")
 
     async def connect(self) -> Connection | None:
         """Open a connection as soon as that is allowed. Returns None if the attempt failed or was put off.
@@ -137,10 +142,10 @@ class Connector:
     async def _wait(self) -> None:
         while True:
             now = self._clock()
-            decision = self.decide(now)
+            state, decision = self._wait_for(now)
             if decision.until <= now.wall:
                 return
-            if self._status.become(State.WAITING_FOR_LIMIT, decision.reason, until=decision.until):
+            if self._status.become(state, decision.reason, until=decision.until):
                 await self._checkpointer.commit()
                 continue
             await self._pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
@@ -279,7 +284,7 @@ class Connector:
         """
         while trouble := self._feed.auth_trouble():
             reason = f"the credential was refused, and its file cannot be read: {trouble}"
-            if self._status.become(State.WAITING_FOR_LIMIT, reason):
+            if self._status.become(State.BACKING_OFF, reason):
                 await self._checkpointer.commit()
             await self._pause(CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:

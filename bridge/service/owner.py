@@ -17,6 +17,7 @@ from bridge.config import Settings, parse_start
 from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError
 from bridge.feed.position import Position, PositionSettings
 from bridge.feed.rate_limits import Limiter
+from bridge.kafka.outage import outage
 from bridge.log import get
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
@@ -243,7 +244,7 @@ class FeedOwner:
 
     def _kafka_is_away(self, reason: str) -> None:
         if not self._ending:
-            self._status.become(State.WAITING_FOR_KAFKA, reason)
+            self._status.become(State.WAITING_FOR_KAFKA, outage.explain(reason))
 
     def _on_new_extra(self, path: str) -> None:
         get().warning("a field that the interface does not know", path=path)

@@ -54,6 +54,7 @@ _EVENTS = {
     State.QUIET: "quiet: only pings arrive",
     State.IDLE_TIMEOUT: "idle timeout: not even a ping arrives, disconnecting",
     State.WAITING_FOR_LIMIT: "waiting until the provider's limits allow a connection",
+    State.BACKING_OFF: "pausing after a failure",
     State.WAITING_FOR_KAFKA: "waiting for Kafka, the feed is paused",
     State.STANDBY: "standing by",
     State.STOPPED_ON_GAP: "stopped on a gap: the provider can no longer replay what is missing",

@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError, Forbidden, Rejected, Unanswered
-from bridge.rest.endpoints import Answered, EntityTranslation, Flaw, Request
+from bridge.rest.answers import Answered, Flaw
+from bridge.rest.endpoints import EntityTranslation, Request
 from bridge.snapshots.model import NO_RIGHT, LeftOut
 
 T = TypeVar("T")
@@ -226,8 +227,18 @@ class Account:
             if not thing.flawed:
                 self.owed.discard(str(thing))
 
-    def must_be_mostly_valid(self, request: Request[Any], answered: Answered[list[T]]) -> None:
-        """Raise ApiError if too large a share of a list is invalid."""
+    async def ask_list(self, request: Request[list[T]], part: str | None) -> Answered[list[T]] | None:
+        """Return a list; None if there is no right to it, and this `part` of all lists is left out.
+
+        Raises ApiError if the list fails or too large a share of it is invalid, AuthError and ClockError.
+        """
+        try:
+            answered = await self.ask(request)
+        except Refused as refused:
+            if not refused.forbidden:
+                raise refused.error from None
+            self.leave_out(refused.endpoint, part, str(refused))
+            return None
         flaws, items = answered.flaws, len(answered.content or ())
         number = len(flaws) + answered.more
         if flaws and (not items or number > max(FEW, self._share * items)):
@@ -235,6 +246,7 @@ class Account:
                 f"{request} answered a list of {items:,} valid and {number:,} invalid items, more than "
                 f"api.max_left_out_share. The first: {flaws[0].why}"
             )
+        return answered
 
     def leave_out(self, endpoint: str, id_: str | None, why: str) -> None:
         """Report something as left out."""

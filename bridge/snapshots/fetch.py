@@ -17,15 +17,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from bridge.config import ApiSettings
 from bridge.errors import ApiError
+from bridge.rest.answers import Flaw
 from bridge.rest.endpoints import (
-    Answered,
     EntityTranslation,
     EventTranslations,
-    Flaw,
     Listed,
     MarketTranslationItem,
     MarketTranslations,
@@ -35,22 +34,14 @@ from bridge.rest.endpoints import (
 )
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
 from bridge.snapshots.merge import MergedNames
-from bridge.snapshots.model import Kind, Template
+from bridge.snapshots.model import Kind, Template, key_of
 from bridge.snapshots.plan import FetchPlan, chunks
 from bridge.snapshots.references import Place
 from bridge.snapshots.results import IdComparison
+from bridge.snapshots.vanished import Vanished
 
 T = TypeVar("T")
 A = TypeVar("A")
-
-
-class _FlawedItem(NamedTuple):
-    """An invalid item of a list."""
-
-    kind: Listed
-    language: str
-    endpoint: str
-    flaw: Flaw
 
 
 class Fetcher:
@@ -66,12 +57,9 @@ class Fetcher:
     ) -> None:
         self.names = MergedNames(plan.scope, settings.language_keys)
         self.account = Account(asks, settings, plan.owed)
-        self.gone: dict[Listed, set[int]] = {}
-        """Ids that the topic has and the provider neither lists nor names any more."""
-        self.shrunk: dict[Listed, tuple[int, int]] = {}
-        """Lists that lack too much to be believed: how many ids of how many."""
-        self.missing: set[str] = {*plan.missing_before}
-        """Names of what these lists lack, for comparison in the next full run."""
+        self.gone: set[bytes] = set()
+        """Keys of what the topic has and the provider neither lists nor names any more."""
+        self.vanished = Vanished(settings.max_shrink_share, plan.missing_before, full=plan.used is not None)
         self.unknown_events: set[int] = set()
         self.comparisons = {
             "region": IdComparison("countryId", "region's id"),
@@ -84,7 +72,8 @@ class Fetcher:
         self._progress = progress
         self._listed: dict[Listed, set[int]] = {}
         """Kind → the ids of its list, if it was read completely."""
-        self._flawed: list[_FlawedItem] = []
+        self._flawed: list[tuple[Listed, str, str, Flaw]] = []
+        """Invalid items of lists: kind, language, endpoint and flaw."""
         self._competitors: set[int] = set()
         """Competitors of the fetched events: bets do not mention them."""
 
@@ -94,7 +83,7 @@ class Fetcher:
         lists = set(self._plan.lists)
         if any(name.startswith("event:") for name in self.account.owed):
             return {*lists}
-        return {*(lists - self._listed.keys()), *(item.kind for item in self._flawed)}
+        return {*(lists - self._listed.keys()), *(kind for kind, *_ in self._flawed)}
 
     async def run(self) -> MergedNames:
         """Fetch everything. Raises ApiError, AuthError and ClockError."""
@@ -134,30 +123,16 @@ class Fetcher:
         whole, listed = bool(sports), set[int]()
         parts = [(language, sport) for language in languages for sport in sports]
         for done, (language, sport) in enumerate(parts, 1):
-            answered = await self._part(kind, language, sport)
+            request = self._questions.listed(kind, language, sport)
+            answered = await self.account.ask_list(request, language)
             whole = whole and answered is not None and all(flaw.id is not None for flaw in answered.flaws)
             if answered is not None:
+                self._flawed += ((kind, language, request.endpoint, flaw) for flaw in answered.flaws)
                 self._take_list(kind, answered.content or [], listed)
                 listed.update(flaw.id for flaw in answered.flaws if flaw.id is not None)
             self._progress(f"{kind}s", done, len(parts))
         if whole:
             self._listed[kind] = listed
-
-    async def _part(
-        self, kind: Listed, language: str, sport: int | None
-    ) -> Answered[list[TranslationItem]] | None:
-        """Return a list in one language; None without a right to it. Raises ApiError."""
-        request = self._questions.listed(kind, language, sport)
-        try:
-            answered = await self.account.ask(request)
-        except Refused as refused:
-            if not refused.forbidden:
-                raise refused.error from None
-            self.account.leave_out(refused.endpoint, language, str(refused))
-            return None
-        self.account.must_be_mostly_valid(request, answered)
-        self._flawed += (_FlawedItem(kind, language, request.endpoint, flaw) for flaw in answered.flaws)
-        return answered
 
     def _take_list(self, kind: Listed, items: list[TranslationItem], listed: set[int]) -> None:
         items.reverse()
@@ -198,7 +173,7 @@ class Fetcher:
         def take(thing: Thing, entity: EntityTranslation) -> None:
             self.names.entity(kind, entity, complete=not thing.flawed)
             if thing.id in missing and not thing.flawed and not self.names.normalize(entity["translations"]):
-                self.gone.setdefault(kind, set()).add(int(thing.id))
+                self.gone.add(key_of(kind, int(thing.id)))
 
         things = [Thing(kind, x, suspected=x not in lacking) for x in sorted(lacking | missing)]
         await self._each(f"{kind}s by id", things, ask, take)
@@ -208,20 +183,10 @@ class Fetcher:
         known = self._plan.in_topic.get(kind)
         if known is None or kind not in self._listed or self._plan.scope.narrowed:
             return set()
-        missing = {number for number in known if number not in self._listed[kind]}
-        before = {name for name in self.missing if name.startswith(f"{kind}:")}
-        full = self._plan.used is not None
-        if len(missing) > self._settings.max_shrink_share * len(known):
-            self.shrunk[kind] = len(missing), len(known)
-            if full:
-                self.missing = (self.missing - before) | {f"{kind}:{number}" for number in missing}
-            missing = {number for number in missing if f"{kind}:{number}" in before}
-        else:
-            self.missing -= before
-        if self._plan.used is None:
-            return set()
-        used = self._plan.used[kind]
-        return {x for x in missing if x not in used and self.names.lacks(kind, x, ())}
+        missing = [number for number in known if number not in self._listed[kind]]
+        gone = self.vanished.believed(kind, known, missing, f"{kind}s")
+        used = (self._plan.used or {}).get(kind, ())
+        return {x for x in gone if x not in used and self.names.lacks(kind, x, ())}
 
     # Events.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -25,14 +26,12 @@ from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
 from bridge.log import get
 from bridge.rest.client import Client
-from bridge.rest.endpoints import Questions
-from bridge.snapshots import currencies
 from bridge.snapshots.asking import ProgressCallback
 from bridge.snapshots.currencies import Currencies
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import MAX_LEFT_OUT, Job, Offsets, Snapshot
-from bridge.snapshots.plan import Estimate, JobInput, Scope, estimate
-from bridge.snapshots.publisher import MAX_RECORD_BYTES, Publisher
+from bridge.snapshots.plan import Estimate, JobInput, Scope
+from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.storage import DAY_SECONDS, JobStorage, Learnt, last_snapshot, topic_of
@@ -68,10 +67,13 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
-        if task.job == "currencies":
-            return currencies.estimate(Currencies(settings.api, codec, job_input))
-        fetch_plan = Translations(settings.api, task.scope, codec, job_input).plan
-        return estimate(fetch_plan, Questions(settings.api).by_sport)
+        return _job(settings, task, codec, job_input).estimate()
+
+
+def _job(settings: Settings, task: Task, codec: Codec, job_input: JobInput) -> Currencies | Translations:
+    if task.job == "currencies":
+        return Currencies(settings.api, codec, job_input)
+    return Translations(settings.api, task.scope, codec, job_input)
 
 
 def run(
@@ -96,21 +98,20 @@ def run(
         lambda all_: (all_.snapshots, all_.snapshot_state, getattr(all_, task.job)),
     )
 
-    def give_up() -> bool:
-        progress("its turn", 0, 1)
-        return stop.is_set()
-
     def trouble(reason: str) -> None:
         # Not progress: a job that fails to publish must not look healthy.
         get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
-    with Registry(settings.registry) as registry, Lock(settings, task.job) as lock:
+    with (
+        Registry(settings.registry) as registry,
+        closing(Lock(settings, task.job, stop, trouble)) as lock,
+    ):
         ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
-        if not lock.acquire(patience, give_up):
+        if not lock.acquire(patience, lambda: progress("its turn", 0, 1)):
             return None
         progress("its turn", 1, 1)
         last_moment = None if patience is None else PUBLISH_SECONDS
-        with Publisher(settings, task.job, lock.leadership, stop, trouble, last_moment) as publisher:
+        with closing(Publisher(settings, task.job, lock, last_moment)) as publisher:
             last = publisher.open(None if patience is None else OPEN_SECONDS)
 
             def watched(what: str, done: int, total: int) -> None:
@@ -163,22 +164,28 @@ def make_snapshot(
 
     job_input, learnt = _read_input(settings, task, last, storage, state, started.wall, progress, save)
     codec = codecs[SCHEMAS[task.job]]
-    job = (
-        Currencies(settings.api, codec, job_input)
-        if task.job == "currencies"
-        else Translations(settings.api, task.scope, codec, job_input)
-    )
-    outcome = asyncio.run(_ask(client, job, progress))
-    finished = clock().wall
+    job = _job(settings, task, codec, job_input)
     id_ = _id(started.wall)
-    records = _records(outcome, topic_of(settings, task.job), codec, id_, finished, job_input.present)
-    snapshot = _snapshot(id_, task, job_input, outcome, state.position, started.wall, finished)
-    _remember(state, task, outcome)
+
+    async def ask() -> Outcome:
+        async with client:
+            return await job.run(client, id_, progress)
+
+    outcome = asyncio.run(ask())
+    finished = clock().wall
+    topic, moment = topic_of(settings, task.job), round(finished * 1000)
+    records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
+    records += (Record(topic, key, value, moment) for key, value in outcome.written.items())
+    snapshot = _snapshot(id_, task, last, job_input, outcome, state.position, started.wall, finished)
+    state.set_owed(outcome.owed)
+    state.set_missing(outcome.missing)
+    if not task.scope.narrowed:  # else its references stay new for the next run
+        state.mark_seen()
     records += state_records()
 
     def seal(ends: Offsets) -> Record:
         value = codecs["snapshot"].encode(replace(snapshot, ends=ends).to_avro())
-        return Record(declared.snapshots.name, task.job.encode(), value, round(finished * 1000))
+        return Record(declared.snapshots.name, task.job.encode(), value, moment)
 
     progress("publishing", 0, 1)
     check_state_topic()
@@ -195,19 +202,6 @@ def make_snapshot(
     )
 
 
-def _remember(state: JobState, task: Task, outcome: Outcome) -> None:
-    """Update the state for the next run. A narrowed run leaves its references new for it."""
-    state.set_owed(outcome.owed)
-    state.set_missing(outcome.missing)
-    if not task.scope.narrowed:
-        state.mark_seen()
-
-
-async def _ask(client: Client, job: Currencies | Translations, progress: ProgressCallback) -> Outcome:
-    async with client:
-        return await job.run(client, progress)
-
-
 def _read_input(
     settings: Settings,
     task: Task,
@@ -221,25 +215,23 @@ def _read_input(
     """Read the published records and the references of bets; also returns how many bets were read."""
     present = storage.published()
     learnt = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
-    lost = _is_lost(last, present)
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)
-    full = task.full or lost or forgot or _is_due(settings, task, last, now)
+    full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, now)
     # Counted back from the newest bet: nothing is forgotten because the feed is silent or our clock is wrong.
     newest = min(now, state.newest + HOUR_SECONDS)
     recent = newest - settings.api.recent_days * DAY_SECONDS
     if full:
         state.forget(newest - settings.api.keep_days * DAY_SECONDS)
+    references = state.references(0 if forgot else recent, full=full)
     job_input = JobInput(
-        last,
         present,
-        state.references(0 if forgot else recent, full=full),
+        references,
         full,
-        kept=state.in_use() if full else None,
-        selections_in_use=state.selections_in_use if full else None,
-        owed=frozenset(state.owed),
-        missing=frozenset(state.missing),
-        lost=lost,
+        state.in_use() if full else references,
+        state.selections_in_use,
+        frozenset(state.owed),
+        frozenset(state.missing),
     )
     if not state.newest:
         get().warning(
@@ -278,6 +270,7 @@ def _id(started: float) -> str:
 def _snapshot(
     id_: str,
     task: Task,
+    last: Snapshot | None,
     job_input: JobInput,
     outcome: Outcome,
     position: Offsets,
@@ -285,9 +278,9 @@ def _snapshot(
     finished: float,
 ) -> Snapshot:
     """Return the snapshot without its ends."""
-    last, narrowed = job_input.last, task.scope.narrowed
+    narrowed = task.scope.narrowed
     refreshed = started if job_input.full and not narrowed else last.refreshed_at if last else None
-    if job_input.lost and narrowed:
+    if narrowed and _is_lost(last, job_input.present):
         refreshed = None  # the lost records are still to be fetched
     languages = task.scope.languages if task.job == "translations" else ()
     return Snapshot(
@@ -304,25 +297,3 @@ def _snapshot(
         counts=outcome.counts,
         position=position,
     )
-
-
-def _records(
-    outcome: Outcome,
-    topic: str,
-    codec: Codec,
-    snapshot_id: str,
-    now: float,
-    present: Container[bytes] = (),
-) -> list[Record]:
-    """Encode the records, freeing each one; records that are too large are left out."""
-    moment = round(now * 1000)
-    records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
-    while outcome.written:
-        key, record = outcome.written.popitem()
-        value = codec.encode(record.to_avro(snapshot_id))
-        if len(value) > MAX_RECORD_BYTES:
-            why = f"{len(value):,} bytes of names, more than Kafka's {MAX_RECORD_BYTES:,}"
-            outcome.leave_out(key, record.asked_as, why, is_new=key not in present)
-        else:
-            records.append(Record(topic, key, value, moment))
-    return records

@@ -1,31 +1,39 @@
-"""Two runs of one snapshot job never overlap, on whatever machines: a place that only one can have.
+"""The lock of a snapshot job, which is also the lease of its transactional writer: two runs never overlap.
 
-It is taken as the feed is (`bridge.kafka.election`): by the assignment of the one partition of the topic
-of snapshots, in a consumer group of the job's own. A process that dies gives it up when its session ends.
+It is taken as the feed is (`bridge.kafka.election`): by the assignment of the one partition of the topic of
+snapshots, in a consumer group of the job's own. A process that dies loses it when its session ends.
+
+An outage that outlasts a session takes the lock too, and gives it back. So it counts as taken over only
+after `REGAIN_SECONDS` in which brokers answer and it is not ours.
+
+A run that finds a topic gone ends: writing could create the topic again, without its settings and without
+the records that this run does not write.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from confluent_kafka import TopicPartition
 
 from bridge import clock
 from bridge.config import Settings
-from bridge.errors import BridgeError, NotOwner
+from bridge.errors import BridgeError, NotCommitted, NotOwner, TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import LeaderElection
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.snapshots import storage
 from bridge.snapshots.model import Job
-from bridge.snapshots.presence import Presence
 
 POLL_SECONDS = 0.2
-LOOK_SECONDS = 10.0
-"""From one look for a broker to the next, while the lock is not ours."""
+LOOK_SECONDS = 3.0
+"""Between two looks at the topics: a broker that starts or elects leaders knows all of them again by then."""
 REGAIN_SECONDS = 30.0
-"""While Kafka answers: a lock that is not ours again by then is somebody else's."""
+"""While Kafka answers: a lock that is not ours again by then belongs to another run."""
 
 
 class Busy(BridgeError):
@@ -33,85 +41,189 @@ class Busy(BridgeError):
 
 
 def owner_group(settings: Settings, job: Job) -> str:
-    """The consumer group whose member with the partition of snapshots may run the job."""
+    """Return the consumer group whose member with the partition of snapshots may run the job."""
     return f"{settings.topics.prefix}.{job}.owner"
 
 
-def taken_over(job: Job) -> NotOwner:
-    """What a run is told whose lock another one has."""
-    return NotOwner(f"another `bridge {job}` has taken over; nothing was published")
+def recreated(topic: str) -> TopologyError:
+    """Return the error for a topic that has lost the records that this run would not write."""
+    return TopologyError(
+        f"the topic {topic} was made anew meanwhile: it lacks what this run would not write. Nothing is "
+        "published; the next run asks about everything."
+    )
 
 
 class Lock:
-    """A place in the line for a job; a context manager, which gives it up at the end."""
+    """A place in the line for a job, until `close`.
 
-    def __init__(self, settings: Settings, job: Job) -> None:
+    `on_error` receives what was attempted and Kafka's error whenever an attempt fails and is repeated. `stop`
+    ends every wait. `elect` joins the group.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        job: Job,
+        stop: threading.Event,
+        on_error: Callable[[str], None],
+        elect: Callable[[Settings, str, str, Callable[[], object]], LeaderElection] = LeaderElection,
+    ) -> None:
         self._settings = settings
         self._job = job
+        self._stop = stop
+        self._on_error = on_error
         self._changed = threading.Event()
+        self._snapshots = topics.declare(settings).snapshots.name
+        self._attempted = ""
+        """What is being written; empty while nothing is."""
+        self._deadline = math.inf
+        self._topics = {self._snapshots}
+        """Topics that must exist."""
+        self._missing: set[str] = set()
+        """Those that were missing at the last look."""
         self._looked_at = -math.inf
         self._missed: float | None = None
-        """For how many seconds brokers have answered and the lock was not ours; None: they did not."""
-        topic = topics.declare(settings).snapshots.name
-        self._presence = Presence(settings, [topic])
-        self.leadership = LeaderElection(settings, owner_group(settings, job), topic, self._changed.set)
+        """For how many seconds brokers have answered while the lock was not ours; None if they have not."""
+        self._election = elect(settings, owner_group(settings, job), self._snapshots, self._changed.set)
 
-    def __enter__(self) -> Self:
-        return self
+    def close(self) -> None:
+        """Give up the place."""
+        self._election.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leadership.close()
+    def acquire(self, seconds: float | None, on_wait: Callable[[], None] = lambda: None) -> bool:
+        """Wait for the lock, for at most `seconds`; None waits without limit. Calls `on_wait` meanwhile.
 
-    def acquire(self, seconds: float | None, give_up: Callable[[], bool]) -> bool:
-        """Wait until it is this process's turn, `seconds` at most; None waits for as long as it takes.
-
-        Returns False when `give_up` said so first. Raises Busy when the time is over and another run is at
-        work, KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
+        Returns False if `stop` was set first. Raises Busy when the time is over and another run is at work,
+        KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
         """
-        deadline = None if seconds is None else clock.now().monotonic + seconds
-        while not self.leadership.owner:
-            self.leadership.check()
-            if give_up():
+        deadline = math.inf if seconds is None else clock.now().monotonic + seconds
+        while not self._election.owner:
+            self._election.check()
+            on_wait()
+            if self._stop.is_set():
                 return False
-            if deadline is not None and clock.now().monotonic > deadline:
-                raise self._reason()
+            if clock.now().monotonic > deadline:
+                # No broker, no assignment: then nobody is at work, as far as anyone can tell.
+                admin.metadata(clients.admin(self._settings.kafka))
+                raise Busy(
+                    f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end "
+                    "it. `kafka-consumer-groups --describe --members --group "
+                    f"{owner_group(self._settings, self._job)}` shows on which host it runs. One that was "
+                    "killed keeps its place until its session ends (kafka.session_timeout_ms, 10 s)."
+                )
             self._changed.wait(POLL_SECONDS)
             self._changed.clear()
         return True
 
-    def check(self) -> None:
-        """Raise NotOwner when another run has taken over, TopologyError when a right or the topic has gone.
-
-        To be called often while the lock is needed. A Kafka that is away for longer than a session takes
-        the lock too, and gives it back to whoever waits: so only time in which a broker answers counts.
-        Blocks for 3 s at most, every `LOOK_SECONDS`, while the lock is not ours.
-        """
-        self.leadership.check()
-        if self.leadership.owner:
-            self._missed = None
-            return
-        now = clock.now().monotonic
-        if now - self._looked_at < LOOK_SECONDS:
-            return
-        self._looked_at = now
+    @contextmanager
+    def attempting(self, what: str, patience: float | None, written: Iterable[str]) -> Iterator[None]:
+        """Begin an attempt to write to these topics, for `patience` seconds; None for ever."""
+        self._attempted = what
+        self._deadline = math.inf if patience is None else clock.now().monotonic + patience
+        self._topics, self._missing = {self._snapshots, *written}, set()
         try:
-            self._presence.check()
+            yield
+        finally:
+            self._attempted, self._deadline = "", math.inf
+
+    def check(self) -> None:
+        """Return if the run may go on. To be called often while the lock is needed.
+
+        Raises NotOwner when another run has taken over, TopologyError when a right or a topic is gone,
+        NotCommitted when stopped, KafkaUnavailable after the deadline. While something is written, or the
+        lock is not ours, blocks for up to 3 s every `LOOK_SECONDS`.
+        """
+        if self._is_late():
+            raise KafkaUnavailable("Kafka has not taken all of it")
+        self._must_go_on()
+
+    def must_have_topics(self) -> None:
+        """Raise KafkaUnavailable if a topic is missing now, for the moment or for good."""
+        if missing := self._missing_topics():
+            raise KafkaUnavailable(f"the topic {min(missing)} is not there")
+
+    # The lease.
+
+    def confirm(self) -> None:
+        """Win the lock back if it is lost, and have the coordinator confirm it. Raises as `check`."""
+        while not self._election.owner:
+            self._must_not_stop()
+            self._look()
+            self._stop.wait(POLL_SECONDS)
+        if not self._election.confirm(self._is_over):
+            raise KafkaUnavailable("nobody confirms that the lock is ours")
+
+    def committed(self) -> bytes | None:
+        """Return the value of the last Snapshot record."""
+        return storage.last_value(self._settings, self._job)
+
+    def check_marker(self, found: bytes | None, last: bytes | None) -> None:
+        """Raise if the Snapshot record `found` is not the `last` one of this run."""
+        if found is None and last is not None:
+            raise recreated(self._snapshots)
+        if found != last:
+            raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
+
+    def offsets(self) -> tuple[list[TopicPartition], Any]:
+        """Return the arguments that fail the commit of a run that has lost the lock."""
+        if not self._election.owner:
+            # Seen: with the membership of before an outage, the call that takes them does not return.
+            raise KafkaUnavailable("the lock has to be won again")
+        return self._election.offsets()
+
+    def pause(self, reason: str, seconds: float) -> None:
+        """Report a failure and wait before the next attempt. Raises KafkaUnavailable after the deadline."""
+        reason = f"{self._attempted}: {reason}"
+        if self._is_late():
+            raise KafkaUnavailable(reason)
+        self._on_error(reason)
+        self._stop.wait(seconds)
+        self._must_go_on()
+
+    def _is_over(self) -> bool:
+        if self._stop.is_set() or self._is_late():
+            return True
+        self._must_go_on()
+        return False
+
+    def _is_late(self) -> bool:
+        return clock.now().monotonic > self._deadline
+
+    def _must_not_stop(self) -> None:
+        if self._stop.is_set():
+            raise NotCommitted(f"stopped before Kafka had taken the snapshot of {self._job}")
+
+    def _must_go_on(self) -> None:
+        self._must_not_stop()
+        with suppress(KafkaUnavailable):  # then no topic was deleted, and nobody has the lock
+            self._look()
+
+    def _look(self) -> None:
+        """Look after lock and topics. Raises as `check`, and KafkaUnavailable if no broker answers."""
+        self._election.check()
+        if owner := self._election.owner:
+            self._missed = None
+        now = clock.now().monotonic
+        if now - self._looked_at < LOOK_SECONDS or (owner and not self._attempted):
+            return
+        try:
+            missing = self._missing_topics()
         except KafkaUnavailable:
             self._missed = None
-            return
-        # Nobody knows what happened in a longer time without a look.
-        self._missed = 0 if self._missed is None else self._missed + LOOK_SECONDS
-        if self._missed >= REGAIN_SECONDS:
-            raise taken_over(self._job)
+            raise
+        finally:
+            self._looked_at = clock.now().monotonic
+        gone, self._missing = missing & self._missing, missing
+        if gone:
+            raise TopologyError(
+                f"the topic {min(gone)} is gone: it was deleted while this run was at work, or the right to "
+                "describe it was taken away. The next run makes it anew."
+            )
+        if not owner:
+            # A longer time without a look counts as little: Kafka may have been unavailable for most of it.
+            self._missed = 0 if self._missed is None else self._missed + LOOK_SECONDS
+            if self._missed >= REGAIN_SECONDS:
+                raise NotOwner(f"another `bridge {self._job}` has taken over; nothing was published")
 
-    def _reason(self) -> BridgeError:
-        # No broker, no assignment: then nobody is at work, as far as anyone can tell.
-        admin.look_for_broker(clients.admin(self._settings.kafka))
-        group = self.leadership.group
-        return Busy(
-            f"another `bridge {self._job}` is at work with this topics.prefix; wait for it or end it. "
-            f"`kafka-consumer-groups --describe --members --group {group}` shows on which host it runs. "
-            "One that was killed keeps its place until its session ends (kafka.session_timeout_ms, 10 s)."
-        )
+    def _missing_topics(self) -> set[str]:
+        return self._topics.difference(admin.metadata(clients.admin(self._settings.kafka)).topics)

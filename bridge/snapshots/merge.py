@@ -29,46 +29,22 @@ from bridge.snapshots.model import KINDS, Counts, Kind, Texts, Translation, key_
 from bridge.snapshots.plan import Scope
 
 
-class CompactTranslation:
-    """A translation in half the memory: hundreds of thousands wait until the last answer is there."""
+def pack(record: Translation) -> bytes:
+    """Return a translation in half the memory: hundreds of thousands wait until the last answer is there."""
+    # orjson may return a small value in a buffer of a kilobyte: this is a copy of the right size.
+    return memoryview(orjson.dumps([getattr(record, name) for name in Translation.__slots__])).tobytes()
 
-    __slots__ = ("_packed",)
 
-    def __init__(self, record: Translation) -> None:
-        packed = orjson.dumps([getattr(record, name) for name in Translation.__slots__])
-        # orjson may return a small value in a buffer of a kilobyte: this is a copy of the right size.
-        self._packed = memoryview(packed).tobytes()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CompactTranslation) and self.unpack() == other.unpack()
-
-    def unpack(self) -> Translation:
-        """Return the translation."""
-        record = Translation(*orjson.loads(self._packed))
-        if record.competitor_ids is not None:
-            record.competitor_ids = tuple(record.competitor_ids)
-        return record
-
-    @property
-    def key(self) -> bytes:
-        """The key of its record."""
-        return self.unpack().key
-
-    @property
-    def asked_as(self) -> str:
-        """The name of the thing to ask about for it."""
-        return self.unpack().asked_as
-
-    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
-        """The datum of the Avro record `Translation`, changed in that snapshot."""
-        return self.unpack().to_avro(snapshot_id)
+def unpack(packed: bytes) -> Translation:
+    """The inverse of `pack`."""
+    return Translation(*orjson.loads(packed))
 
 
 class MergedNames:
-    """Records by key. `language_keys` maps the provider's language keys to codes."""
+    """Packed records by key. `language_keys` maps the provider's language keys to codes."""
 
     def __init__(self, scope: Scope, language_keys: Mapping[str, str]) -> None:
-        self.records: dict[bytes, CompactTranslation] = {}
+        self.records: dict[bytes, bytes] = {}
         self.complete_keys: set[bytes] = set()
         """Keys of records answered in all languages at once: a text they lack does not exist."""
         self.languages: Counter[str] = Counter()
@@ -81,7 +57,7 @@ class MergedNames:
     def record(self, key: bytes) -> Translation | None:
         """Return the merged record of a key."""
         found = self.records.get(key)
-        return None if found is None else found.unpack()
+        return None if found is None else unpack(found)
 
     def lacks(self, kind: Kind, number: int, languages: Iterable[str]) -> bool:
         """Return whether a thing without a parent is unknown or lacks one of the languages."""
@@ -108,7 +84,6 @@ class MergedNames:
 
     def event(self, event: EventTranslations, *, complete: bool = True) -> None:
         """Add an event with its sport, region, league and competitors."""
-        competitors = tuple(competitor["id"] for competitor in event["competitors"])
         self.entity(
             "event",
             event["eventTranslation"],
@@ -116,7 +91,7 @@ class MergedNames:
             sport_id=event["sport"]["id"],
             region_id=event["region"]["id"],
             league_id=event["league"]["id"],
-            competitor_ids=competitors,
+            competitor_ids=[competitor["id"] for competitor in event["competitors"]],
         )
         self.entity("sport", event["sport"], complete=complete)
         self.entity("region", event["region"], complete=complete)
@@ -160,7 +135,7 @@ class MergedNames:
             if not new.supersedes(found):
                 found.complete(new)
                 new = found
-        self.records[key] = CompactTranslation(new)
+        self.records[key] = pack(new)
         return key
 
     def _code(self, key: str) -> str:
@@ -172,17 +147,15 @@ Read = Callable[[bytes], Translation | None]
 """Returns the topic's record of a key; None if there is none that can be read."""
 
 
-def drop_unchanged(
-    records: dict[bytes, CompactTranslation], read: Read, complete_keys: Container[bytes]
-) -> None:
-    """Complete `records` from the topic, and drop those that have not changed.
+def drop_unchanged(records: dict[bytes, bytes], read: Read, complete_keys: Container[bytes]) -> None:
+    """Complete packed `records` from the topic, and drop those that have not changed.
 
     `complete_keys` are those answered in all languages: a text that they lack is removed.
     """
     for key in list(records):
         if (old := read(key)) is None:
             continue
-        new = records[key].unpack()
+        new = unpack(records[key])
         if old.supersedes(new):
             del records[key]
             continue
@@ -193,7 +166,7 @@ def drop_unchanged(
         if new == old:
             del records[key]
         else:
-            records[key] = CompactTranslation(new)
+            records[key] = pack(new)
 
 
 def forgotten(

@@ -19,77 +19,52 @@ from bridge.snapshots.status import JobStatus
 
 def collect(status: JobStatus) -> Iterator[Metric]:
     """Yield the metrics."""
-    yield filled(
-        CounterMetricFamily(
-            "bridge_snapshot_runs_total", "Runs since this process started, by result.", labels=["result"]
-        ),
-        {"published": status.published, "failed": status.failed},
+    runs = CounterMetricFamily(
+        "bridge_snapshot_runs_total", "Runs since this process started, by result.", labels=["result"]
     )
-    yield CounterMetricFamily(
-        "bridge_snapshot_requests_total", "Requests to the provider in published runs.", status.requests
-    )
-    yield CounterMetricFamily(
-        "bridge_snapshot_written_total", "Records written by published runs.", status.written
-    )
-    yield CounterMetricFamily(
-        "bridge_snapshot_removed_total", "Records removed by published runs.", status.removed
-    )
+    yield filled(runs, {"published": status.published, "failed": status.failed})
+    for name, help_, count in (
+        ("requests", "Requests to the provider in published runs.", status.requests),
+        ("written", "Records written by published runs.", status.written),
+        ("removed", "Records removed by published runs.", status.removed),
+    ):
+        yield CounterMetricFamily(f"bridge_snapshot_{name}_total", help_, count)
     if status.last:
         yield from _of_last(status.last)
+    ids = "Ids that bets mention: all recent ones in a full run, else new ones; of the last run with any."
     yield filled(
-        GaugeMetricFamily(
-            "bridge_join_ids",
-            "Ids that bets mention: all recent ones in a full run, else new ones; of the last run with any.",
-            labels=["kind"],
-        ),
+        GaugeMetricFamily("bridge_join_ids", ids, labels=["kind"]),
         {row.kind: row.seen for row in status.coverage},
     )
+    share = "Share of these ids that has a name in the language."
     yield filled(
-        GaugeMetricFamily(
-            "bridge_join_coverage_ratio",
-            "Share of these ids that has a name in the language.",
-            labels=["kind", "language"],
-        ),
+        GaugeMetricFamily("bridge_join_coverage_ratio", share, labels=["kind", "language"]),
         {(row.kind, language): row.share(language) for row in status.coverage for language in row.named},
     )
 
 
 def _of_last(report: Report) -> Iterator[Metric]:
     snapshot = report.snapshot
-    yield GaugeMetricFamily(
-        "bridge_snapshot_timestamp_seconds",
-        "When the last snapshot of this process was complete; names may be as old as that.",
-        snapshot.finished_at,
-    )
-    yield GaugeMetricFamily(
-        "bridge_snapshot_refreshed_timestamp_seconds", "When the last full run began.", snapshot.refreshed_at
-    )
-    yield GaugeMetricFamily(
-        "bridge_snapshot_complete",
-        "1 when the last snapshot has everything that the settings ask for, 0 when it is partial.",
-        snapshot.complete,
-    )
-    yield GaugeMetricFamily(
-        "bridge_snapshot_seconds",
-        "Duration of the last snapshot, from its first request to its commit.",
-        report.seconds,
-    )
+    finished = "When the last snapshot of this process was complete; names may be as old as that."
+    complete = "1 when the last snapshot has everything that the settings ask for, 0 when it is partial."
+    seconds = "Duration of the last snapshot, from its first request to its commit."
+    owed = "What the next run asks for again because the provider did not deliver it."
+    left_out = "What the provider did not deliver in the last run; 1 for an endpoint that answers 403."
+    for name, help_, value in (
+        ("timestamp_seconds", finished, snapshot.finished_at),
+        ("refreshed_timestamp_seconds", "When the last full run began.", snapshot.refreshed_at),
+        ("complete", complete, snapshot.complete),
+        ("seconds", seconds, report.seconds),
+        ("owed", owed, snapshot.owed),
+    ):
+        yield GaugeMetricFamily(f"bridge_snapshot_{name}", help_, value)
     yield filled(
         GaugeMetricFamily("bridge_snapshot_records", "Records in the last snapshot.", labels=["kind"]),
         {kind: count.records for kind, count in snapshot.counts.items()},
     )
     yield filled(
-        GaugeMetricFamily(
-            "bridge_snapshot_left_out",
-            "What the provider did not deliver in the last run; 1 for an endpoint that answers 403.",
-            labels=["endpoint"],
-        ),
+        GaugeMetricFamily("bridge_snapshot_left_out", left_out, labels=["endpoint"]),
         Counter(left.endpoint for left in snapshot.left_out),
-    )
-    yield GaugeMetricFamily(
-        "bridge_snapshot_owed",
-        "What the next run asks for again because the provider did not deliver it.",
-        snapshot.owed,
     )
 
 

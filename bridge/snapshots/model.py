@@ -20,6 +20,8 @@ OfEvent = Literal["event", "market", "selection"]
 Template = Literal["selection-template", "market-type-template"]
 Kind = Literal[Listed, OfEvent, Template]
 
+MAX_RECORD_BYTES: Final = 1_000_000
+"""The default limit of a topic, and far more than the names of one entity."""
 KINDS: Final[tuple[Kind, ...]] = (*LISTED, *get_args(OfEvent), *get_args(Template))
 
 Texts: TypeAlias = dict[str, str]
@@ -37,7 +39,7 @@ class Translation:
     sport_id: int | None = None
     region_id: int | None = None
     league_id: int | None = None
-    competitor_ids: tuple[int, ...] | None = None
+    competitor_ids: list[int] | None = None
     market_type_id: int | None = None
 
     def complete(self, other: Translation) -> None:
@@ -76,37 +78,20 @@ class Translation:
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
         """Return the Avro datum `Translation`, changed in that snapshot."""
-        return {
-            "kind": self.kind,
-            "id": self.id,
-            "eventId": self.event_id,
-            "sportId": self.sport_id,
-            "regionId": self.region_id,
-            "leagueId": self.league_id,
-            "competitorIds": None if self.competitor_ids is None else list(self.competitor_ids),
-            "marketTypeId": self.market_type_id,
-            "translations": dict(sorted(self.texts.items())),
-            "snapshotId": snapshot_id,
-        }
+        datum = {name: getattr(self, field) for field, name in _AVRO_NAMES.items()}
+        return {**datum, "translations": dict(sorted(self.texts.items())), "snapshotId": snapshot_id}
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Translation:
         """The inverse of `to_avro`."""
-        members = datum["competitorIds"]
-        return cls(
-            kind=datum["kind"],
-            id=datum["id"],
-            texts=datum["translations"],
-            event_id=datum["eventId"],
-            sport_id=datum["sportId"],
-            region_id=datum["regionId"],
-            league_id=datum["leagueId"],
-            competitor_ids=None if members is None else tuple(members),
-            market_type_id=datum["marketTypeId"],
-        )
+        return cls(**{field: datum[name] for field, name in _AVRO_NAMES.items()})
 
 
 _BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competitor_ids", "market_type_id")
+_AVRO_NAMES: Final = {"kind": "kind", "id": "id", "texts": "translations"} | {
+    name: re.sub("_(.)", lambda found: found[1].upper(), name) for name in _BELONGING
+}
+"""Field of a translation → field of its Avro datum."""
 
 
 def key_of(kind: Kind, number: int, within: int | None = None) -> bytes:
@@ -157,12 +142,7 @@ class Currency:
 
     def to_avro(self, snapshot_id: str) -> dict[str, Any]:
         """Return the Avro datum `Currency`, changed in that snapshot."""
-        return {
-            "symbol": self.symbol,
-            "type": self.type,
-            "precision": self.precision,
-            "snapshotId": snapshot_id,
-        }
+        return {**asdict(self), "snapshotId": snapshot_id}
 
     @classmethod
     def from_avro(cls, datum: Mapping[str, Any]) -> Currency:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -10,11 +11,9 @@ from typing import Final, NamedTuple
 from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.rest.endpoints import LISTED, MAX_IDS, Listed
-from bridge.snapshots.model import KINDS, Kind, Snapshot, key_of
+from bridge.snapshots.model import KINDS, Kind, key_of
 from bridge.snapshots.references import References
 
-BELIEVED: Final = "the last full run found the same, so it is believed"
-DISBELIEVED: Final = "nothing is removed until another full run finds the same"
 OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
 """The kinds that the markets endpoints answer."""
 
@@ -27,10 +26,8 @@ class Scope:
     kinds: frozenset[Kind] = frozenset(KINDS)
     events: frozenset[int] | None = None
     """Events to fetch instead of those that bets mention."""
-    narrowed: bool = False
-    """Whether the run leaves out something that the settings ask for."""
     cut: bool = False
-    """Whether it drops a part of the answers: kinds or languages."""
+    """Whether the run drops a part of the answers: kinds or languages."""
 
     @classmethod
     def of(
@@ -46,14 +43,15 @@ class Scope:
                 f"--language {others[0]} is not one of api.languages ({', '.join(settings.languages)}). "
                 "Add it there (BRIDGE_API__LANGUAGES), or name one of them."
             )
-        chosen = cls(
-            tuple(x for x in settings.languages if x in languages or not languages),
-            frozenset(kinds or KINDS),
-            frozenset(events) if events else None,
-        )
-        whole = chosen == cls(settings.languages)
-        cut = chosen.languages != settings.languages or chosen.kinds != frozenset(KINDS)
-        return cls(chosen.languages, chosen.kinds, chosen.events, narrowed=not whole, cut=cut)
+        chosen = tuple(x for x in settings.languages if x in languages or not languages)
+        kept = frozenset(kinds or KINDS)
+        cut = chosen != settings.languages or kept != frozenset(KINDS)
+        return cls(chosen, kept, frozenset(events) if events else None, cut)
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the run leaves out something that the settings ask for."""
+        return self.cut or self.events is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +97,8 @@ class FetchPlan:
         `present` has the keys of the topic.
         """
 
+        owed_ids = ids_in(owed)
+
         def wanted(kind: Kind, number: int, within: int | None = None) -> bool:
             return kind in scope.kinds and (full or key_of(kind, number, within) not in present)
 
@@ -117,27 +117,21 @@ class FetchPlan:
         def events(kind: str, lacks: Callable[[int], bool]) -> list[int]:
             if scope.events is not None:
                 return sorted(scope.events)
-            return sorted({*filter(lacks, references.events), *_owed(owed, kind)})
+            return sorted({*filter(lacks, references.events), *(ids[0] for ids in owed_ids[kind])})
 
         def numbers(kind: Kind, mentioned: Iterable[int]) -> list[int]:
             if kind not in scope.kinds:
                 return []
-            return sorted({x for x in mentioned if wanted(kind, x)}.union(_owed(owed, kind)))
+            return sorted({x for x in mentioned if wanted(kind, x)}.union(ids[0] for ids in owed_ids[kind]))
 
+        template: Final = "market-type-template"
         types: dict[int, list[int]] = {}
-        for sport, number in sorted(
-            {x for x in references.market_types if wanted("market-type-template", x[1], x[0])}
-            | ({*_owed_types(owed)} if "market-type-template" in scope.kinds else set())
-        ):
+        new = {x for x in references.market_types if wanted(template, x[1], x[0])}
+        for sport, number in sorted(new | owed_ids[template] if template in scope.kinds else ()):
             types.setdefault(sport, []).append(number)
         return cls(
             scope,
-            mentioned={
-                "sport": numbers("sport", references.sports),
-                "region": numbers("region", references.regions),
-                "league": numbers("league", references.leagues),
-                "competitor": numbers("competitor", ()),
-            },
+            mentioned={kind: numbers(kind, found) for kind, found in references.listed.items()},
             events=events("event", lambda x: wanted("event", x)) if "event" in scope.kinds else (),
             markets=events("markets", lacks_markets) if scope.kinds & OF_MARKETS else (),
             selection_templates=numbers("selection-template", references.all_selections()),
@@ -146,7 +140,7 @@ class FetchPlan:
             in_topic={kind: ids_of(kind, present) for kind in LISTED},
             used=used,
             missing_before=missing_before,
-            sports=references.sports,
+            sports=references.listed["sport"],
         )
 
     def known_sports(self, *listed: int) -> list[int]:
@@ -165,17 +159,13 @@ def ids_of(kind: Listed, keys: Iterable[bytes]) -> Sequence[int]:
     return array("q", (int(key[len(start) :]) for key in keys if key.startswith(start)))
 
 
-def _owed(owed: Iterable[str], kind: str) -> Iterator[int]:
-    start = f"{kind}:"
-    return (int(name[len(start) :]) for name in owed if name.startswith(start))
-
-
-def _owed_types(owed: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Return sport and market type of the owed market type templates."""
-    for name in owed:
+def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
+    """Return the ids in the names of things, such as `market-type-template:1:18`, by kind."""
+    found: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
+    for name in names:
         kind, *ids = name.split(":")
-        if kind == "market-type-template":
-            yield int(ids[0]), int(ids[1])
+        found[kind].add(tuple(map(int, ids)))
+    return found
 
 
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -193,23 +183,20 @@ def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
 class JobInput:
     """What a run reads from Kafka before its first request."""
 
-    last: Snapshot | None
     present: Mapping[bytes, bytes]
     """Key → value of all records of the job's topic."""
     references: References
     """New references; in a full run, all references from bets within `api.recent_days`."""
     full: bool
     """Whether everything is fetched again."""
-    kept: References | None = None
-    """Full run only: references from all bets within `api.keep_days`, a superset of what is fetched."""
-    selections_in_use: Callable[[Collection[int]], set[int]] | None = None
-    """Returns those of some selections that are among `kept`; None if `kept` has the selections itself."""
+    kept: References
+    """In a full run, references from all bets within `api.keep_days`, a superset of what is fetched."""
+    selections_in_use: Callable[[Collection[int]], set[int]]
+    """Returns those of some selections that bets within `api.keep_days` mention: `kept` lacks them."""
     owed: frozenset[str] = frozenset()
     """Names of what the last run failed to learn."""
     missing: frozenset[str] = frozenset()
     """Names of what lists lacked in the last full run, if they were too short to be believed."""
-    lost: bool = False
-    """Whether the topic lacks records of the last snapshot."""
 
 
 class Estimate(NamedTuple):
@@ -221,7 +208,7 @@ class Estimate(NamedTuple):
     """None if it depends on other answers."""
 
 
-def estimate(plan: FetchPlan, by_sport: Callable[[Listed], bool] = lambda kind: False) -> list[Estimate]:
+def estimate(plan: FetchPlan, by_sport: Callable[[Listed], bool] = lambda _: False) -> list[Estimate]:
     """Estimate the requests of a run before it starts. Lists may go `by_sport`.
 
     Retries are not counted. Endpoints without a right and unknown events make it less.

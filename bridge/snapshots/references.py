@@ -7,67 +7,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from bridge.avro.schemas import Schema
-from bridge.rest.endpoints import MAX_SYMBOL_CHARACTERS
+from bridge.avro.schemas import Schema, load
+from bridge.rest.endpoints import LISTED, MAX_SYMBOL_CHARACTERS, Listed
 from bridge.snapshots.model import Job, Kind, key_of
 
-_MARKET: Final[Schema] = {
-    "type": "record",
-    "name": "Market",
-    "fields": [{"name": "id", "type": "long"}, {"name": "type", "type": "long"}],
-}
-_EVENT: Final[Schema] = {"type": "record", "name": "EventInfo", "fields": [{"name": "id", "type": "long"}]}
-_ITEM: Final[Schema] = {
-    "type": "record",
-    "name": "SettledBetItem",
-    "fields": [
-        {"name": "event", "type": ["null", _EVENT]},
-        {"name": "market", "type": ["null", _MARKET]},
-        {"name": "selectionId", "type": "long"},
-        {"name": "competitionId", "type": "long"},
-        {"name": "countryId", "type": "long"},
-        {"name": "sportId", "type": "long"},
-        {
-            "name": "betBuilderItems",
-            "type": [
-                "null",
-                {
-                    "type": "array",
-                    "items": {
-                        "type": "record",
-                        "name": "BetBuilderItem",
-                        "fields": [
-                            {"name": "market", "type": ["null", "Market"]},
-                            {"name": "selectionId", "type": "long"},
-                        ],
-                    },
-                },
-            ],
-        },
-    ],
-}
-_AMOUNT: Final[Schema] = {
-    "type": "record",
-    "name": "BetAmount",
-    "fields": [{"name": "currency", "type": ["null", "string"]}],
+Fields = Mapping[str, "Fields"]
+"""Names of fields of a record, and of the records within."""
+
+_FIELDS: Final[dict[Job, Fields]] = {
+    "translations": {
+        "selections": {
+            "event": {"id": {}},
+            "market": {"id": {}, "type": {}},
+            "selectionId": {},
+            "competitionId": {},
+            "countryId": {},
+            "sportId": {},
+            "betBuilderItems": {"market": {}, "selectionId": {}},
+        }
+    },
+    "currencies": {"amount": {"currency": {}}},
 }
 
 
-def _bet_with(field_: Schema) -> Schema:
-    return {"type": "record", "name": "SettledBet", "namespace": "settlement", "fields": [field_]}
+def references_schema(job: Job) -> Schema:
+    """Return a reader schema for settled bets, with the fields that a job needs."""
+    found: Schema = _only(load("settled-bet"), _FIELDS[job])
+    return found
 
 
-REFERENCES_SCHEMAS: Final[dict[Job, Schema]] = {
-    "translations": _bet_with({"name": "selections", "type": ["null", {"type": "array", "items": _ITEM}]}),
-    "currencies": _bet_with({"name": "amount", "type": ["null", _AMOUNT]}),
-}
-"""Reader schemas for settled bets, with the fields that a job needs."""
+def _only(schema: Any, fields: Fields) -> Any:
+    match schema:
+        case {"type": "record"}:
+            kept = [x for x in schema["fields"] if x["name"] in fields]
+            return schema | {"fields": [x | {"type": _only(x["type"], fields[x["name"]])} for x in kept]}
+        case {"type": "array"}:
+            return schema | {"items": _only(schema["items"], fields)}
+        case list():
+            return [_only(branch, fields) for branch in schema]
+    return schema
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Sport, competitionId and countryId of an event, according to its bets."""
 
     sport: int
@@ -80,9 +63,8 @@ class References:
     """The ids that bets mention."""
 
     bets: int = 0
-    sports: set[int] = field(default_factory=set)
-    regions: set[int] = field(default_factory=set)
-    leagues: set[int] = field(default_factory=set)
+    listed: dict[Listed, set[int]] = field(default_factory=lambda: {kind: set() for kind in LISTED})
+    """Ids of the kinds with lists; none of competitors."""
     events: dict[int, Place] = field(default_factory=dict)
     """Event → its place in the last bet on it."""
     markets: dict[int, set[int]] = field(default_factory=dict)
@@ -95,7 +77,7 @@ class References:
     """Symbols. Longer texts than any symbol are ignored: a bet may hold megabytes."""
 
     def add(self, bet: Mapping[str, Any]) -> None:
-        """Add a settled bet, decoded with one of `REFERENCES_SCHEMAS`."""
+        """Add a settled bet, decoded with a `references_schema`."""
         self.bets += 1
         amount = bet.get("amount")
         symbol = amount and amount["currency"]
@@ -107,12 +89,8 @@ class References:
     def keys(self, kind: Kind) -> Iterator[bytes]:
         """Yield the keys of a kind that a join of these bets looks up; none for competitors."""
         match kind:
-            case "sport":
-                yield from (key_of(kind, number) for number in self.sports)
-            case "region":
-                yield from (key_of(kind, number) for number in self.regions)
-            case "league":
-                yield from (key_of(kind, number) for number in self.leagues)
+            case "sport" | "region" | "league" | "competitor":
+                yield from (key_of(kind, number) for number in self.listed[kind])
             case "event":
                 yield from (key_of(kind, number) for number in self.events)
             case "market":
@@ -121,8 +99,6 @@ class References:
                 yield from (key_of(kind, number) for number in self.all_selections())
             case "market-type-template":
                 yield from (key_of(kind, number, sport) for sport, number in self.market_types)
-            case "competitor":
-                return
 
     def all_selections(self) -> set[int]:
         """Return all selections, with and without an event."""
@@ -130,9 +106,9 @@ class References:
 
     def _add_item(self, item: Mapping[str, Any]) -> None:
         sport, league, region = item["sportId"], item["competitionId"], item["countryId"]
-        self.sports.add(sport)
-        self.leagues.add(league)
-        self.regions.add(region)
+        self.listed["sport"].add(sport)
+        self.listed["league"].add(league)
+        self.listed["region"].add(region)
         event = item["event"]["id"] if item["event"] else None
         if event is not None:
             self.events[event] = Place(sport, league, region)

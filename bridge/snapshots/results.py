@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from bridge import errors
+from bridge.avro.codec import Codec
 from bridge.formatting import format_utc
+from bridge.snapshots.asking import Account
 from bridge.snapshots.model import (
     KINDS,
+    MAX_RECORD_BYTES,
     NO_RIGHT,
     Counts,
+    Currency,
     Kind,
     LeftOut,
     Snapshot,
     Translation,
     key_of,
-    kind_of,
 )
 from bridge.snapshots.references import References
 
@@ -49,24 +52,14 @@ class Covered:
 
 
 def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
-    """Return a row for each kind that the bets mention."""
-    rows = (_cover(kind, keys, languages, lookup) for kind, keys in _keys(references, lookup))
+    """Return a row for each kind that the bets mention. Competitors are those of the mentioned events."""
+    events = (lookup(key) for key in references.keys("event"))
+    competitors = {key_of("competitor", x) for event in events if event for x in event.competitor_ids or ()}
+    rows = (
+        _cover(kind, competitors if kind == "competitor" else {*references.keys(kind)}, languages, lookup)
+        for kind in KINDS
+    )
     return [row for row in rows if row.seen]
-
-
-def _keys(references: References, lookup: Lookup) -> Iterable[tuple[Kind, Iterable[bytes]]]:
-    for kind in KINDS:
-        if kind == "competitor":
-            yield kind, {key_of("competitor", c) for c in _competitors(references, lookup)}
-        else:
-            yield kind, set(references.keys(kind))
-
-
-def _competitors(references: References, lookup: Lookup) -> Iterable[int]:
-    """Return the competitors of the events: bets do not mention competitors."""
-    for key in references.keys("event"):
-        event = lookup(key)
-        yield from (event and event.competitor_ids) or ()
 
 
 def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: Lookup) -> Covered:
@@ -115,19 +108,25 @@ class IdComparison:
         )
 
 
-class Publishable(Protocol):
-    """A record of the job's topic, such as `Translation`."""
+def encode(
+    records: Iterable[Translation | Currency], codec: Codec, snapshot_id: str, account: Account
+) -> dict[bytes, bytes]:
+    """Return key → value of the records. Those that are too large for Kafka are left out and owed."""
+    found: dict[bytes, bytes] = {}
+    for record in records:
+        value = codec.encode(record.to_avro(snapshot_id))
+        if len(value) <= MAX_RECORD_BYTES:
+            found[record.key] = value
+        else:
+            why = f"{len(value):,} bytes of names, more than Kafka's {MAX_RECORD_BYTES:,}"
+            account.leave_out("", record.key.decode(), why)
+            account.owed.add(record.asked_as)
+    return found
 
-    @property
-    def key(self) -> bytes:
-        """The key of its record."""
 
-    @property
-    def asked_as(self) -> str:
-        """The name of the thing to ask about for it."""
-
-    def to_avro(self, snapshot_id: str) -> dict[str, Any]:
-        """Return the Avro datum of its value."""
+def some(things: Iterable[object]) -> str:
+    """Return the first of some things for a note."""
+    return f"such as {', '.join(sorted(map(str, things))[:MAX_EXAMPLES])}"
 
 
 @dataclass(slots=True)
@@ -135,8 +134,8 @@ class Outcome:
     """What a run publishes and reports."""
 
     # Without a repr: asyncio makes one of a task's result, and a whole snapshot's is more than 100 MB.
-    written: dict[bytes, Publishable] = field(repr=False)
-    """New and changed records. Emptied while they are encoded, to save memory."""
+    written: dict[bytes, bytes] = field(repr=False)
+    """Key → value of new and changed records."""
     removed: set[bytes] = field(repr=False)
     counts: dict[str, Counts]
     forbidden: tuple[str, ...] = ()
@@ -150,14 +149,6 @@ class Outcome:
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Notes for people: assumptions confirmed or refuted, oddities of the provider."""
-
-    def leave_out(self, key: bytes, owed: str, why: str, *, is_new: bool) -> None:
-        """Leave out a record that cannot be written: the topic keeps the old one."""
-        self.left_out = (*self.left_out, LeftOut.of("", key.decode(), why))
-        self.owed |= {owed}
-        if counts := self.counts.get(kind_of(key)):
-            counts.written -= 1
-            counts.records -= is_new
 
 
 MAX_LINES: Final = 10

@@ -12,13 +12,12 @@ Each key begins with the job. Values are JSON: no other program reads them. Time
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 
-from bridge.snapshots.model import Job, Offsets
+from bridge.snapshots.model import Job, Offsets, is_key
 from bridge.snapshots.references import Place, References
 
 HOUR_SECONDS: Final = 3_600
@@ -76,7 +75,7 @@ class JobState:
             self._remember(key, hour, {})
         for number, place in references.events.items():
             added = {
-                "place": [place.sport, place.competition, place.country],
+                "place": list(place),
                 "markets": references.markets.get(number, ()),
                 "selections": references.selections.get(number, ()),
             }
@@ -93,34 +92,36 @@ class JobState:
 
         Before the first snapshot, only references since `recent` count as new.
         """
-        first = self._first
-        return self._as_references(recent if full or first else math.inf, new=not first)
+        since = recent if full or self._first else math.inf
+        found = References()
+        for name, entry in self._in_use():
+            if entry["at"] + HOUR_SECONDS > since or (not self._first and entry["run"] > self._seen):
+                _add_entry(found, name, entry)
+        return found
 
     def in_use(self) -> References:
         """Return all references but markets and selections, of which there are millions."""
         found = References()
-        for key, entry in self._in_use():
-            _add_entry(
-                found, key.removeprefix(b"in-use/").decode(), {**entry, "markets": (), "selections": ()}
-            )
+        for name, entry in self._in_use():
+            _add_entry(found, name, {**entry, "markets": (), "selections": ()})
         return found
 
     def selections_in_use(self, among: Collection[int]) -> set[int]:
         """Return those of these selections that are in use."""
         found, wanted = set[int](), set(among)
-        for key, entry in self._in_use():
-            kind, _, number = key.removeprefix(b"in-use/").partition(b":")
-            if kind == b"event":
+        for name, entry in self._in_use():
+            kind, _, number = name.partition(":")
+            if kind == "event":
                 found |= wanted.intersection(entry["selections"])
-            elif kind == b"selection":
+            elif kind == "selection":
                 found |= wanted & {int(number)}
         return found
 
     def forget(self, before: float) -> None:
         """Drop references that no bet has mentioned since `before`."""
-        for key, entry in self._in_use():
+        for name, entry in self._in_use():
             if entry["at"] + HOUR_SECONDS <= before:
-                self._put(key, None)
+                self._put(f"in-use/{name}".encode(), None)
 
     def mark_seen(self) -> None:
         """Note that a snapshot covers everything learnt so far."""
@@ -188,19 +189,12 @@ class JobState:
             new["run"] = self._run
             self._put(key, new)
 
-    def _in_use(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    def _in_use(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for key, value in self._under(b"in-use/"):
-            yield key, orjson.loads(value)
+            yield key.removeprefix(b"in-use/").decode(), orjson.loads(value)
 
     def _under(self, start: bytes) -> list[tuple[bytes, bytes]]:
         return [(key, value) for key, value in self._entries.items() if key.startswith(start)]
-
-    def _as_references(self, since: float, *, new: bool) -> References:
-        found = References()
-        for key, entry in self._in_use():
-            if entry["at"] + HOUR_SECONDS > since or (new and entry["run"] > self._seen):
-                _add_entry(found, key.removeprefix(b"in-use/").decode(), entry)
-        return found
 
     def _get(self, key: bytes) -> dict[str, Any] | None:
         value = self._entries.get(key)
@@ -217,13 +211,6 @@ class JobState:
             self._entries[key] = value
 
 
-_NAME: Final = re.compile(
-    r"(event|markets|sport|region|league|competitor|selection-template):-?[0-9]{1,19}"
-    r"|market-type-template:-?[0-9]{1,19}:-?[0-9]{1,19}|currency:.+",
-    re.DOTALL,
-)
-
-
 def _is_sound(key: bytes, value: bytes) -> bool:
     """Return whether a job may have written this record."""
     try:
@@ -233,7 +220,7 @@ def _is_sound(key: bytes, value: bytes) -> bool:
                 _add_entry(References(), key.removeprefix(b"in-use/").decode(), content)
                 return _are_counts(content["at"], content["run"])
             case b"owed" | b"missing":
-                return all(_NAME.fullmatch(name) for name in content)
+                return all(name.startswith("currency:") or is_key(name) for name in content)
             case b"read":
                 places = [(int(partition), offset) for partition, offset in content["position"].items()]
                 return _are_counts(content["run"], *(x for place in places for x in place)) and (
@@ -252,12 +239,7 @@ def _are_counts(*numbers: object) -> bool:
 
 def _plain(references: References) -> Iterator[bytes]:
     """Yield the keys of references that are kept without further data."""
-    for kind, numbers in (
-        ("sport", references.sports),
-        ("region", references.regions),
-        ("league", references.leagues),
-        ("selection", references.selections.get(None, ())),
-    ):
+    for kind, numbers in (*references.listed.items(), ("selection", references.selections.get(None, ()))):
         for number in numbers:
             yield f"in-use/{kind}:{number}".encode()
     for sport, type_ in references.market_types:
@@ -283,9 +265,5 @@ def _add_entry(references: References, key: str, entry: Mapping[str, Any]) -> No
                 references.selections[number] = set(map(int, selections))
         case "selection":
             references.selections.setdefault(None, set()).add(int(name))
-        case "sport":
-            references.sports.add(int(name))
-        case "region":
-            references.regions.add(int(name))
-        case "league":
-            references.leagues.add(int(name))
+        case "sport" | "region" | "league":
+            references.listed[kind].add(int(name))

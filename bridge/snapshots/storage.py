@@ -31,7 +31,7 @@ from bridge.kafka.reader import (
 )
 from bridge.log import get
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
-from bridge.snapshots.references import REFERENCES_SCHEMAS, References
+from bridge.snapshots.references import References, references_schema
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 
 DAY_SECONDS: Final = 86_400
@@ -49,8 +49,8 @@ class Learnt(NamedTuple):
 
 def topic_of(settings: Settings, job: Job) -> str:
     """Return the name of the topic that the job publishes to."""
-    declared = topics.declare(settings)
-    return {"translations": declared.translations, "currencies": declared.currencies}[job].name
+    name: str = getattr(topics.declare(settings), job).name
+    return name
 
 
 def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
@@ -84,13 +84,6 @@ def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapsh
     with Registry(settings.registry) as registry:
         datum = decode(Codec(load("snapshot"), READ_ONLY, registry.schema_by_id), found, value)
     return value, Snapshot.from_avro(datum)
-
-
-def decode_snapshot(settings: Settings, value: bytes) -> Snapshot:
-    """Decode the value of a Snapshot record. Raises SchemaError, and as `Registry.schema_by_id`."""
-    with Registry(settings.registry) as registry:
-        codec = Codec(load("snapshot"), READ_ONLY, registry.schema_by_id)
-        return Snapshot.from_avro(codec.decode(value))
 
 
 def read_compacted(
@@ -140,7 +133,23 @@ class JobStorage:
 
     def state(self) -> JobState:
         """Return the state that the last run left."""
-        return read_state(self._settings, self._job, visible=self._visible)
+        found: dict[bytes, bytes] = {}
+
+        def take(message: Message) -> None:
+            key, value = message.key() or b"", message.value()
+            if not key.startswith(f"{self._job}/".encode()):
+                return  # the other job's state may be large
+            if value is None:
+                found.pop(key, None)
+            else:
+                found[key] = value
+
+        name = topics.declare(self._settings).snapshot_state.name
+        read_topic(self._settings, name, take, visible=self._visible)
+        state = JobState(self._job, found)
+        if state.foreign:
+            get().warning("skipped invalid records of the job state", count=state.foreign)
+        return state
 
     def state_topic_id(self) -> str | None:
         """Return the id of the state's topic, which changes if it is created again."""
@@ -154,93 +163,64 @@ class JobStorage:
         return read_compacted(self._settings, topic, visible=self._visible, accepts=accepts)
 
     def learn(
-        self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress
+        self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress | None = None
     ) -> Learnt:
-        """Learn references, as `learn`."""
-        return learn(self._settings, self._job, state, now, save, progress)
+        """Learn what the settled bets mention that are visible now and were not read yet.
 
-
-def read_state(settings: Settings, job: Job, *, visible: bool = False) -> JobState:
-    """Return the state of a job. Raises as `read_topic`."""
-    found: dict[bytes, bytes] = {}
-
-    def take(message: Message) -> None:
-        key, value = message.key() or b"", message.value()
-        if not key.startswith(f"{job}/".encode()):
-            return  # the other job's state may be large
-        if value is None:
-            found.pop(key, None)
+        The first time, and after the topic was created again, reads the bets of the last `api.keep_days`
+        before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records
+        that are not bets are skipped and counted. Raises TopologyError if there are no others, SchemaError
+        for a schema that the registry does not know, and as `read_topic`.
+        """
+        settings = self._settings
+        topic = topics.declare(settings).bets.name
+        topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
+        keep_days = settings.api.keep_days
+        if state.reads_on(topic_id, keep_days):
+            position = dict(state.position)
         else:
-            found[key] = value
+            if state.position and state.topic_id != topic_id:
+                get().warning("the topic of bets was created again, reading it from the start", topic=topic)
+            position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
+        hours: dict[int, References] = {}
+        bets, foreign = 0, Foreign()
 
-    read_topic(settings, topics.declare(settings).snapshot_state.name, take, visible=visible)
-    state = JobState(job, found)
-    if state.foreign:
-        get().warning("skipped invalid records of the job state", count=state.foreign)
-    return state
+        def remember(read: Offsets) -> None:
+            for hour, references in hours.items():
+                state.learn(hour, references)
+            hours.clear()
+            state.learnt(read, topic_id, keep_days)
+            save()
 
+        with Registry(settings.registry) as registry:
+            codec = Codec(references_schema(self._job), READ_ONLY, registry.schema_by_id)
 
-def learn(
-    settings: Settings,
-    job: Job,
-    state: JobState,
-    now: float,
-    save: Callable[[], None],
-    progress: OffsetProgress | None = None,
-) -> Learnt:
-    """Learn what the settled bets mention that are visible now and were not read yet.
+            def take(message: Message) -> None:
+                nonlocal bets
+                position[message.partition() or 0] = (message.offset() or 0) + 1
+                try:
+                    bet = _bet_in(message, codec, registry)
+                except NotOurs as error:
+                    foreign.add(error)
+                    return
+                if bet is None:
+                    return
+                received = max(0, message.timestamp()[1] // 1000)
+                hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
+                bets += 1
+                if bets % LEARNT_AT_ONCE == 0:
+                    remember(position)
 
-    The first time, and after the topic was created again, reads the bets of the last `api.keep_days` before
-    `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records that are not
-    bets are skipped and counted. Raises TopologyError if there are no others, SchemaError for a schema that
-    the registry does not know, and as `read_topic`.
-    """
-    topic = topics.declare(settings).bets.name
-    topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
-    keep_days = settings.api.keep_days
-    if state.reads_on(topic_id, keep_days):
-        position = dict(state.position)
-    else:
-        if state.position and state.topic_id != topic_id:
-            get().warning("the topic of bets was created again, reading it from the start", topic=topic)
-        position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
-    hours: dict[int, References] = {}
-    bets, foreign = 0, Foreign()
-
-    def remember(read: Offsets) -> None:
-        for hour, references in hours.items():
-            state.learn(hour, references)
-        hours.clear()
-        state.learnt(read, topic_id, keep_days)
-        save()
-
-    with Registry(settings.registry) as registry:
-        codec = Codec(REFERENCES_SCHEMAS[job], READ_ONLY, registry.schema_by_id)
-
-        def take(message: Message) -> None:
-            nonlocal bets
-            position[message.partition() or 0] = (message.offset() or 0) + 1
-            try:
-                bet = _bet_in(message, codec, registry)
-            except NotOurs as error:
-                foreign.add(error)
-                return
-            if bet is None:
-                return
-            received = max(0, message.timestamp()[1] // 1000)
-            hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
-            bets += 1
-            if bets % LEARNT_AT_ONCE == 0:
-                remember(position)
-
-        state.begin()
-        # `visible`: records of open transactions are read by the next run.
-        read = read_topic(settings, topic, take, start=position, visible=True, progress=progress)
-    if foreign.count and not bets and not state.position:
-        raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
-    remember(read)
-    foreign.log()
-    return Learnt(bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else "")
+            state.begin()
+            # `visible`: records of open transactions are read by the next run.
+            read = read_topic(settings, topic, take, start=position, visible=True, progress=progress)
+        if foreign.count and not bets and not state.position:
+            raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
+        remember(read)
+        foreign.log()
+        return Learnt(
+            bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
+        )
 
 
 def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:

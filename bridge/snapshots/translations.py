@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from collections.abc import Collection, Iterator
 
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
-from bridge.rest.endpoints import Listed
+from bridge.rest.endpoints import Listed, Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.merge import count, drop_unchanged, forgotten
-from bridge.snapshots.model import Translation, key_of, kind_of
-from bridge.snapshots.plan import BELIEVED, DISBELIEVED, FetchPlan, JobInput, Scope
-from bridge.snapshots.references import References
-from bridge.snapshots.results import Outcome, cover
-
-_MAX_NAMED: Final = 10
+from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
+from bridge.snapshots.model import Translation, kind_of
+from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
+from bridge.snapshots.results import MAX_EXAMPLES, Outcome, cover, encode, some
 
 
 class Translations:
@@ -44,79 +40,75 @@ class Translations:
             used=used,
         )
 
-    async def run(self, asks: Asks, progress: ProgressCallback = lambda what, done, total: None) -> Outcome:
-        """Fetch and merge everything. Raises ApiError, AuthError and ClockError."""
+    async def run(
+        self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
+    ) -> Outcome:
+        """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
         present, references = self._input.present, self._input.references
         fetcher = Fetcher(asks, self._settings, self.plan, references.events, progress)
         names = await fetcher.run()
         records, account = names.records, fetcher.account
-        gone = {key_of(kind, x) for kind, found in fetcher.gone.items() for x in found}
+        gone = fetcher.gone
         complete, outdated = set[bytes](), set[bytes]()
         if self._removes:
             complete = {key for key in names.complete_keys if kind_of(key) not in fetcher.unreliable_kinds}
-            if self._kept.events:
-                outdated = forgotten(present, self._present, self._kept.events, self._selections_in_use)
+            if self._input.kept.events:
+                outdated = forgotten(
+                    present, self._present, self._input.kept.events, self._input.selections_in_use
+                )
         gone |= outdated - records.keys()
         drop_unchanged(records, lambda key: None if key in outdated else self._present(key), complete)
-        unnamed = {key for key in records if kind_of(key) == "event" and not records[key].unpack().texts}
+        unnamed = {key for key in records if kind_of(key) == "event" and not unpack(records[key]).texts}
 
         def lookup(key: bytes) -> Translation | None:
             return None if key in gone else names.record(key) or self._present(key)
 
+        coverage = cover(references, self._scope.languages, lookup)
+        freed = (unpack(records.pop(key)) for key in list(records))
+        written = encode(freed, self._codec, snapshot_id, account)
         return Outcome(
-            written=dict(records),
+            written=written,
             removed=gone,
-            counts=count(present, records, gone),
+            counts=count(present, written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
             # A run that keeps only a part of each answer owes the rest.
             owed=frozenset(account.owed | (self._input.owed | account.asked if self._scope.cut else set())),
-            missing=frozenset(fetcher.missing),
-            coverage=cover(references, self._scope.languages, lookup),
+            missing=frozenset(fetcher.vanished.missing),
+            coverage=coverage,
             notes=self._notes(fetcher, unnamed, gone),
         )
 
-    @property
-    def _kept(self) -> References:
-        return self._input.kept or self._input.references
-
-    def _selections_in_use(self, among: Collection[int]) -> set[int]:
-        if self._input.selections_in_use is not None:
-            return self._input.selections_in_use(among)
-        return self._kept.all_selections().intersection(among)
+    def estimate(self) -> list[Estimate]:
+        """Estimate the requests of a run before it starts, without retries."""
+        return estimate(self.plan, Questions(self._settings).by_sport)
 
     def _used(self) -> dict[Listed, Collection[int]]:
         """Return what bets use of the kinds with lists. Competitors are those of the mentioned events."""
-        bets = self._kept
+        bets = self._input.kept
         events = [found for key in bets.keys("event") if (found := self._present(key))]
         return {
-            "sport": bets.sports.union(x.sport_id for x in events if x.sport_id is not None),
-            "region": bets.regions.union(x.region_id for x in events if x.region_id is not None),
-            "league": bets.leagues.union(x.league_id for x in events if x.league_id is not None),
+            "sport": bets.listed["sport"].union(x.sport_id for x in events if x.sport_id is not None),
+            "region": bets.listed["region"].union(x.region_id for x in events if x.region_id is not None),
+            "league": bets.listed["league"].union(x.league_id for x in events if x.league_id is not None),
             "competitor": {x for event in events for x in event.competitor_ids or ()},
         }
 
     def _still_wanted(self, owed: Collection[str], used: dict[Listed, Collection[int]]) -> Iterator[str]:
         """Return what is owed and still mentioned by bets."""
-        bets = self._kept
+        bets = self._input.kept
         of_kind: dict[str, Collection[int]] = {
-            "sport": used["sport"],
-            "region": used["region"],
-            "league": used["league"],
-            "competitor": used["competitor"],
+            **{str(kind): ids for kind, ids in used.items()},
             "event": bets.events,
             "markets": bets.events,
-            "selection-template": self._selections_in_use(
-                [int(name.split(":")[1]) for name in owed if name.startswith("selection-template:")]
+            "selection-template": self._input.selections_in_use(
+                [ids[0] for ids in ids_in(owed)["selection-template"]]
             ),
         }
         for name in owed:
-            kind, *ids = name.split(":")
-            if kind == "market-type-template":
-                is_wanted = (int(ids[0]), int(ids[1])) in bets.market_types
-            else:
-                is_wanted = int(ids[0]) in of_kind[kind]
-            if is_wanted or not (bets.events or bets.sports):
+            [(kind, [ids])] = ids_in([name]).items()
+            is_wanted = ids in bets.market_types if len(ids) > 1 else ids[0] in of_kind.get(kind, ())
+            if is_wanted or not (bets.events or bets.listed["sport"]):
                 yield name
 
     def _present(self, key: bytes) -> Translation | None:
@@ -131,27 +123,21 @@ class Translations:
 
     def _notes(self, fetcher: Fetcher, unnamed: Collection[bytes], gone: Collection[bytes]) -> list[str]:
         notes = [str(comparison) for comparison in fetcher.comparisons.values() if comparison.seen]
-        for kind, (missing, total) in fetcher.shrunk.items():
-            is_again = any(name.startswith(f"{kind}:") for name in self._input.missing)
-            believed = BELIEVED if self._removes and is_again else DISBELIEVED
-            notes.append(
-                f"the list of {kind}s lacks {missing:,} of its former {total:,}, more than "
-                f"api.max_shrink_share: {believed}"
-            )
+        notes += fetcher.vanished.notes
         if self._broken:
             notes.append(
                 f"{len(self._broken):,} records of the topic cannot be read, "
-                f"{_some(key.decode() for key in self._broken)}: a full run writes them again"
+                f"{some(key.decode() for key in self._broken)}: a full run writes them again"
             )
         if gone:
-            notes.append(f"{len(gone):,} records are removed, {_some(key.decode() for key in gone)}")
+            notes.append(f"{len(gone):,} records are removed, {some(key.decode() for key in gone)}")
         if unknown := fetcher.unknown_events:
-            notes.append(f"{len(unknown):,} events are unknown to the provider, {_some(unknown)}")
+            notes.append(f"{len(unknown):,} events are unknown to the provider, {some(unknown)}")
         if unnamed:
-            notes.append(f"{len(unnamed):,} events have no name, {_some(key.decode() for key in unnamed)}")
+            notes.append(f"{len(unnamed):,} events have no name, {some(key.decode() for key in unnamed)}")
         texts = fetcher.names.languages
         if others := {x: n for x, n in texts.items() if x not in self._settings.languages}:
-            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:_MAX_NAMED])
+            most = ", ".join(f"{language} ({n:,})" for language, n in sorted(others.items())[:MAX_EXAMPLES])
             notes.append(
                 f"texts in languages that are not in api.languages: {most}; if one is another name of a "
                 "language there, map it with api.language_keys"
@@ -160,8 +146,3 @@ class Translations:
         if silent and texts and self._input.full:  # other runs ask about too little
             notes.append(f"no text at all in {', '.join(silent)}: check api.languages and api.language_keys")
         return notes
-
-
-def _some(things: Iterable[object]) -> str:
-    first = sorted(map(str, things))[:_MAX_NAMED]
-    return f"such as {', '.join(first)}"

@@ -25,6 +25,7 @@ class State(Enum):
     QUIET = "Quiet"
     IDLE_TIMEOUT = "IdleTimeout"
     WAITING_FOR_LIMIT = "WaitingForLimit"
+    BACKING_OFF = "BackingOff"
     WAITING_FOR_KAFKA = "WaitingForKafka"
     STANDBY = "Standby"
     STOPPED_ON_GAP = "StoppedOnGap"

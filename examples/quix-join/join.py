@@ -1,4 +1,6 @@
-"""Settled bets with the names of what was bet on, in every language: a JSON line for each, on stdout.
+"""Settled bets with the names of what was bet on, in every language.
+
+On stdout: three lines for each bet on a terminal, a line of JSON elsewhere.
 
 A consumer of the topics as any other: of the bridge it needs the topics and the schema registry, and none
 of its code. Settings, by environment:
@@ -14,11 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
+import display
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from fastavro.read import LOGICAL_READERS
 from quixstreams import Application, State
@@ -140,7 +145,16 @@ def main(idle: float) -> None:
     bets = bets.filter(lambda bet: bet is not None)  # a tombstone
     bets = bets.join_lookup(translations, NAMES)
     bets = bets.update(tell_correction, stateful=True)
-    bets.update(lambda bet: print(json.dumps(bet, ensure_ascii=False), flush=True))
+    counted = count(1)
+
+    def show(bet: dict[str, Any]) -> None:
+        if sys.stdout.isatty():
+            text = display.lines(bet, next(counted), shutil.get_terminal_size().columns)
+        else:
+            text = json.dumps(bet, ensure_ascii=False)
+        print(text, flush=True)
+
+    bets.update(show)
     app.run(timeout=idle)
 
 

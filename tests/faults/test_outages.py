@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
+from bridge.sandbox.provider.faults import Clear, Stall
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
@@ -172,9 +173,9 @@ async def test_a_half_open_socket_is_given_up(place: Place) -> None:
         settings = {"FEED__IDLE_TIMEOUT_SECONDS": "2", "LIMITS__SCALE": "100"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
-        feed.stall()
+        feed.inflict(Stall())
         await until(lambda: "IdleTimeout" in bridge.states(), "found half-open")
-        feed.resume()
+        feed.inflict(Clear())
         await live(bridge, 2)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0

@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -21,10 +23,12 @@ from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSetti
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.election import LeaderElection
+from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
 from tests.harness import Place
+from tests.processes import SERVER
 
 JOB: Job = "translations"
 KEYS = 5_000
@@ -92,8 +96,8 @@ def started(settings: Settings, group: str) -> tuple[BaseProcess, Connection]:
 
     It says when it is about to begin with the first snapshot, and the number of each that it has published.
     """
-    told, tell = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
+    told, tell = SERVER.Pipe(duplex=False)
+    process = SERVER.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
     process.start()
     return process, told
 
@@ -102,11 +106,14 @@ def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> Non
     """Publish with a lock that nobody else has: so none waits for the session of a dead one."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     settings = Settings.model_validate(given)
-    sealer, topic = Sealer(settings), topics.declare(settings).snapshots.name
-    leadership = LeaderElection(settings, group, topic, lambda: None)
-    while not leadership.owner:
-        time.sleep(0.01)
-    with Publisher(settings, JOB, leadership, threading.Event(), print) as publisher:
+    sealer = Sealer(settings)
+
+    def elect(settings: Settings, _: str, topic: str, changed: Callable[[], object]) -> LeaderElection:
+        return LeaderElection(settings, group, topic, changed)
+
+    lock = Lock(settings, JOB, threading.Event(), print, elect)
+    lock.acquire(None)
+    with closing(Publisher(settings, JOB, lock)) as publisher:
         last = publisher.open()
         tell.send("ready")
         for number in itertools.count(int(last.id) + 1 if last else 1):
@@ -119,7 +126,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__])

@@ -166,10 +166,17 @@ class Jobs:
         await asyncio.to_thread(_produce_bets, self.settings(), bodies)
         return [json.loads(body)["data"] for _, body in bodies]
 
-    async def place_bets(self, bets: Iterable[Datum]) -> None:
-        """Put these into the topic now."""
-        bodies = [(self.provider.now(), orjson.dumps({"data": bet})) for bet in bets]
+    async def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
+        """Put these into the topic, as if they had been received `age` seconds ago."""
+        bodies = [(self.provider.now() - age, orjson.dumps({"data": bet})) for bet in bets]
         await asyncio.to_thread(_produce_bets, self.settings(), bodies)
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic of the place; returns when it is gone."""
+        client, topic = self.place.admin(), f"{self.place.prefix}.{name}"
+        for future in client.delete_topics([topic]).values():
+            future.result()
+        await until(lambda: topic not in admin.metadata(client).topics, f"{topic} to be gone")
 
 
 def _as_text(value: Any) -> str:
@@ -245,15 +252,8 @@ class Topics:
         return self._compacted(self._place.messages(name, ends=ends))
 
     def _compacted(self, messages: Iterable[Message]) -> dict[str, Datum]:
-        found: dict[str, Datum] = {}
-        for message in messages:
-            key, value = message.key(), message.value()
-            assert isinstance(key, bytes)
-            if value is None:
-                found.pop(key.decode(), None)
-            else:
-                found[key.decode()] = self.decode(value)
-        return found
+        values = {message.key(): message.value() for message in messages}
+        return {(key or b"").decode(): self.decode(x) for key, x in values.items() if x is not None}
 
 
 @dataclass

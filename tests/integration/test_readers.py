@@ -56,7 +56,23 @@ def test_a_broker_that_is_not_there_is_told_by_all_readers(place: Place) -> None
             lambda command: place.run(*command, KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1"), READERS
         ):
             assert (ran.returncode, ran.stdout) == (1, "")
-            assert ran.stderr.startswith("error: no broker of 127.0.0.1:1 answers: ")
+            assert "Tried 127.0.0.1:1 (BRIDGE_KAFKA__BOOTSTRAP_SERVERS): no connection;" in ran.stderr
+
+
+def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Place) -> None:
+    """One with a checkpoint and no gap is well."""
+    checkpoints = topics.declare(prepared(place)).checkpoints.name
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    for feed in ("one", "two"):
+        producer.produce(checkpoints, b"a checkpoint", feed)
+    assert producer.flush(20) == 0
+    well, mistyped = (place.run("gaps", "--feed", feed) for feed in ("two", "tow"))
+    assert (well.returncode, well.stdout) == (0, "no gap was ever declared\n")
+    assert (mistyped.returncode, mistyped.stdout) == (2, "")
+    assert mistyped.stderr == (
+        "error: --feed tow: no feed of that name has a checkpoint or a gap under "
+        f"{place.prefix}; known: one, two\n"
+    )
 
 
 def place_of_bets(place: Place) -> tuple[Settings, bytes]:

@@ -134,43 +134,6 @@ async def test_faults_reach_the_feed() -> None:
         assert await page(provider, "/breaches") == []
 
 
-async def test_a_script_can_end_the_stream_and_compare() -> None:
-    """Nothing is published after the moment that the answer names, and a client gets all until then."""
-    async with asyncio.timeout(20), simulator() as provider, dial(provider, "?revision=0") as client:
-        end = (await post(provider, "/stop"))["at"]
-        with pytest.raises(TimeoutError):
-            await drain(client)
-        assert (await page(provider, "/connections"))[0]["replaying"] is False
-        assert (await page(provider, "/state"))["ended"] == end
-        _, told = await asyncio.to_thread(request, provider.control_url, "GET", "/truth")
-        assert (await post(provider, "/stop"))["at"] == end
-    assert [message.at for message in provider.published()] == [
-        json.loads(line)["at"] for line in told.splitlines()
-    ]
-
-
-async def test_a_content_length_that_is_no_number_is_reported() -> None:
-    async with simulator() as provider:
-        answer = await asyncio.to_thread(
-            request, provider.control_url, "POST", "/faults/stall", **{"Content-Length": "x"}
-        )
-        assert answer == (400, '{"error":"Content-Length must be a number"}\n')
-        assert (await page(provider, "/state"))["faults"] == {}
-
-
-async def test_there_is_no_control_endpoint_unless_asked_for() -> None:
-    async with Simulator(SimulatorSettings(port=0)) as provider:
-        assert provider.control_url is None
-
-
-async def test_the_control_endpoint_closes_with_the_simulator() -> None:
-    async with simulator() as provider:
-        url = provider.control_url
-        await page(provider, "/state")
-    with pytest.raises(ConnectionRefusedError):
-        request(url, "GET", "/state")
-
-
 async def test_a_taken_control_port_is_an_error() -> None:
     """It is not replaced by another, as nobody would know which; the feed does not stay behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

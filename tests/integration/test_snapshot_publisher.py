@@ -9,9 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Message, Producer
@@ -20,8 +21,9 @@ from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.batch import Record
+from bridge.kafka.election import LeaderElection
 from bridge.kafka.reader import read_topic
-from bridge.snapshots import publisher as module
+from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
@@ -39,15 +41,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @contextmanager
 def at_work(
     settings: Settings, stop: threading.Event | None = None, trouble: Callable[[str], None] = print
-) -> Iterator[tuple[Lock, Publisher]]:
+) -> Iterator[tuple[LeaderElection, Publisher]]:
     """A run that has its lock and has fenced its predecessors."""
-    ending = stop or threading.Event()
-    with ExitStack() as stack:
-        lock = stack.enter_context(Lock(settings, JOB))
-        assert lock.acquire(20, ending.is_set)
-        publisher = stack.enter_context(Publisher(settings, JOB, lock.leadership, ending, trouble))
-        publisher.open()
-        yield lock, publisher
+    joined: list[LeaderElection] = []
+
+    def elect(*given: Any) -> LeaderElection:
+        joined.append(LeaderElection(*given))
+        return joined[0]
+
+    with closing(Lock(settings, JOB, stop or threading.Event(), trouble, elect)) as lock:
+        assert lock.acquire(20)
+        with closing(Publisher(settings, JOB, lock)) as publisher:
+            publisher.open()
+            yield joined[0], publisher
 
 
 def read(settings: Settings, *, visible: bool = False) -> tuple[int, dict[bytes, bytes]]:
@@ -124,19 +130,19 @@ def test_a_run_whose_lock_was_taken_over_does_not_commit(
     monkeypatch.setattr(module, "REGAIN_SECONDS", 1)
     settings = prepared(place)
     sealer = Sealer(settings)
-    with at_work(settings) as (lock, publisher):
+    with at_work(settings) as (election, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with Lock(settings, JOB) as second:
+        with closing(Lock(settings, JOB, threading.Event(), print)) as second:
             with pytest.raises(Busy, match=f"{place.prefix}.translations.owner"):
-                second.acquire(0.5, lambda: False)
-            lock.leadership.close()
-            assert second.acquire(None, lambda: False)
+                second.acquire(0.5)
+            election.close()
+            assert second.acquire(None)
             # As in a process that was paused: it takes itself for the owner, until it asks.
-            lock.leadership._owner.set()
-            monkeypatch.setattr(lock.leadership, "confirm", lambda _: lock.leadership._owner.clear())
+            election._owner.set()
+            monkeypatch.setattr(election, "confirm", lambda _: election._owner.clear())
             with pytest.raises(NotOwner):
                 publisher.publish(records(settings, 2), partial(sealer.record, 2))
-            with Publisher(settings, JOB, second.leadership, threading.Event(), print) as heir:
+            with closing(Publisher(settings, JOB, second)) as heir:
                 heir.open()
                 heir.publish(records(settings, 3), partial(sealer.record, 3))
     assert read(settings) == (3, state(3))

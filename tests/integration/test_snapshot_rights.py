@@ -168,7 +168,7 @@ async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Plac
             deleted.result(20)
         assert await bridge.wait() == 6, bridge.text()
         assert f"error: the topic {name} is gone" in bridge.text()
-        assert name not in admin.listed(client)
+        assert name not in admin.metadata(client).topics
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
@@ -177,4 +177,4 @@ def test_a_look_makes_no_topic(guarded: Place) -> None:
     assert admin.topic_id(client, name, 10) is None
     with pytest.raises(KafkaUnavailable, match=f"{name} is not there"):
         admin.partition_count(client, name)
-    assert name not in admin.listed(client)
+    assert name not in admin.metadata(client).topics

@@ -87,7 +87,7 @@ async def test_a_narrowed_run(place: Place) -> None:
         (["--every", "0s"], "--every must be between 1s and 366d"),
         (["--every", "999999999d"], "is too long: an age is at most 36500d"),
         (["--every", "367d"], "--every must be between 1s and 366d"),
-        (["--every", "1h", "--json"], "--every goes on"),
+        (["--every", "1h", "--json"], "--every serves metrics over HTTP"),
         (
             ["--metrics-file", "/nowhere/bridge.prom"],
             "--metrics-file: cannot write /nowhere/bridge.prom: No s",

@@ -27,7 +27,7 @@ from bridge.sandbox.provider.rest.routes import ENDPOINTS, Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Sizes, World
 from bridge.snapshots.currencies import Currencies
-from bridge.snapshots.plan import JobInput, Scope
+from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome
 from bridge.snapshots.translations import Translations
@@ -112,22 +112,22 @@ class Provider:
 
     def translate(self) -> Outcome:
         """A full run over an empty topic, in virtual time."""
-        known = JobInput(None, {}, references(), full=True)
+        known = Topic().known(references(), full=True)
 
         async def story() -> Outcome:
             async with self.client() as client:
                 job = Translations(self.settings, Scope.of(self.settings), Topic().codec, known)
-                return await job.run(client)
+                return await job.run(client, "id")
 
         return run(story())
 
     def exchange(self) -> Outcome:
         """The same of the currencies."""
-        known = JobInput(None, {}, references(), full=True)
+        known = Topic().known(references(), full=True)
 
         async def story() -> Outcome:
             async with self.client() as client:
-                return await Currencies(self.settings, Topic("currency").codec, known).run(client)
+                return await Currencies(self.settings, Topic("currency").codec, known).run(client, "id")
 
         return run(story())
 

@@ -24,6 +24,7 @@ CLOCKS = {
     "time.clock_gettime",
 }
 DRIVERS = {
+    "bridge.config.loader": "no feed starts in the future",
     "bridge.service.app": "start-up waits for Kafka and the registry",
     "bridge.avro.registry": "tries again",
     "bridge.cli": "says how old what it shows is",
@@ -49,8 +50,6 @@ DRIVERS = {
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",
     "bridge.snapshots.storage": "waits for Kafka",
-    "bridge.snapshots.presence": "looks now and then",
-    "bridge.snapshots.publisher": "rests before it tries again",
     "bridge.rest.transport": "lets others have their turn",
     "bridge.snapshots.scheduler": "waits for the next run",
     "bridge.observability.endpoints": "answers as of the moment it is asked",

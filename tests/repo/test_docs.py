@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge import __version__
 from bridge.config import Settings
 from bridge.errors import BridgeError
 from tests.repo.source import ROOT
@@ -20,6 +21,18 @@ from tools.docs import generated
 def test_a_generated_file_is_up_to_date(path: Path) -> None:
     """`make docs` writes it."""
     assert (ROOT / path).read_text("utf-8") == generated()[path]
+
+
+def test_every_place_that_names_the_version_has_this_one() -> None:
+    """Those that the page for contributors says to set for a release, and the head of its changes."""
+    for path in ("k8s/kustomization.yaml", "k8s/README.md", "docs/install.md"):
+        named = re.findall(
+            r"(?:settlement-bridge|newTag): ?(\d+\.\d+\.\d+)", (ROOT / path).read_text("utf-8")
+        )
+        assert set(named) == {__version__}, path
+    changes = re.findall(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert changes[0] == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(__version__)} - \d{{4}}-\d\d-\d\d", changes[1])
 
 
 def test_the_drawing_of_the_packages_shows_the_levels() -> None:

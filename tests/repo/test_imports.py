@@ -9,9 +9,10 @@ import pytest
 from tests.repo.source import MODULES, imports, outside
 
 LEVELS = [
-    {"errors", "clock", "formatting", "log"},
-    {"clock_skew", "config"},
-    {"avro", "tls"},
+    {"errors", "clock", "formatting", "log", "messages.scalars"},
+    {"clock_skew", "messages.model"},
+    {"config"},
+    {"avro"},
     {"kafka", "feed", "messages", "rest"},
     {"state"},
     {"observability", "inspection"},
@@ -141,7 +142,6 @@ def test_the_clients_are_each_wrapped_once() -> None:
     wrappers = {
         "websockets": [
             "bridge.feed.client",
-            "bridge.sandbox.provider.bodies",
             "bridge.sandbox.provider.server",
         ],
         "fastavro": ["bridge.avro", "bridge.sandbox.demo.verify"],

@@ -120,7 +120,7 @@ def test_a_refusal_while_the_file_is_away_decides_nothing(content: str, tmp_path
         world.inflict(Drop())
         await asyncio.sleep(200)
         assert len(world.last.ledger) == 2
-        assert world.last.state is State.WAITING_FOR_LIMIT
+        assert world.last.state is State.BACKING_OFF
         assert "its file cannot be read: No such file" in world.last.reason
         file.write_text(content)
         if content == "new":
@@ -171,7 +171,7 @@ def test_the_reason_and_the_end_of_a_pause_are_committed() -> None:
     async def story(world: World) -> Checkpoint:
         world.inflict(Refuse(seconds=600))
         world.start()
-        return await world.until(State.WAITING_FOR_LIMIT)
+        return await world.until(State.BACKING_OFF)
 
     waiting = play(story)
     assert waiting.reason == "a pause after a failure"

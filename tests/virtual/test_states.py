@@ -43,6 +43,27 @@ def test_a_wait_for_a_limit_names_it_and_its_end() -> None:
     play(story)
 
 
+def test_a_pause_after_a_failure_is_a_state_of_its_own() -> None:
+    """It never passes for a wait for the provider's limits, which may follow it."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(1)
+        for _ in range(6):
+            world.inflict(Drop())
+            await asyncio.sleep(20)
+        waits = [
+            c for c in world.kafka.checkpoints if c.state in (State.BACKING_OFF, State.WAITING_FOR_LIMIT)
+        ]
+        assert {(c.state, c.reason) for c in waits} == {
+            (State.BACKING_OFF, "a pause after a failure"),
+            (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s"),
+        }
+        assert all(c.until is not None and c.until > c.updated_at for c in waits)
+
+    play(story)
+
+
 def test_a_half_open_socket_is_closed_after_a_minute_of_silence() -> None:
     """It is distinguished from a connection that ended."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from bridge.errors import DevError
@@ -16,6 +15,8 @@ from bridge.sandbox.cluster.files import write_atomically
 from bridge.sandbox.cluster.process import Server, stop_all
 from bridge.sandbox.cluster.progress import Progress, silent
 
+START_SECONDS = 90.0
+"""Time limit of a start, without the download."""
 FORMAT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
 _BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
@@ -36,12 +37,7 @@ class Cluster:
     registry_url: str
 
     def __init__(
-        self,
-        data: Path,
-        artifacts: Artifacts,
-        listeners: list[kafka.Listener],
-        registry_port: int,
-        timeout: float,
+        self, data: Path, artifacts: Artifacts, listeners: list[kafka.Listener], registry_port: int
     ) -> None:
         self.bootstrap_servers = kafka.bootstrap_servers(listeners)
         self.registry_url = registry.url(registry_port)
@@ -49,7 +45,6 @@ class Cluster:
         self._artifacts = artifacts
         self._listeners = listeners
         self._registry_port = registry_port
-        self._timeout = timeout
         self._cluster_id = _cluster_id(data, len(listeners))
         java, count = artifacts.java, len(listeners)
         self._brokers = [
@@ -65,9 +60,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def is_alive(self) -> bool:
@@ -124,6 +117,8 @@ class Cluster:
 
     def start(self, progress: Progress) -> None:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
+        database = self._registry.directory / registry.DATABASE
+        is_new = not database.exists()
         try:
             for server in self._servers:
                 server.log.unlink(missing_ok=True)
@@ -140,6 +135,8 @@ class Cluster:
             self._save()
         except BaseException:
             self.close()
+            if is_new:  # a registry that was stopped while it created its tables does not start on them
+                database.unlink(missing_ok=True)
             raise
 
     def detach(self) -> state.State:
@@ -184,8 +181,8 @@ class Cluster:
             for server in servers:
                 server.start()
             for server in servers:
-                if not server.wait(self._timeout):
-                    raise _failure(server, f"did not end within {self._timeout:g} s")
+                if not server.wait(START_SECONDS):
+                    raise _failure(server, f"did not end within {START_SECONDS:g} s")
         finally:
             for server in servers:
                 server.stop(kill=True)
@@ -207,8 +204,8 @@ class Cluster:
             for server in ready:
                 progress(f"{server.name} answers")
             pending = [(server, answers) for server, answers in pending if server not in ready]
-            if pending and time.monotonic() - began > self._timeout:
-                raise _failure(pending[0][0], f"did not answer within {self._timeout:g} s")
+            if pending and time.monotonic() - began > START_SECONDS:
+                raise _failure(pending[0][0], f"did not answer within {START_SECONDS:g} s")
             time.sleep(_POLL_SECONDS if pending else 0)
 
     def _registry_answers(self) -> bool:

@@ -45,10 +45,8 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
     if class_path is None or not registry.is_dir():
         from bridge.sandbox.cluster import maven  # here, because jgo takes a moment to load
 
-        with (
-            lock(maven.lock_file(), lambda: progress("waiting for another download to end")),
-            maven.Repository(progress) as repository,
-        ):
+        with lock(maven.lock_file(), lambda: progress("waiting for another download to end")):
+            repository = maven.Repository(progress)
             # Another process may have fetched it while we waited for the lock.
             class_path = load_class_path(class_path_file)
             if class_path is None:

@@ -13,7 +13,6 @@ from bridge.sandbox.cluster.progress import Progress, silent
 
 KAFKA_PORT = 9092
 REGISTRY_PORT = 8080
-START_SECONDS = 90.0
 PORT_ATTEMPTS = 3
 
 
@@ -24,12 +23,11 @@ def start(
     kafka_port: int | None = None,
     registry_port: int | None = None,
     progress: Progress = silent,
-    timeout: float = START_SECONDS,
 ) -> Cluster:
     """Start a cluster that belongs to this process; returns when it answers.
 
     Ports default to 9092 (and the next ones) and 8080; 0 is any free port. A port that is taken is replaced
-    by a free one. `timeout` is in seconds, without the download. Raises DevError.
+    by a free one. Raises DevError.
     """
     data = data.resolve()
     with state.locked(data, progress):
@@ -39,7 +37,7 @@ def start(
                 "Stop it with `bridge dev down`, or name another directory by --data."
             )
         _stop(data)
-        return _launch(data, brokers, kafka_port, registry_port, progress, timeout)
+        return _launch(data, brokers, kafka_port, registry_port, progress)
 
 
 def up(
@@ -49,7 +47,6 @@ def up(
     kafka_port: int | None = None,
     registry_port: int | None = None,
     progress: Progress = silent,
-    timeout: float = START_SECONDS,
 ) -> state.State:
     """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
     data = data.resolve()
@@ -60,7 +57,7 @@ def up(
             return running
         if _stop(data):
             progress(f"a part of the cluster in {data} had died: starting all of it again")
-        return _launch(data, brokers, kafka_port, registry_port, progress, timeout).detach()
+        return _launch(data, brokers, kafka_port, registry_port, progress).detach()
 
 
 def down(data: Path, *, progress: Progress = silent) -> bool:
@@ -70,11 +67,6 @@ def down(data: Path, *, progress: Progress = silent) -> bool:
         return False
     with state.locked(data, progress):
         return _stop(data)
-
-
-def status(data: Path) -> state.Status:
-    """Whether a cluster runs in the directory, where it listens and how much memory it uses."""
-    return state.status(data.resolve())
 
 
 def _stop(data: Path) -> bool:
@@ -87,26 +79,22 @@ def _stop(data: Path) -> bool:
 
 
 def _launch(
-    data: Path,
-    brokers: int,
-    kafka_port: int | None,
-    registry_port: int | None,
-    progress: Progress,
-    timeout: float,
+    data: Path, brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
 ) -> Cluster:
     artifacts = obtain(progress)
     progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
-    for attempt in range(1, PORT_ATTEMPTS + 1):
+    attempts = 0
+    while True:
         listeners, http_port = choose_ports(brokers, kafka_port, registry_port, progress)
-        cluster = Cluster(data, artifacts, listeners, http_port, timeout)
+        cluster = Cluster(data, artifacts, listeners, http_port)
         try:
             cluster.start(progress)
             return cluster
         except PortTaken:
-            if attempt == PORT_ATTEMPTS:
+            attempts += 1
+            if attempts == PORT_ATTEMPTS:
                 raise
             progress("another process took a port in the meantime, trying others")
-    raise AssertionError("unreachable")
 
 
 def choose_ports(

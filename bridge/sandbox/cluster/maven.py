@@ -9,8 +9,6 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from jgo.maven import Artifact, MavenContext, PythonResolver
 
@@ -20,7 +18,6 @@ from bridge.sandbox.cluster.progress import Progress
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 30
 _STEP_BYTES = 16_000_000
-_POMS_A_LINE = 40
 
 
 def lock_file() -> Path:
@@ -34,20 +31,6 @@ class Repository:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._context = MavenContext(resolver=_Resolver(progress), timeout=TIMEOUT_SECONDS)
-
-    def __enter__(self) -> Self:
-        self._warnings = _Warnings()
-        logger = logging.getLogger("jgo")
-        logger.addHandler(self._warnings)
-        self._propagated, logger.propagate = logger.propagate, False
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        logger = logging.getLogger("jgo")
-        logger.removeHandler(self._warnings)
-        logger.propagate = self._propagated
 
     def class_path(self, *coordinates: str) -> tuple[Path, ...]:
         """The jars of some artifacts and of everything they need. Raises DevError."""
@@ -63,9 +46,8 @@ class Repository:
                 jars.append(Path(artifact.resolve()))
             if not zipfile.is_zipfile(jars[-1]):
                 raise DevError(f"{jars[-1]} is damaged. Delete it and start again.")
-            if number % 10 == 0 or number == len(artifacts):
-                megabytes = sum(jar.stat().st_size for jar in jars) / 1e6
-                self._progress(f"{main}: {number} of {len(artifacts)} jars, {megabytes:.0f} MB")
+            if number % 10 == 0:
+                self._progress(f"{main}: {number} of {len(artifacts)} jars")
         return tuple(jars)
 
     def file(self, group: str, name: str, version: str, classifier: str, packaging: str) -> Path:
@@ -82,7 +64,6 @@ class _Resolver(PythonResolver):  # type: ignore[misc, unused-ignore]  # jgo's t
     def __init__(self, progress: Progress) -> None:
         super().__init__(progress_callback=self._report)
         self._progress = progress
-        self._poms = 0
 
     def download(self, artifact: Artifact) -> Path:
         """Fetch one file of the given artifact, trying again where the network was to blame."""
@@ -108,11 +89,7 @@ class _Resolver(PythonResolver):  # type: ignore[misc, unused-ignore]  # jgo's t
 
     @contextlib.contextmanager
     def _report(self, name: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A line for a number of small files, or for each part of a large one."""
-        if name.endswith(".pom"):
-            self._poms += 1
-            if self._poms % _POMS_A_LINE == 0:
-                self._progress(f"resolving: {self._poms} descriptions read")
+        """Report each part of a large file."""
         done = said = 0
 
         def advance(count: int) -> None:
@@ -126,11 +103,15 @@ class _Resolver(PythonResolver):  # type: ignore[misc, unused-ignore]  # jgo's t
 
 
 class _Warnings(logging.Handler):
-    """Keeps jgo's warnings out of our progress, except for the one that it should not have let pass."""
+    """Drops jgo's warnings, but raises the one of a wrong checksum, which jgo lets pass."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if (message := record.getMessage()).startswith("Checksum mismatch"):
             raise RuntimeError(message)
+
+
+logging.getLogger("jgo").addHandler(_Warnings())
+logging.getLogger("jgo").propagate = False
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What makes the schema registry: its command line, its environment, and when it is ready."""
+"""The schema registry: its command line, its environment, and whether it is ready."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 
 from bridge.sandbox.cluster.broker import JVM_FLAGS
 from bridge.sandbox.cluster.ports import HOST
+
+DATABASE = "schemas.mv.db"
+"""File of the schemas, in the directory in which the registry runs."""
 
 
 def url(port: int) -> str:

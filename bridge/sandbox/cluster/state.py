@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from bridge.sandbox.cluster.files import lock, write_atomically
 from bridge.sandbox.cluster.process import Identity
@@ -53,22 +54,19 @@ class Status:
     members: tuple[MemberStatus, ...] = ()
 
 
+_STATE = TypeAdapter(State)
+
+
 def save(data: Path, state: State) -> None:
     """Save the state for other processes."""
-    text = json.dumps(asdict(state), indent=1, default=str)
-    write_atomically(_file(data), text + "\n")
+    write_atomically(_file(data), _STATE.dump_json(state, indent=1).decode() + "\n")
 
 
 def load(data: Path) -> State | None:
     """Load the saved state; None if there is none or it is malformed."""
     try:
-        saved: dict[str, Any] = json.loads(_file(data).read_text("utf-8"))
-        members = tuple(
-            Member(member["name"], Identity(**member["identity"]), Path(member["log"]))
-            for member in saved["members"]
-        )
-        return State(saved["bootstrap_servers"], saved["registry_url"], members)
-    except (OSError, ValueError, TypeError, KeyError):
+        return _STATE.validate_json(_file(data).read_bytes())
+    except (OSError, ValidationError):
         return None
 
 
@@ -84,8 +82,9 @@ def status(data: Path) -> Status:
     alive = [member.alive for member in members]
     if state is None or not any(alive):
         return Status("stopped")
-    kind: Literal["running", "partial"] = "running" if all(alive) else "partial"
-    return Status(kind, state.bootstrap_servers, state.registry_url, members)
+    return Status(
+        "running" if all(alive) else "partial", state.bootstrap_servers, state.registry_url, members
+    )
 
 
 @contextmanager

@@ -14,10 +14,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from bridge.inspection.readers import amount_in_words
+from bridge.inspection.readers import amount_in_words, payout_in_words
 
 ROWS = 6
-RATE_SECONDS = 5.0
 LINE_SECONDS = 5.0
 LANGUAGE = "en"
 
@@ -27,7 +26,6 @@ class Names:
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
-        self._teams: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -36,32 +34,20 @@ class Names:
         """Take a record; None is a tombstone."""
         if record is None:
             self._texts.pop(key, None)
-            return
-        self._texts[key] = record["translations"].get(LANGUAGE, "")
-        if record["competitorIds"]:
-            self._teams[key] = record["competitorIds"]
+        else:
+            self._texts[key] = record["translations"].get(LANGUAGE, "")
 
     def bet_on(self, bet: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the teams, and market and selection, of a bet's first item; `+2` counts further items."""
+        """Return the event, and market and selection, of a bet's first item; `+2` counts further items."""
         items = bet["selections"] or []
         if not items:
             return "—", ""
-        item, more = items[0], f"  +{len(items) - 1}" if len(items) > 1 else ""
-        event, market = item["event"], item["market"]
+        event, market, more = items[0]["event"], items[0]["market"], len(items) - 1
         keys = [f"market:{event['id']}:{market['id']}"] if event and market else []
-        keys.append(f"selection:{item['selectionId']}")
+        keys.append(f"selection:{items[0]['selectionId']}")
+        name = event and (self._texts.get(f"event:{event['id']}") or event["name"])
         picked = " · ".join(text for key in keys if (text := self._texts.get(key)))
-        return (self._event(event) or "…") + more, picked
-
-    def _event(self, event: Mapping[str, Any] | None) -> str | None:
-        """Both teams of a match, else the event's name; the bet's own name while the topic has none."""
-        if event is None:
-            return None
-        key = f"event:{event['id']}"
-        teams = [self._texts.get(f"competitor:{team}", "") for team in self._teams.get(key, ())]
-        if len(teams) == 2 and all(teams):
-            return " – ".join(teams)
-        return self._texts.get(key) or event["name"]
+        return (name or "…") + (f"  +{more}" if more else ""), picked
 
 
 @dataclass
@@ -80,30 +66,23 @@ class Board:
     lag: float | None = None
     """Seconds from a message's publication by the provider to its arrival at a reader of the topic."""
     bets: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ROWS))
-    _arrivals: deque[tuple[float, int]] = field(default_factory=deque)
+    _began: float = field(default_factory=time.monotonic)
 
     def row(self, datum: dict[str, Any]) -> tuple[str, ...]:
         """Return a bet as cells of two lines, with the names known so far."""
         bet_id, result = datum["betId"], f"{datum['betSettlement']}, v{datum['settlementVersion']}"
         amount = datum["amount"]
-        decimals = 2 if amount is None else max(0, min(amount["precision"], 8))
         who, what = self.names.bet_on(datum)
         return (
             f"{bet_id[:8]}…{bet_id[-4:]}\n{result}",
-            f"{amount_in_words(amount)}\n{datum['payout']:,.{decimals}f}",
+            f"{amount_in_words(amount)}\n{payout_in_words(datum['payout'], amount)}",
             f"{who}\n{what}",
         )
 
     @property
     def rate(self) -> float:
-        """Bets a second, over the last `RATE_SECONDS`."""
-        now = time.monotonic()
-        self._arrivals.append((now, self.published))
-        # Keep one older entry: with rare calls there would be no other to compare with.
-        while len(self._arrivals) > 2 and self._arrivals[1][0] < now - RATE_SECONDS:
-            self._arrivals.popleft()
-        (began, first), (ended, last) = self._arrivals[0], self._arrivals[-1]
-        return (last - first) / (ended - began) if ended > began else 0.0
+        """Bets a second since the start."""
+        return self.published / max(time.monotonic() - self._began, 1.0)
 
     def line(self) -> str:
         """Return the figures on one line."""
@@ -113,18 +92,23 @@ class Board:
         )
 
     def __rich__(self) -> Group:
-        figures = Table.grid(padding=(0, 3))
         age = "" if self.revision is None else f" ({time.time() - self.revision:.0f} s ago)"
         lag = "—" if self.lag is None else f"{self.lag * 1000:,.0f} ms"
         alarm = "bold red" if self.duplicates or self.wrong else "green"
-        doubtful = Text(f"{self.duplicates} / {self.wrong}", alarm)
-        figures.add_row("bridge", Text(self.state, "bold cyan"), "sent by the provider", f"{self.sent:,}")
-        figures.add_row("rate", f"{self.rate:,.0f} bets/s", "in the topic, checked", f"{self.published:,}")
-        figures.add_row("delay", lag, "dead letters", f"{self.deadlettered:,}")
-        figures.add_row("committed revision", f"{self.revision or '—'}{age}", "duplicates / wrong", doubtful)
-        figures.add_row("names", f"{len(self.names):,}")
-        if self.kills:
-            figures.add_row("killed so far", Text(f"{self.kills} times", "yellow"))
+        figures = Table.grid(padding=(0, 3))
+        for row in (
+            ("bridge", Text(self.state, "bold cyan"), "sent by the provider", f"{self.sent:,}"),
+            ("rate", f"{self.rate:,.0f} bets/s", "in the topic, checked", f"{self.published:,}"),
+            ("delay", lag, "dead letters", f"{self.deadlettered:,}"),
+            (
+                "committed revision",
+                f"{self.revision or '—'}{age}",
+                "duplicates / wrong",
+                Text(f"{self.duplicates} / {self.wrong}", alarm),
+            ),
+            ("names", f"{len(self.names):,}", "killed", f"{self.kills} times"),
+        ):
+            figures.add_row(*row)
         table = Table(expand=True, border_style="dim", header_style="bold")
         table.add_column("bet, result", no_wrap=True)
         table.add_column("stake, payout", justify="right", no_wrap=True)

@@ -30,7 +30,6 @@ from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.stream import Published
 from bridge.sandbox.provider.world.entities import Sizes
 
 PREFIX = "demo"
@@ -101,9 +100,10 @@ async def _demonstrate(
         display.say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
         truth = provider.truth()
 
-        def fresh() -> Iterator[Published]:
+        def fresh() -> Iterator[tuple[float, bytes]]:
             while truth.due <= provider.now():
-                yield truth.take()
+                message = truth.take()
+                yield message.at, message.body
 
         tally = Tally(fresh)
         bridge, names = _servers(cluster, provider, directory, scale)

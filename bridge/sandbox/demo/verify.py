@@ -5,12 +5,11 @@ The bytes that the provider sent are read with the standard library, records by 
 
 from __future__ import annotations
 
-import datetime
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import fastavro
 
@@ -22,17 +21,15 @@ ENUMS: Final = {
     "settlement.SettlementResult": dict(enumerate(RESULTS)),
     "settlement.BetItemType": dict(enumerate(_ITEM_TYPES.split(), 1)),
 }
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))?")
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WriterSchema:
     """A schema from the registry; date-times are read as integers of microseconds."""
 
     def __init__(self, text: str) -> None:
-        self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)))
         self.named: dict[str, Any] = {}
-        self._collect(self.parsed)
+        self.parsed: Any = fastavro.parse_schema(_plain(json.loads(text)), named_schemas=self.named)
 
     def read(self, body: bytes) -> dict[str, Any]:
         """Return the record encoded in the bytes after the wire format's header."""
@@ -44,16 +41,6 @@ class WriterSchema:
         if isinstance(schema, list):
             schema = next(branch for branch in schema if branch != "null")
         return self.named.get(schema, {"type": schema}) if isinstance(schema, str) else schema
-
-    def _collect(self, node: Any) -> None:
-        if isinstance(node, dict):
-            if "name" in node and node["type"] in ("record", "enum"):
-                self.named[node["name"]] = node
-            for value in node.values():
-                self._collect(value)
-        elif isinstance(node, list):
-            for item in node:
-                self._collect(item)
 
 
 def differences(sent: bytes, record: dict[str, Any], schema: WriterSchema) -> Iterator[str]:
@@ -108,36 +95,20 @@ def _wanted(sent: Any, schema: Any) -> Any:
 
 
 def _micros(text: str) -> int:
-    match = _TIME.fullmatch(text)
-    assert match is not None, f"the provider sent a time that is none: {text}"
-    day, hour, minute, second, fraction, sign, off_hours, off_minutes = match.groups()
-    days = datetime.date.fromisoformat(day).toordinal() - _EPOCH
-    offset = (int(off_hours or 0) * 3600 + int(off_minutes or 0) * 60) * (-1 if sign == "-" else 1)
-    seconds = days * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second) - offset
-    return seconds * 1_000_000 + int(((fraction or "") + "000000")[:6])
-
-
-class Sent(Protocol):
-    """A message that the provider published."""
-
-    @property
-    def at(self) -> float:
-        """Time of publication, Unix seconds."""
-
-    @property
-    def body(self) -> bytes:
-        """The bytes that went out."""
+    moment = datetime.fromisoformat(text)  # drops what is finer than a microsecond
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
 class Tally:
     """Compares each record with the message that it came from, and counts both. Keeps only what is missing.
 
-    `fresh` yields what the provider has published since the last call.
+    `fresh` yields the messages that the provider has published since the last call: time of publication
+    (Unix seconds) and bytes.
     """
 
-    def __init__(self, fresh: Callable[[], Iterable[Sent]]) -> None:
+    def __init__(self, fresh: Callable[[], Iterable[tuple[float, bytes]]]) -> None:
         self._fresh = fresh
-        self._awaited: dict[tuple[str | None, int], Sent] = {}
+        self._awaited: dict[tuple[str | None, int], tuple[float, bytes]] = {}
         self._without_id: set[int] = set()
         """Hashes of the messages with a bet but no id, whose dead letters are awaited."""
         self._seen: set[int] = set()
@@ -155,15 +126,15 @@ class Tally:
 
     def catch_up(self) -> None:
         """Take what the provider has published since the last call."""
-        for message in self._fresh():
-            key = identity(message.body)
+        for at, body in self._fresh():
+            key = identity(body)
             if key is None:  # no bet: nothing is published for it
                 continue
             self.sent += 1
             if key[0] is None:
-                self._without_id.add(hash(message.body))
+                self._without_id.add(hash(body))
             else:
-                self._awaited[key] = message
+                self._awaited[key] = at, body
 
     def dead_letter(self, body: bytes) -> None:
         """Take a dead letter."""
@@ -187,13 +158,13 @@ class Tally:
             return None
         if key not in self._awaited:
             self.catch_up()
-        message = self._awaited.pop(key, None)
-        if message is None:
+        if key not in self._awaited:
             self.wrong.append(f"{key[0]} version {key[1]} was never sent")
             return None
+        at, sent = self._awaited.pop(key)
         self._seen.add(hash(key))
-        self.wrong += [f"{key[0]}: {difference}" for difference in differences(message.body, record, schema)]
+        self.wrong += [f"{key[0]}: {difference}" for difference in differences(sent, record, schema)]
         if key[1] < self._latest.get(key[0], key[1]):
             self.wrong.append(f"{key[0]} went back to version {key[1]}")
         self._latest[key[0]] = key[1]
-        return message.at
+        return at

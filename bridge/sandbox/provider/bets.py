@@ -31,23 +31,11 @@ STANDARD, STARTING_PRICE, TOTE_EXOTICS, FIXED_EXOTICS, BET_BUILDER, PICKEM, EACH
 
 # A hundred tickets each, so that a draw is one multiplication: this code runs for every message.
 _COUNTS = (1,) * 40 + (2,) * 24 + (3,) * 14 + (4,) * 10 + (5,) * 6 + (6,) * 3 + (8,) * 2 + (10,)
-_RESULTS = (
-    (WIN,) * 34
-    + (LOSE,) * 48
-    + (REFUND,) * 4
-    + (HALF_WIN,) * 3
-    + (HALF_LOSE,) * 3
-    + (CASH_OUT,) * 5
-    + (PLACE_WIN,) * 2
-    + (NONE,)
-)
+_RESULTS = tuple(result for result, count in enumerate((1, 34, 48, 4, 3, 3, 5, 2)) for _ in range(count))
 _TYPES = (
     (STANDARD,) * 85
-    + (STARTING_PRICE,) * 4
-    + (TOTE_EXOTICS,) * 2
-    + (FIXED_EXOTICS,) * 2
-    + (PICKEM,) * 2
-    + (EACH_WAY,) * 4
+    + (STARTING_PRICE, EACH_WAY) * 4
+    + (TOTE_EXOTICS, FIXED_EXOTICS, PICKEM) * 2
     + (TOTE_SINGLE,)
 )
 _BUILDER_SHARE = 0.1

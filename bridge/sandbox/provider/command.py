@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import os
+import signal
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 import orjson
@@ -18,8 +16,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from bridge.errors import SettingsError
+from bridge.sandbox.provider.feed import Attempt
 from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.server import Simulator, run
+from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.sandbox.provider.world.entities import Sizes
 
@@ -33,17 +32,11 @@ def simulate(
 ) -> None:
     """Serve until SIGINT or SIGTERM, with the settings of `read_settings`.
 
-    `say` receives the addresses, then a JSON line for each connection attempt. A token for the translations
-    and currencies, valid for a day, is written to `api_token_file` before that. Raises SettingsError.
+    `say` receives the addresses, then a JSON line for each connection attempt. Before that, a token for the
+    translations and currencies, valid for a day, is written to `api_token_file`. Raises SettingsError.
     """
     try:
-        asyncio.run(
-            run(
-                read_settings(config, options),
-                on_start=partial(_announce, say=say, token_file=api_token_file),
-                on_attempt=lambda attempt: say(orjson.dumps(asdict(attempt), default=str).decode()),
-            )
-        )
+        asyncio.run(_serve(read_settings(config, options), say, api_token_file))
     except OSError as error:
         raise SettingsError(f"the simulator cannot start: {error.strerror or error}") from None
 
@@ -85,28 +78,32 @@ def _explain(error: ErrorDetails) -> str:
     return f"{where}: {message}" if where else message
 
 
-def _announce(simulator: Simulator, *, say: Callable[[str], None], token_file: Path | None) -> None:
-    if token_file:
-        # First, so that a script that waits for the address finds it.
-        _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
-    say(f"provider at {simulator.url}")
-    if simulator.settings.port not in (0, simulator.port):
-        say(f"port {simulator.settings.port} is taken, using {simulator.port}")
-    if simulator.control_url:
-        say(f"control at {simulator.control_url}")
+async def _serve(settings: SimulatorSettings, say: Callable[[str], None], token_file: Path | None) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+
+    def report(attempt: Attempt) -> None:
+        say(orjson.dumps(asdict(attempt), default=str).decode())
+
+    async with Simulator(settings, report) as simulator:
+        if token_file:
+            # First, so that a script that waits for the address finds it.
+            _write(token_file, simulator.rest.tokens.mint(simulator.clock()))
+        say(f"provider at {simulator.url}")
+        if settings.port not in (0, simulator.port):
+            say(f"port {settings.port} is taken, using {simulator.port}")
+        if simulator.control_url:
+            say(f"control at {simulator.control_url}")
+        await stopped.wait()
 
 
 def _write(file: Path, token: str) -> None:
-    """Write the file atomically and readable by its owner only: a temporary file has the mode 0600."""
+    """Write the token to a file that only its owner can read."""
     try:
-        descriptor, name = mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        draft = Path(name)
-        try:
-            with os.fdopen(descriptor, "w") as opened:
-                opened.write(token)
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
+        file.touch(0o600)
+        file.chmod(0o600)
+        file.write_text(token)
     except OSError as error:
         raise SettingsError(
             f"--api-token-file: cannot write {file}: {error.strerror}. Name a file in a directory that "

@@ -1,4 +1,4 @@
-"""One accepted connection of the provider: what it is sent, and when."""
+"""One accepted connection of the provider: what is sent on it, and when."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class Farewell:
 
 
 class Connection:
-    """A place in the log, a ping clock and, while catching up, a pace."""
+    """A place in the log, a ping clock and, while catching up, a pace.
+
+    It is sent everything published from `since` on. `number` is its place in the log of connections, from 0.
+    """
 
     def __init__(
         self,
@@ -35,16 +38,15 @@ class Connection:
         ping_seconds: float,
     ) -> None:
         self.number = number
-        """Its place in the log of connections, from 0."""
         self.is_active = True
         """False once the connection was dropped, replaced or closed."""
         self.farewell: Farewell | None = None
         """How the provider ended it, if it did."""
         self.half_open_until = -inf
         self.sent = 0
-        """Messages so far, without pings."""
+        """Number of messages sent, without pings."""
         self.is_replaying = True
-        """False once it has been sent everything that was published."""
+        """False once everything that was published has been sent."""
         self._ongoing = ongoing
         self._seed = log.stream.world.seed
         self._reader = Reader(log, since)
@@ -55,13 +57,13 @@ class Connection:
 
     @property
     def due(self) -> float:
-        """When to look again: at once when no longer active, infinity when only the end of a fault helps."""
+        """When to call `frames` again: -infinity after its end, infinity while a fault lasts without end."""
         return min(self._message_due, self._ping_due) if self.is_active else -inf
 
     def frames(self, now: float, limit: int, limit_bytes: float = inf) -> list[bytes]:
-        """Up to `limit` messages to send now, and a ping when one is due. Each call moves on.
+        """Take up to `limit` messages to send now, and a ping if one is due.
 
-        No message is added to `limit_bytes` or more.
+        Stops at the first message that reaches `limit_bytes`.
         """
         frames: list[bytes] = []
         size = 0
@@ -95,19 +97,19 @@ class Connection:
         return max(self._ongoing.until(Stall), self.half_open_until)
 
     def _ping(self) -> bytes:
-        """A ping (interface, "SettlementFeedMessageDto")."""
+        """Return a ping (interface, "SettlementFeedMessageDto")."""
         return b'{"pingId":"%016x"}' % mix(self._seed, self.number, self._pings)
 
 
 def fragments(message: bytes, size: int) -> bytes | list[bytes]:
-    """The message in one frame or, when it is longer than `size` bytes (0: any), in several."""
+    """Return the message in one frame or, if it is longer than `size` bytes (0: any), in several."""
     if not size or len(message) <= size:
         return message
     return [message[start : start + size] for start in range(0, len(message), size)]
 
 
 def is_text(message: bytes) -> bool:
-    """Whether it may go out as a text frame, which has to be UTF-8."""
+    """Whether the message is UTF-8, as a text frame has to be."""
     try:
         message.decode()
     except UnicodeDecodeError:

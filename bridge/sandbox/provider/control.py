@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import parse_qs
+from itertools import islice
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import orjson
@@ -31,22 +32,12 @@ from bridge.sandbox.provider.world.words import Language
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
-_CHUNK = 64 * 1024
-"""Bytes of the truth that are sent at a time."""
-
-
-class Problem(Exception):
-    """A request that cannot be answered: its status, and what is wrong with it."""
-
-    def __init__(self, status: HTTPStatus, reason: str, *allowed: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.allowed = allowed
-        """The methods there are, where it was another one."""
+_CHUNK = 32
+"""Number of lines in one piece of an answer: each piece is a system call."""
 
 
 class _Choices(BaseModel):
-    """The parameters of a request, here none: those of the query of a GET, or the body of a POST."""
+    """The parameters of a request, from the query of a GET or the body of a POST. Here none."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -80,7 +71,6 @@ class _Renaming(_Removal):
     language: Language | None = None
 
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _Place = tuple[type[BaseModel], Callable[[Any], object]]
 """The parameters and the handler; an iterator is returned as a line for each of its values."""
 
@@ -109,76 +99,65 @@ class Control:
         self._now = now
         self._on_loop = on_loop
         self._facts = facts
-        faults: dict[str, _Place] = {
-            f"/faults/{name}": (kind, self._changing(inflict)) for name, kind in FAULTS.items()
-        }
         catalogue = rest.catalogue
-        self._places: dict[str, dict[str, _Place]] = {
-            "GET": {
-                "/": (_Choices, lambda _: self.places),
-                "/state": (_Choices, lambda _: self._state()),
-                "/attempts": (_Choices, lambda _: list(provider.attempts)),
-                "/breaches": (_Choices, lambda _: list(provider.breaches)),
-                "/connections": (_Choices, lambda _: self._connections()),
-                "/truth": (_Window, self._truth),
-                "/api/truth": (_Choices, lambda _: catalogue.truth()),
-                "/api/requests": (_Choices, lambda _: iter(on_loop(lambda: list(rest.requests)))),
-                "/api/token": (_Token, self._token),
-            },
-            "POST": faults
-            | {
-                "/stop": (_Choices, self._changing(lambda _: stop())),
-                "/api/faults": (RestFault, self._changing(rest.inject)),
-                "/api/clear": (_Choices, self._changing(lambda _: rest.faults.clear())),
-                "/api/rename": (
-                    _Renaming,
-                    self._changing(lambda it: catalogue.rename(it.kind, it.id, it.text, it.language)),
-                ),
-                "/api/remove": (_Removal, self._changing(lambda it: catalogue.remove(it.kind, it.id))),
-            },
+        self._places: dict[str, _Place] = {
+            "GET /": (_Choices, lambda _: self.places),
+            "GET /state": (_Choices, lambda _: self._state()),
+            "GET /attempts": (_Choices, lambda _: list(provider.attempts)),
+            "GET /breaches": (_Choices, lambda _: list(provider.breaches)),
+            "GET /connections": (_Choices, lambda _: self._connections()),
+            "GET /truth": (_Window, self._truth),
+            "GET /api/truth": (_Choices, lambda _: catalogue.truth()),
+            "GET /api/requests": (_Choices, lambda _: iter(on_loop(lambda: list(rest.requests)))),
+            "GET /api/token": (_Token, self._token),
+            **{f"POST /faults/{name}": (kind, self._changing(inflict)) for name, kind in FAULTS.items()},
+            "POST /stop": (_Choices, self._changing(lambda _: stop())),
+            "POST /api/faults": (RestFault, self._changing(rest.inject)),
+            "POST /api/clear": (_Choices, self._changing(lambda _: rest.faults.clear())),
+            "POST /api/rename": (
+                _Renaming,
+                self._changing(lambda it: catalogue.rename(it.kind, it.id, it.text, it.language)),
+            ),
+            "POST /api/remove": (_Removal, self._changing(lambda it: catalogue.remove(it.kind, it.id))),
         }
 
     @property
-    def places(self) -> dict[str, dict[str, list[str]]]:
-        """Method → path → its parameters."""
-        return {
-            method: {path: list(choices.model_fields) for path, (choices, _) in places.items()}
-            for method, places in self._places.items()
-        }
+    def places(self) -> dict[str, list[str]]:
+        """Method and path → the parameters."""
+        return {place: list(choices.model_fields) for place, (choices, _) in self._places.items()}
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request (PEP 3333)."""
-        try:
-            result = self._answer(environ)
-        except Problem as problem:
-            headers = [("Content-Type", JSON)]
-            if problem.allowed:
-                headers.append(("Allow", ", ".join(problem.allowed)))
-            start_response(f"{problem.status.value} {problem.status.phrase}", headers)
-            return [_line({"error": str(problem)})]
-        if isinstance(result, Iterator):
-            start_response("200 OK", [("Content-Type", NDJSON)])
-            return _chunks(map(_line, result))
-        start_response("200 OK", [("Content-Type", JSON)])
-        return [_line(result)]
+        status, result = self._answer(environ)
+        lines = result if isinstance(result, Iterator) else iter([result])
+        start_response(
+            f"{status.value} {status.phrase}", [("Content-Type", NDJSON if lines is result else JSON)]
+        )
+        return _chunks(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
 
-    def _answer(self, environ: WSGIEnvironment) -> object:
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        if path not in self._places.get(method, {}):
-            allowed = [other for other, places in self._places.items() if path in places]
-            if allowed:
-                raise Problem(
-                    HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes {allowed[0]} and nothing else", *allowed
-                )
-            raise Problem(HTTPStatus.NOT_FOUND, f"there is no {path} here; GET / lists what there is")
-        choices, answer = self._places[method][path]
-        chosen = _valid(choices, _query(environ) if method == "GET" else _body(environ))
+    def _answer(self, environ: WSGIEnvironment) -> tuple[HTTPStatus, object]:
+        method = environ["REQUEST_METHOD"]
+        place = f"{method} {environ['PATH_INFO']}"
+        if place not in self._places:
+            return _error(HTTPStatus.NOT_FOUND, f"there is no {place} here; GET / lists what there is")
+        choices, answer = self._places[place]
         try:
-            return answer(chosen)
+            if method == "GET":
+                query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+                chosen = choices.model_validate(dict(query))
+            else:
+                chosen = choices.model_validate_json(environ["wsgi.input"].read(-1) or b"{}")
+            return HTTPStatus.OK, answer(chosen)
+        except ValidationError as error:
+            reasons = [
+                f"{'.'.join(map(str, e['loc'])) or 'the body'}: {e['msg'].removeprefix('Value error, ')}"
+                for e in error.errors()
+            ]
+            return _error(HTTPStatus.BAD_REQUEST, "; ".join(reasons))
         except Unknown as error:
-            raise Problem(HTTPStatus.NOT_FOUND, str(error)) from None
+            return _error(HTTPStatus.NOT_FOUND, str(error))
         except TimeoutError:
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "the provider is too busy; ask again") from None
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "the provider is too busy; ask again")
 
     def _changing(self, change: Callable[[Any], float | None]) -> Callable[[BaseModel], dict[str, Any]]:
         """Return a handler that answers with the parameters and the moment, that of `change` or now."""
@@ -239,43 +218,10 @@ def _row(message: Published, *, bodies: bool) -> dict[str, Any]:
     return row
 
 
-def _query(environ: WSGIEnvironment) -> dict[str, str]:
-    found = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
-    return {name: values[-1] for name, values in found.items()}
+def _error(status: HTTPStatus, reason: str) -> tuple[HTTPStatus, object]:
+    return status, {"error": reason}
 
 
-def _body(environ: WSGIEnvironment) -> object:
-    length = environ.get("CONTENT_LENGTH") or "0"
-    if not length.isdecimal():
-        raise Problem(HTTPStatus.BAD_REQUEST, "Content-Length must be a number")
-    try:
-        return orjson.loads(environ["wsgi.input"].read(int(length)) or b"{}")
-    except orjson.JSONDecodeError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from None
-
-
-def _valid(choices: type[_Model], given: object) -> _Model:
-    try:
-        return choices.model_validate(given)
-    except ValidationError as error:
-        reasons = [
-            f"{'.'.join(map(str, e['loc'])) or 'the body'}: {e['msg'].removeprefix('Value error, ')}"
-            for e in error.errors()
-        ]
-        raise Problem(HTTPStatus.BAD_REQUEST, "; ".join(reasons)) from None
-
-
-def _line(value: object) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _chunks(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in fewer pieces: each piece is a system call."""
-    held, size = [], 0
-    for line in lines:
-        held.append(line)
-        size += len(line)
-        if size >= _CHUNK:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
+def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
+    while chunk := b"".join(islice(lines, _CHUNK)):
+        yield chunk

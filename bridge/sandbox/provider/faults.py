@@ -1,13 +1,14 @@
 """Faults of the provider and their parameters.
 
-A fault is inflicted on a `Provider` at a moment. One with `seconds` lasts that long, or until `Clear` if it
-is None. The same fault again replaces the earlier one, so 0 seconds ends it.
+A fault with `seconds` lasts that long, or until `Clear` if that is None. The same fault again replaces the
+earlier one, so 0 seconds ends it.
 """
 
 from __future__ import annotations
 
+import re
 from math import inf
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -26,7 +27,7 @@ CloseCode = Annotated[int, AfterValidator(_may_be_sent)]
 
 
 _LATE_SECONDS = 0.05
-"""How much a driver that wakes up late may catch up, as timers are not exact."""
+"""How far a driver that wakes up late may catch up: timers are not exact."""
 
 
 class _Fault(BaseModel):
@@ -39,7 +40,7 @@ class Lasting(_Fault):
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     def until(self, now: float) -> float:
-        """When it ends if it begins now; infinity for one that has to be cleared."""
+        """Return when it ends if it begins now; infinity if it has to be cleared."""
         return inf if self.seconds is None else now + self.seconds
 
 
@@ -75,7 +76,7 @@ class Garbage(_Fault):
     body: str | None = None
 
     def bodies(self, first: int) -> list[bytes]:
-        """The messages. No two are alike when each call goes on with the number it came to."""
+        """Return the messages, numbered from `first`. Malformed messages of different numbers differ."""
         if self.body is not None:
             return [self.body.encode()] * self.count
         return [_MALFORMED[n % len(_MALFORMED)] % n for n in range(first, first + self.count)]
@@ -94,36 +95,27 @@ class Refuse(Lasting):
 
 
 class ClockJump(_Fault):
-    """The provider's clock steps by `by` seconds: `Date`, the age of revisions, and `settlementTime`."""
+    """The provider's clock steps by `by` seconds: in `Date`, the age of revisions, and `settlementTime`."""
 
     by: Annotated[float, Field(ge=-1e8, le=1e8)]
 
 
 class Forget(_Fault):
-    """Replays begin at `before` (Unix seconds, the provider's clock; now where None) or later, in silence."""
+    """Replays begin at `before` (Unix seconds, the provider's clock; None: now) or later, without notice."""
 
     before: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
 class Clear(_Fault):
-    """End every fault that lasts. The clock stays where it is, and what was forgotten stays so."""
+    """End every lasting fault. The clock and the memory stay as they are."""
 
 
 Fault = Drop | Stall | HalfOpen | Pause | Slow | Garbage | Refuse | ClockJump | Forget | Clear
 
 FAULTS: dict[str, type[Fault]] = {
-    "drop": Drop,
-    "stall": Stall,
-    "half-open": HalfOpen,
-    "pause": Pause,
-    "slow": Slow,
-    "garbage": Garbage,
-    "refuse": Refuse,
-    "clock-jump": ClockJump,
-    "forget": Forget,
-    "clear": Clear,
+    re.sub("(?<=.)([A-Z])", r"-\1", kind.__name__).lower(): kind for kind in get_args(Fault)
 }
-"""By the name that the control endpoint knows it by."""
+"""By the name in the control endpoint: `half-open` is `HalfOpen`."""
 
 _MALFORMED = (
     b'{"data":{"betId":"cut off %d',
@@ -137,38 +129,38 @@ _MALFORMED = (
 
 
 class Pace:
-    """When the next message may go out, at `rate` messages a second from `start` on."""
+    """Tells when the next message may be sent, at `rate` messages a second from `start` on."""
 
     def __init__(self, rate: float, start: float) -> None:
         self.due = start
         self._gap = 1 / rate
 
     def took(self, now: float) -> None:
-        """A message went out now."""
+        """Count a message that is sent now."""
         self.due = max(self.due, now - _LATE_SECONDS) + self._gap
 
 
 class Ongoing:
-    """The faults of a provider that last, but for `HalfOpen`, which is of one connection."""
+    """The lasting faults of a provider, except `HalfOpen`, which belongs to a connection."""
 
     def __init__(self) -> None:
         self.pace = Pace(inf, -inf)
-        """That of `Slow`, of no meaning after its end."""
+        """The pace of `Slow`; meaningless after its end."""
         self._until: dict[type[Lasting], float] = {}
         self._refuse = Refuse()
         self._refused = 0
 
     @property
     def ends(self) -> dict[str, float]:
-        """When each ends or has ended, by the name in `FAULTS`."""
+        """When each fault ends or has ended, by its name in `FAULTS`."""
         return {name: self._until[kind] for name, kind in FAULTS.items() if kind in self._until}
 
     def until(self, kind: type[Lasting]) -> float:
-        """When it ends: -infinity for one that there never was."""
+        """Return when a fault ends; -infinity if it was never injected."""
         return self._until.get(kind, -inf)
 
     def begin(self, fault: Lasting, now: float) -> None:
-        """From now on, in the place of another of its kind."""
+        """Begin a fault now, replacing an earlier one of its kind."""
         self._until[type(fault)] = fault.until(now)
         if isinstance(fault, Slow):
             self.pace = Pace(fault.per_second, now)
@@ -176,7 +168,7 @@ class Ongoing:
             self._refuse, self._refused = fault, 0
 
     def refusal(self, now: float) -> Refuse | None:
-        """Asked once for each handshake: the fault that refuses it."""
+        """Return the fault that refuses a handshake, if any. Call it once for each handshake."""
         if now >= self.until(Refuse):
             return None
         self._refused += 1
@@ -185,5 +177,5 @@ class Ongoing:
         return self._refuse
 
     def clear(self) -> None:
-        """End them all."""
+        """End all faults."""
         self._until.clear()

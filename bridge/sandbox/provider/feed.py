@@ -1,8 +1,7 @@
 """The provider without its sockets: accepts connections, decides what is sent when, applies faults.
 
 Time is an argument, in Unix seconds that never go back (the provider's clock may step: see `clock`). A
-driver calls `connect` for each handshake, then `frames` of the connection repeatedly, sleeping until `due`
-in between, and again at once after a fault was inflicted.
+driver calls `connect` for each handshake, then `frames` of the connection: whenever `due`, and after a fault.
 """
 
 from __future__ import annotations
@@ -14,21 +13,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bridge.sandbox.provider import faults
 from bridge.sandbox.provider.connection import Connection, Farewell
-from bridge.sandbox.provider.faults import (
-    Clear,
-    ClockJump,
-    CloseCode,
-    Drop,
-    Fault,
-    Forget,
-    Garbage,
-    HalfOpen,
-    Ongoing,
-    Status,
-)
+from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Status
 from bridge.sandbox.provider.history import Log
-from bridge.sandbox.provider.rate_limits import Breach, Kind, LimitDecision, Limits
+from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
 from bridge.sandbox.provider.stream import Published, Stream
 
 ACCEPTED = 101
@@ -37,19 +26,19 @@ LONGEST_SECONDS = 366 * 86_400
 
 @dataclass(frozen=True)
 class Attempt:
-    """A line in the log of connections."""
+    """A handshake in the log of connections."""
 
     at: float
     revision: int | None
     kind: Kind
     status: int
-    """The HTTP status of the answer; 101 when it was let in, or was refused with a close code."""
+    """HTTP status of the answer; 101 if it was accepted, also if it was refused with a close code."""
     reason: str
-    """Why it was refused; empty when it was let in."""
+    """Why it was refused; empty if it was not."""
     since: float | None
-    """Everything published at or after this moment is sent to it; None when it was refused."""
+    """Everything published at this moment or later is sent; None if it was refused."""
     close_code: int | None = None
-    """With what the connection was closed as soon as it was open; None when it was not."""
+    """Close code of a refusal after the handshake; None without one."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +59,12 @@ class Policy(BaseModel):
     """Whether a second connection is refused or closes the first."""
     zero: Literal["nothing", "everything"] = "nothing"
     """What is replayed without a revision or with 0: nothing, or everything that is remembered."""
-    too_old: Literal["edge", "refuse"] = "edge"
-    """Whether a revision older than the memory is replayed from the edge of memory or refused."""
     refusal: Literal["status", "close"] = "status"
     """Whether a refusal is an HTTP status or a close code right after the handshake."""
     refusal_status: Status = 429
-    """HTTP status of a refusal for a limit."""
+    """HTTP status of a refusal for a limit; 409 if another connection is active."""
     refusal_close_code: CloseCode = 1008
-    """Close code of a refusal for a limit."""
-    second_status: Status = 409
-    """HTTP status of a refusal because another connection is active."""
-    second_close_code: CloseCode = 1008
-    """Close code of a refusal because another connection is active."""
+    """Close code of a refusal."""
     ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
     replay_rate: Annotated[float, Field(gt=0)] = inf
     """Messages a second while a connection catches up; as fast as the client reads by default."""
@@ -103,7 +86,7 @@ class Provider:
         self.active: Connection | None = None
         self.attempts: list[Attempt] = []
         self.ongoing = Ongoing()
-        """The faults that last."""
+        """The lasting faults."""
         self._remembers_from = -inf
         self._on_attempt = on_attempt
 
@@ -115,15 +98,15 @@ class Provider:
     def connect(
         self, now: float, revision: int | None, denied: Refusal | None = None
     ) -> Connection | Refusal:
-        """Answer an attempt to connect and write it in the log of connections.
+        """Answer a handshake and log it.
 
-        One that is `denied`, whatever the limits say, counts like any other. With `second = replace` the
-        connection that was active before is no longer afterwards.
+        One that is `denied` regardless of the limits counts like any other. With `second = replace` the
+        earlier connection ends.
         """
         ahead = self.log.stream.clock.ahead(now)
         second = self.active is not None and self.policy.second == "refuse"
         verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
-        refusal = denied or self._fault(now) or self._refusal(revision, verdict)
+        refusal = denied or self._fault(now) or self._refusal(verdict.breach)
         if refusal:
             status = refusal.status if refusal.close_code is None else ACCEPTED
             self._record(
@@ -146,7 +129,7 @@ class Provider:
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
-        """The connection has ended; nothing happens when another took its place."""
+        """Note the end of a connection. It may have been replaced already."""
         connection.is_active = False
         if self.active is connection:
             self.active = None
@@ -154,22 +137,22 @@ class Provider:
     def inflict(self, fault: Fault, now: float) -> None:
         """Apply a fault from now on. Only `Garbage` changes what is published."""
         match fault:
-            case Drop():
+            case faults.Drop():
                 self._dismiss(Farewell(fault.code, "dropped", fault.abort))
-            case HalfOpen():
+            case faults.HalfOpen():
                 if self.active:
                     self.active.half_open_until = fault.until(now)
-            case Garbage():
+            case faults.Garbage():
                 for body in fault.bodies(len(self.log.injected)):
                     self.log.inject(body, now)
-            case ClockJump():
+            case faults.ClockJump():
                 self.log.stream.clock.step(now, fault.by)
-            case Forget():
+            case faults.Forget():
                 clock = self.log.stream.clock
                 self._remembers_from = now if fault.before is None else clock.first(fault.before)
-            case Clear():
+            case faults.Clear():
                 self.ongoing.clear()
-                self.inflict(HalfOpen(seconds=0), now)
+                self.inflict(faults.HalfOpen(seconds=0), now)
             case _:
                 self.ongoing.begin(fault, now)
 
@@ -180,11 +163,11 @@ class Provider:
         return {name: end for name, end in ends.items() if end > now}
 
     def published(self, until: float) -> Iterator[Published]:
-        """The truth: everything published from the beginning of memory to `until`, in order."""
+        """Generate the truth: everything published from the origin to `until`, in order."""
         return self.log.read(self.log.stream.origin, until)
 
     def edge(self, now: float) -> float:
-        """Nothing that was published before this moment is replayed."""
+        """Return the beginning of the memory: earlier messages are not replayed."""
         return max(now - self.limits.max_age, self._remembers_from)
 
     def _record(self, attempt: Attempt) -> None:
@@ -200,18 +183,12 @@ class Provider:
         fault = self.ongoing.refusal(now)
         return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
 
-    def _refusal(self, revision: int | None, verdict: LimitDecision) -> Refusal | None:
-        policy, breach = self.policy, verdict.breach
-        status, code, reason = policy.refusal_status, policy.refusal_close_code, ""
-        if breach:
-            reason = breach.reason
-            if breach.rule == "active":
-                status, code = policy.second_status, policy.second_close_code
-        elif revision and verdict.kind == "initial" and policy.too_old == "refuse":
-            reason = f"revision is older than {self.limits.max_age:g} s"
-        if not reason:
+    def _refusal(self, breach: Breach | None) -> Refusal | None:
+        if breach is None:
             return None
-        return Refusal(status, reason, code if policy.refusal == "close" else None)
+        status = 409 if breach.rule == "active" else self.policy.refusal_status
+        code = self.policy.refusal_close_code if self.policy.refusal == "close" else None
+        return Refusal(status, breach.reason, code)
 
     def _replay_from(self, now: float, revision: int | None) -> float:
         if not revision:

@@ -1,4 +1,4 @@
-"""Everything the provider published: the stream until it ends, and what was injected into it."""
+"""Everything that the provider published: the stream until its end, and the injected messages."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from bridge.sandbox.provider.stream import Published, Stream
 
 
 class Log:
-    """The provider's memory. It holds only what was injected; the rest is made again when read."""
+    """The provider's memory. It stores injected messages only; the others are generated when read."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.injected: list[Published] = []
         self.end = inf
-        """When the stream ended, Unix seconds. What is injected later still goes out."""
+        """When the stream ended, Unix seconds. Messages injected later are still sent."""
 
     def inject(self, body: bytes, now: float) -> Published:
-        """Publish raw bytes now. Returns how they are remembered."""
+        """Publish raw bytes now."""
         message = Published(now, -1 - len(self.injected), None, body)
         self.injected.append(message)
         return message
 
     def read(self, since: float, until: float) -> Iterator[Published]:
-        """Everything published from `since` to `until`, both included, in order."""
+        """Generate everything published from `since` to `until`, both included, in order."""
         reader = Reader(self, since)
         while reader.due <= until:
             yield reader.take()
 
     def count(self, until: float) -> int:
-        """How many messages were published until a moment, included."""
+        """Return the number of messages published until a moment, inclusive."""
         slots = self.stream.first_slot(nextafter(min(until, self.end), inf))
         return slots + bisect_right(self.injected, until, key=lambda message: message.at)
 
 
 class Reader:
-    """A place in the log that moves on as it is read: replay and live stream are the same walk."""
+    """A position in the log that advances with each message read, in a replay as in the live stream."""
 
     def __init__(self, log: Log, since: float) -> None:
         self._log = log
@@ -46,11 +46,11 @@ class Reader:
 
     @property
     def due(self) -> float:
-        """When the next message is published, Unix seconds; infinity when none is to come."""
+        """When the next message is published, Unix seconds; infinity if there will be none."""
         return min(self._slot_at, self._injected_at)
 
     def take(self) -> Published:
-        """The next message. There must be one: `due` is not infinite."""
+        """Return the next message. `due` must not be infinite."""
         if self._slot_at <= self._injected_at:
             self._slot += 1
             return self._log.stream.message(self._slot - 1)

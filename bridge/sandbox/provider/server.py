@@ -1,10 +1,9 @@
-"""The simulated provider on a socket: a thin driver of `provider`, and the only module with a clock."""
+"""The simulated provider on its sockets: drives `feed` and `rest.app`. The only module with a clock."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import signal
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -20,12 +19,10 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from bridge.observability.http_server import WsgiServer
-from bridge.sandbox.provider.bodies import BodiedConnection
 from bridge.sandbox.provider.connection import Connection, Farewell, fragments, is_text
 from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import Clear, Drop, Fault, Stall
+from bridge.sandbox.provider.faults import Drop, Fault
 from bridge.sandbox.provider.feed import Attempt, Provider
-from bridge.sandbox.provider.handshake import requested
 from bridge.sandbox.provider.history import Reader
 from bridge.sandbox.provider.rate_limits import Breach, Limits
 from bridge.sandbox.provider.rest.app import Rest
@@ -36,9 +33,9 @@ from bridge.sandbox.provider.stream import Published
 PATH = "/feed/settlement/v4"
 
 _BATCH = 100
-"""Messages made in one go, before the event loop has its turn."""
+"""Messages generated before the event loop runs again."""
 _TICK = 0.002
-"""Seconds that live messages wait for each other, so that a high rate does not mean a timer for each."""
+"""Shortest wait in seconds: at a high rate, several messages share one timer."""
 _BATCH_BYTES = 1 << 20
 _CONTROL_SECONDS = 10
 """Time limit for the event loop to make a change for the control endpoint."""
@@ -47,7 +44,7 @@ _CONTROL_BYTES = 100 << 20
 
 
 class Simulator:
-    """A provider that listens inside `async with`, where its other methods may be used."""
+    """A provider that listens inside `async with`. Its other methods may be used there only."""
 
     def __init__(
         self,
@@ -60,18 +57,18 @@ class Simulator:
         self._on_attempt = on_attempt
         self._kicked = asyncio.Event()
         self._accepted: dict[ServerConnection, Connection | Farewell] = {}
-        """The handshakes that were let in, if only to be closed at once."""
+        """The accepted handshakes, also those whose connection is closed at once."""
         self._releases: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         settings = self.settings
-        # A wall clock may be set back in mid-run; the times of what was published must not be.
+        # The wall clock may be set back; the times of publication must not go back.
         self._clock_offset = time.time() + settings.clock_skew_seconds - time.monotonic()
         origin = self.now() - settings.history_seconds
         stream = settings.stream(origin)
         self._provider = Provider(stream, Limits(settings.limits_scale), settings, self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
-        """What is asked by HTTP: its tokens, its faults, its truth."""
+        """The REST side: tokens, faults, truth."""
         self._loop = asyncio.get_running_loop()
         self._control = self._serve_control()
         try:
@@ -89,14 +86,14 @@ class Simulator:
 
     @property
     def url(self) -> str:
-        """The base address that clients are given."""
+        """Base address for clients."""
         host, port, *_ = self._address
         scheme = "https" if self.settings.certificate else "http"
         return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     @property
     def port(self) -> int:
-        """The port that it listens on, another than in the settings where that was 0 or taken."""
+        """The port it listens on: not that of the settings if that was 0 or taken."""
         return int(self._address[1])
 
     @property
@@ -106,12 +103,12 @@ class Simulator:
 
     @property
     def control_url(self) -> str | None:
-        """The base address of the control endpoint; None without one."""
+        """Base address of the control endpoint; None without one."""
         return self._control.url if self._control else None
 
     @property
     def connections(self) -> list[Attempt]:
-        """The log of connections: every attempt, when, with what revision, and how it was answered."""
+        """The log of connections: every attempt with its revision and answer."""
         return self._provider.attempts
 
     @property
@@ -120,35 +117,35 @@ class Simulator:
         return self._provider.breaches
 
     def now(self) -> float:
-        """The time that things happen at, Unix seconds. It never goes back."""
+        """Return the time at which things happen, Unix seconds. It never goes back."""
         return time.monotonic() + self._clock_offset
 
     def clock(self) -> float:
-        """What the provider's clock shows, Unix seconds: equal to `now` until a `ClockJump`."""
+        """Return what the provider's clock shows, Unix seconds: equal to `now` until a `ClockJump`."""
         return self._provider.log.stream.clock.reading(self.now())
 
     def published(self, until: float | None = None) -> Iterator[Published]:
-        """The truth: all that was published, in order, until now or until a moment before.
+        """Generate the truth: everything published until a moment, by default now, in order.
 
-        It begins with the history. It is made again from the seed, at about 0.1 ms a message.
+        It begins with the history. A message takes about 0.1 ms.
         """
         return self._provider.published(self.now() if until is None else min(until, self.now()))
 
     def truth(self) -> Reader:
-        """The truth as a place that moves on: `take` while `due` is not after `now()`."""
+        """Return a reader of the truth: `take` while `due` is not after `now()`."""
         log = self._provider.log
         return Reader(log, log.stream.origin)
 
     def stop_publishing(self) -> float:
-        """End the stream here; pings go on. Returns the moment, Unix seconds."""
+        """End the stream now; pings continue. Returns the moment, Unix seconds."""
         self._provider.log.end = min(self._provider.log.end, self.now())
         self._kicked.set()
         return self._provider.log.end
 
     def inject(self, body: bytes) -> Published:
-        """Publish a raw message now. It is part of the truth and of later replays.
+        """Publish a raw message now, as part of the truth and of later replays.
 
-        It goes out as a text frame when it is UTF-8, as a binary one otherwise.
+        It is sent as a text frame if it is UTF-8, otherwise as a binary frame.
         """
         message = self._provider.log.inject(body, self.now())
         self._kicked.set()
@@ -159,7 +156,7 @@ class Simulator:
         now = self.now()
         self._provider.inflict(fault, now)
         for socket, connection in self._accepted.items():
-            # At once, even when the client does not read and so holds up what would be closed in order.
+            # A client that does not read would hold up an orderly close.
             if isinstance(connection, Connection) and connection.farewell and connection.farewell.abort:
                 socket.transport.abort()
         self._kicked.set()
@@ -171,14 +168,6 @@ class Simulator:
         self.inflict(Drop(abort=abort))
         for socket in dropped:
             await socket.close(1001, "dropped")
-
-    def stall(self) -> None:
-        """Send nothing, not even pings, but keep the connection: a half-open socket."""
-        self.inflict(Stall())
-
-    def resume(self) -> None:
-        """End every lasting fault; what was published in the meantime is sent."""
-        self.inflict(Clear())
 
     def _serve_control(self) -> WsgiServer | None:
         settings = self.settings
@@ -207,7 +196,7 @@ class Simulator:
         try:
             return future.result(_CONTROL_SECONDS)
         finally:
-            future.cancel()  # what was too late for the answer is not to happen after it
+            future.cancel()  # a change that was too late for the answer must not happen after it
 
     async def _listen(self) -> Server:
         try:
@@ -223,27 +212,24 @@ class Simulator:
             self.settings.host,
             port,
             ssl=self.settings.tls(),
-            create_connection=BodiedConnection,
             process_request=self._answer,
             process_response=self._stamp,
             compression=None if self.settings.compression == "none" else self.settings.compression,
-            # The interface's pings are messages. A client that does not read for long must not be cut off.
+            # The interface's pings are messages. A client that stops reading must not be cut off.
             ping_interval=None,
         )
 
     def _answer(self, socket: ServerConnection, request: Request) -> Response | Awaitable[Response] | None:
-        """None to accept the handshake, or the response that refuses it."""
+        """Return None to accept the handshake, or the response that refuses it."""
         address = urlsplit(request.path)
         if address.path.startswith(ROOT):
-            assert isinstance(socket, BodiedConnection)
-            return self._answer_rest(request, socket.body)
+            return self._answer_rest(request)
         if address.path != PATH:
             return socket.respond(404, f"there is only {PATH} here\n")
         header = partial(_header, request)
         if header("Upgrade").lower() != "websocket":
             return None  # the library refuses it; no attempt is spent
-        asked = requested(self.settings, address.query, header)
-        answer = self._provider.connect(self.now(), *asked)
+        answer = self._provider.connect(self.now(), *self.settings.handshake(address.query, header))
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:
@@ -254,19 +240,19 @@ class Simulator:
 
     def _let_in(self, socket: ServerConnection, answer: Connection | Farewell) -> None:
         self._accepted[socket] = answer
-        # Not left to the handler, which never runs when the client goes away during the handshake.
+        # The handler does not run if the client disconnects during the handshake.
         release = asyncio.create_task(self._release(socket, answer))
         self._releases.add(release)
         release.add_done_callback(self._releases.discard)
-        self._kicked.set()  # so that a connection that was replaced ends now
+        self._kicked.set()  # a replaced connection ends now
 
-    async def _answer_rest(self, request: Request, body: bytes) -> Response:
-        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"), body)
+    async def _answer_rest(self, request: Request) -> Response:
+        answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"))
         await asyncio.sleep(answer.delay)
         return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
 
     def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
-        """Any answer carries the time of the provider's clock, not of this machine's."""
+        """Set the date of an answer to that of the provider's clock."""
         response.headers.pop("Date", None)
         response.headers["Date"] = formatdate(self.clock(), usegmt=True)
 
@@ -279,7 +265,7 @@ class Simulator:
 
     async def _serve_connection(self, socket: ServerConnection) -> None:
         connection = self._accepted.get(socket)
-        if connection is None:  # the client was gone as soon as it was let in
+        if connection is None:  # the client has disconnected already
             return
         if isinstance(connection, Farewell):
             await socket.close(connection.code, connection.reason)
@@ -297,7 +283,7 @@ class Simulator:
                 self.replies.append(reply)
 
     async def _send(self, socket: ServerConnection, connection: Connection) -> None:
-        """Send what is due until the connection ends. A client that does not read holds this up."""
+        """Send what is due until the connection ends. Waits for a client that does not read."""
         while connection.is_active:
             for frame in connection.frames(self.now(), _BATCH, _BATCH_BYTES):
                 await socket.send(fragments(frame, self.settings.fragment_bytes), text=is_text(frame))
@@ -306,7 +292,7 @@ class Simulator:
             await socket.close(farewell.code, farewell.reason)
 
     async def _sleep(self, until: float) -> None:
-        """Until a time of the provider's clock, or until something changed."""
+        """Wait until a time, or until something changes."""
         if (delay := until - self.now()) <= 0:
             await asyncio.sleep(0)
             return
@@ -317,28 +303,5 @@ class Simulator:
 
 
 def _header(request: Request, name: str) -> str:
-    """All values of a header; empty where there is none."""
+    """Return all values of a header; empty without one."""
     return ", ".join(request.headers.get_all(name))
-
-
-async def run(
-    settings: SimulatorSettings,
-    on_start: Callable[[Simulator], None] = lambda _: None,
-    on_attempt: Callable[[Attempt], None] = lambda _: None,
-) -> Simulator:
-    """Serve until SIGINT, SIGTERM or cancellation. Prints nothing: `on_start` and `on_attempt` may.
-
-    Returns the simulator, closed, whose logs can still be read. Raises OSError when it cannot listen.
-    """
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    try:
-        async with Simulator(settings, on_attempt) as simulator:
-            on_start(simulator)
-            await stopped.wait()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-    return simulator

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hmac
+import re
 import ssl
+from collections.abc import Callable
 from typing import Annotated, Literal, Self
+from urllib.parse import parse_qs
 
 from pydantic import Field, FilePath, SecretStr, model_validator
 
-from bridge.sandbox.provider.feed import LONGEST_SECONDS, Policy
+from bridge.sandbox.provider.feed import LONGEST_SECONDS, Policy, Refusal
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import Sizes, World
@@ -95,3 +99,33 @@ class SimulatorSettings(Policy):
             large_bytes=self.large_bytes,
             odd=self.odd,
         )
+
+    def handshake(self, query: str, header: Callable[[str], str]) -> tuple[int | None, Refusal | None]:
+        """Return the revision that a handshake asks for, and why it is refused regardless of the limits.
+
+
+        `header` returns the value of a header, empty if there is none (interface, "Settlement feed").
+        """
+        given = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+        number = re.fullmatch(r"[0-9]{1,15}", given.get("revision", ""))
+        revision = int(number[0]) if number else None
+        if not self._is_authorized(given, header):
+            return revision, Refusal(401, "the credentials are missing or wrong")
+        if "revision" in given and revision is None:
+            return None, Refusal(400, "revision must be a Unix timestamp in seconds")
+        return revision, None
+
+    def _is_authorized(self, query: dict[str, str], header: Callable[[str], str]) -> bool:
+        if self.auth_value is None:
+            return True
+        secret, name = self.auth_value.get_secret_value(), self.auth_name or ""
+        match self.auth:
+            case "none":
+                return True
+            case "query":
+                given = query.get(name, "")
+            case "header":
+                given = header(name)
+            case "bearer":
+                secret, given = f"Bearer {secret}", header("Authorization")
+        return hmac.compare_digest(given.encode(), secret.encode())

@@ -1,16 +1,15 @@
-"""What the provider publishes, as a pure function of the slot number.
+"""What the provider publishes, as a pure function of the slot number. Days of messages cost no memory.
 
 Slot n is published at origin + n / rate, or with the first slot of its burst, and holds one message: the
-first settlement of a bet, or a resettlement of an earlier one. Which one a slot resettles is not remembered
-but worked out: slots come in blocks, blocks in lanes, and a lane of one block is a permutation of the same
-lane some blocks before. A permutation has each message resettled at most once by its successor, so versions
-rise by one along the chain, and any slot can be made without the others. Days of messages cost no memory.
+first settlement of a bet, or a resettlement of an earlier one. Blocks of slots consist of lanes. A lane is a
+permutation of the same lane some blocks before: it maps a slot to the one that it may resettle. So each
+message is resettled at most once by its successor, versions rise by one, and any slot can be made alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import orjson
 
@@ -20,7 +19,7 @@ from bridge.sandbox.provider.world.entities import World, mix
 
 _LANE = 64
 _BLOCKS_BACK = (1, 3, 16, 1024)
-"""How many blocks back each lane looks: at 200 messages/s from about a second to some twenty minutes."""
+"""How many blocks back each lane looks: at 200 messages/s from a second to twenty minutes."""
 _BLOCK = _LANE * len(_BLOCKS_BACK)
 
 _AGAIN, _SHUFFLE, _DELAY, _ODD = 21, 22, 23, 24
@@ -31,83 +30,72 @@ class Published:
     """One message as it was published."""
 
     at: float
-    """When, in Unix seconds; this time never steps (see `clock`)."""
+    """Time of publication, Unix seconds; it never steps (see `clock`)."""
     seq: int
-    """Number of its slot, from 0; negative for what was injected."""
+    """Number of the slot, from 0; negative for an injected message."""
     bet_id: str | None
-    """None for an odd message without one, and for what was injected: it need not be a bet."""
+    """None for an odd message without one, and for an injected message, which need not be a bet."""
     body: bytes
     version: int | None = None
-    """The bet's `settlementVersion`; None for an odd message without a bet, and for what was injected."""
+    """The bet's `settlementVersion`; None for an odd message without a bet, and for an injected message."""
 
 
+@dataclass(frozen=True)
 class Stream:
-    """The endless stream of one seed.
+    """The endless stream of one seed."""
 
-    `origin` is the time of slot 0 (Unix seconds), `rate` in messages a second, of which `burst` come at one
-    moment, `resettle` the share of messages that settle an earlier bet again (less until there are earlier
-    ones), `disorder` how long, in seconds, a message's `settlementTime` may lie before its publication. Of
-    every `large_every` bets (0: none) one has so many selections that its message is of `large_bytes` or
-    more. A share `odd` of the messages is as in `bets.Oddity`. `clock` gives the times that messages carry.
-    """
-
-    def __init__(
-        self,
-        world: World,
-        *,
-        origin: float,
-        rate: float,
-        burst: int = 1,
-        resettle: float = 0.05,
-        disorder: float = 2.0,
-        large_every: int = 0,
-        large_bytes: int = 1_000_000,
-        odd: float = 0.0,
-        clock: Clock | None = None,
-    ) -> None:
-        self.world = world
-        self.origin = origin
-        self.clock = clock or Clock()
-        self._rate = rate
-        self._burst = burst
-        self._resettle = int(resettle * 2**64)
-        self._disorder = disorder
-        self._large_every = large_every
-        self._large_bytes = large_bytes
-        self._odd = int(odd * 2**64)
+    world: World
+    _: KW_ONLY
+    origin: float
+    """Time of slot 0, Unix seconds."""
+    rate: float
+    """Messages a second."""
+    burst: int = 1
+    """Number of messages published at one moment."""
+    resettle: float = 0.05
+    """Share of messages that settle an earlier bet again; less until there are earlier ones."""
+    disorder: float = 2.0
+    """How long, in seconds, a message's `settlementTime` may lie before its publication."""
+    large_every: int = 0
+    """One bet in this many has a message of `large_bytes` or more; 0: none."""
+    large_bytes: int = 1_000_000
+    odd: float = 0.0
+    """Share of messages that are as in `bets.Oddity`."""
+    clock: Clock = field(default_factory=Clock)
+    """The times that messages carry."""
 
     def at(self, slot: int) -> float:
-        """When the slot is published, Unix seconds. Never falls as the slot rises."""
-        return self.origin + slot // self._burst * self._burst / self._rate
+        """Return when the slot is published, Unix seconds. It never falls as the slot rises."""
+        return self.origin + slot // self.burst * self.burst / self.rate
 
     def first_slot(self, time: float) -> int:
-        """The first slot published at `time` or later."""
+        """Return the first slot published at `time` or later."""
         # A burst early, as rounding may be off, and nothing published at `time` may be missed.
-        burst = max(0, int((time - self.origin) * self._rate / self._burst) - 1)
-        while self.at(burst * self._burst) < time:
+        burst = max(0, int((time - self.origin) * self.rate / self.burst) - 1)
+        while self.at(burst * self.burst) < time:
             burst += 1
-        return burst * self._burst
+        return burst * self.burst
 
     def message(self, slot: int) -> Published:
-        """The message of a slot, as the bytes that go out (interface, "SettlementFeedMessageDto")."""
+        """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
         number, version = self._settles(slot)
         at = self.at(slot)
-        delay = self._disorder * (mix(self.world.seed, _DELAY, slot) / 2**64)
+        delay = self.disorder * (mix(self.world.seed, _DELAY, slot) / 2**64)
         # One microsecond earlier, for the seventh digit that `timestamp` adds.
         micros = int((self.clock.reading(at) - delay) * 1e6) - 1
-        is_large = self._large_every > 0 and number % self._large_every == self._large_every - 1
-        least_bytes, oddity = self._large_bytes if is_large else 0, self._oddity(slot)
+        is_large = self.large_every > 0 and number % self.large_every == self.large_every - 1
+        least_bytes, oddity = self.large_bytes if is_large else 0, self._oddity(slot)
         content = message(self.world, number, version, micros, least_bytes, oddity)
         bet = content.get("data") or {}
         return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
 
     def messages(self, since: float, until: float) -> Iterator[Published]:
-        """Everything published from `since` on and before `until`, in order."""
+        """Generate everything published from `since` on and before `until`, in order."""
         for slot in range(self.first_slot(since), self.first_slot(until)):
             yield self.message(slot)
 
     def _settles(self, slot: int) -> tuple[int, int]:
-        """Which bet a slot settles, by the slot of its first settlement, and for the how many-th time."""
+        """Return the bet that a slot settles, as the slot of its first settlement, and the version."""
         version = 1
         while (earlier := self._earlier(slot)) is not None:
             slot = earlier
@@ -115,17 +103,17 @@ class Stream:
         return slot, version
 
     def _oddity(self, slot: int) -> Oddity | None:
-        if not self._odd:  # as nearly always: a hash a message is saved
+        if not self.odd:  # as nearly always: a hash a message is saved
             return None
         drawn = mix(self.world.seed, _ODD, slot)
-        return ODDITIES[drawn % len(ODDITIES)] if drawn < self._odd else None
+        return ODDITIES[drawn % len(ODDITIES)] if drawn < self.odd * 2**64 else None
 
     def _earlier(self, slot: int) -> int | None:
         seed = self.world.seed
         block, place = divmod(slot, _BLOCK)
         lane, index = divmod(place, _LANE)
         back = _BLOCKS_BACK[lane]
-        if block < back or mix(seed, _AGAIN, slot) >= self._resettle:
+        if block < back or mix(seed, _AGAIN, slot) >= self.resettle * 2**64:
             return None
         shuffle = mix(seed, _SHUFFLE, block)
         # An odd factor has an inverse modulo a power of two: this is a permutation of the lane.

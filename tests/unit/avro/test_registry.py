@@ -150,11 +150,32 @@ def test_refusals_are_explained(
     assert "because" in str(caught.value)
 
 
-@pytest.mark.parametrize("answer", [(200, b"<html>hello</html>"), (400, b"<html>bad</html>"), (200, [])])
-def test_a_server_that_is_no_registry_is_an_error_with_its_address(
-    fake: FakeRegistry, url: str, answer: tuple[int, Any]
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((404, {"title": "not found", "status": 404}), "HTTP 404"),
+        ((404, b""), "HTTP 404"),
+        ((404, b"<html>none</html>"), "HTTP 404"),
+        ((400, b"<html>bad</html>"), "HTTP 400"),
+        ((200, b"<html>hello</html>"), "no JSON"),
+    ],
+)
+def test_a_path_that_is_no_registry_is_a_wrong_setting(
+    fake: FakeRegistry, url: str, answer: tuple[int, Any], said: str
 ) -> None:
+    """With address, status and what is expected there. No reader passes it over as a record of somebody's."""
     fake.refusal = lambda method, path: answer
+    with pytest.raises(
+        TopologyError, match=rf"{url}/x .*{said}.*BRIDGE_REGISTRY__URL.*/apis/ccompat/v7"
+    ) as caught:
+        Registry(RegistrySettings(url=f"{url}/x")).schema_by_id(1)
+    assert type(caught.value) is TopologyError
+    assert "None" not in str(caught.value)
+
+
+def test_an_answer_of_something_else(fake: FakeRegistry, url: str) -> None:
+    """JSON that no registry sends is an error of ours too, with its address."""
+    fake.refusal = lambda method, path: (200, [])
     with pytest.raises(TopologyError, match=r"127\.0\.0\.1"):
         Registry(RegistrySettings(url=url)).schema_by_id(1)
 
@@ -196,11 +217,10 @@ def test_user_and_password_are_sent_and_never_shown(fake: FakeRegistry, url: str
     assert fake.users == {"u:geheim"}
 
 
-def test_wrong_settings_are_named(tmp_path: Path) -> None:
+def test_wrong_settings(tmp_path: Path) -> None:
+    """No address, and a CA file that is none, are reported by the setting's name."""
     with pytest.raises(SettingsError, match="BRIDGE_REGISTRY__URL"):
         Registry(RegistrySettings())
-    with pytest.raises(SettingsError, match=r"registry\.url"):
-        Registry(RegistrySettings(url="nonsense"))
     with pytest.raises(SettingsError, match=r"registry\.ca_file"):
         Registry(RegistrySettings(url="https://localhost", ca_file=tmp_path / "none.pem"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -194,6 +195,26 @@ def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
             "BRIDGE_KAFAK__SSL_CA_LOCATION is not a setting of the bridge. Did you mean BRIDGE_KAFKA__…?",
         ),
         ("BRIDGE_XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
+        (
+            "BRIDGE_REGISTRY__URL",
+            "registry:8081",
+            "registry.url (BRIDGE_REGISTRY__URL): must be an address such",
+        ),
+        (
+            "BRIDGE_REGISTRY__URL",
+            "http://a:81,http://b:81",
+            "(BRIDGE_REGISTRY__URL): must be an address such",
+        ),
+        (
+            "BRIDGE_API__SPORT_ID_PARAMETER",
+            "",
+            "(BRIDGE_API__SPORT_ID_PARAMETER): String should have at least 1",
+        ),
+        (
+            "BRIDGE_FEED__START",
+            "2999-01-01T00:00:00Z",
+            "feed.start (BRIDGE_FEED__START) = 2999-01-01T00:00:00Z ",
+        ),
     ],
 )
 def test_a_wrong_setting_is_named_with_the_fix(
@@ -201,6 +222,65 @@ def test_a_wrong_setting_is_named_with_the_fix(
 ) -> None:
     """By its name in the file and in the environment."""
     monkeypatch.setenv(name, value)
+    assert said in complaint()
+
+
+@pytest.mark.parametrize(
+    ("path", "nearest"),
+    [
+        ("data.foo", "data.payout"),
+        ("data.betId", "data.isRejected"),
+        ("limitsFactor", "data.selections[].limitsFactor"),
+        ("data.selections.limitsFactor", "data.selections[].limitsFactor"),
+        ("data.selections[0].limitsFactor", "data.selections[].limitsFactor"),
+        ("data.selections[].type", "data.selections[].market.type"),
+        ("data", "data.payout"),
+        ("", "data."),
+    ],
+)
+def test_a_field_that_cannot_be_omitted_is_named_with_the_nearest(
+    path: str, nearest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelt path, or one of a field without a zero."""
+    monkeypatch.setenv("BRIDGE_FEED__OPTIONAL_FIELDS", json.dumps([path, "data.payout"]))
+    said = complaint()
+    assert said.startswith(f"feed.optional_fields (BRIDGE_FEED__OPTIONAL_FIELDS): {path!r} is not a ")
+    assert f"Did you mean {nearest}" in said
+
+
+@pytest.mark.parametrize("section", ["FEED", "API"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ftp://u:s3cret@proxy",
+        "proxy.example:3128",
+        "http://u:s3cret@p:99999",
+        "http://u:s3cret@[::",
+        "nonsense",
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_named_and_not_shown(
+    section: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"BRIDGE_{section}__PROXY", address)
+    assert f"(BRIDGE_{section}__PROXY): must be an address such as" in (said := complaint())
+    assert SECRET not in said
+    monkeypatch.setenv(f"BRIDGE_{section}__PROXY", "socks5://proxy.example")
+    assert "SOCKS needs the package" in complaint()
+
+
+@pytest.mark.parametrize(
+    ("auth", "name", "said"),
+    [
+        ("header", "X Key", "must be the name of a header"),
+        ("query", "revision", "the bridge's own parameter"),
+    ],
+)
+def test_a_credential_is_not_sent_under_any_name(
+    auth: str, name: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, text in {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": "x"}.items():
+        monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
     assert said in complaint()
 
 
@@ -223,7 +303,19 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[feed\n", "the settings file {file} cannot be read: "),
-        ("[kafka]\nsasl = {a = 1}\n", "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false"),
+        (
+            "[kafka]\nsasl = {a = 1}\n",
+            "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false; write _ for the "
+            "dots of a property",
+        ),
+        (
+            '[kafka]\n"bootstrap.servers" = "b:1"\n',
+            "kafka (BRIDGE_KAFKA): bootstrap.servers is not a setting; did you mean bootstrap_servers?",
+        ),
+        (
+            '[kafka]\nbootstrap.servers = "b:1"\n',
+            "kafka (BRIDGE_KAFKA): bootstrap is not a setting; did you mean bootstrap_servers?",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error(text: str, said: str, tmp_path: Path) -> None:
@@ -257,6 +349,51 @@ def test_all_missing_settings_of_a_command_are_named() -> None:
     first, second = str(caught.value).splitlines()
     assert first.startswith("feed.base_url is not set. Set BRIDGE_FEED__BASE_URL, or base_url under [feed]")
     assert second.startswith("registry.url is not set. Set BRIDGE_REGISTRY__URL, or url under [registry]")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "_FILE: cannot read "), ("", " or {name}_FILE is empty")],
+    ids=["none", "empty"],
+)
+def test_files_of_the_sections_that_a_command_needs_must_be_usable(
+    content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All secrets and certificates at once; those of other sections may be elsewhere."""
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+    given = {"FEED__AUTH": "bearer", "REGISTRY__USER": "u", "KAFKA__BOOTSTRAP_SERVERS": "b:1"}
+    secrets = ["FEED__AUTH_VALUE", "REGISTRY__PASSWORD", "API__TOKEN", "KAFKA__SASL_PASSWORD"]
+    given |= dict.fromkeys([f"{name}_FILE" for name in secrets], str(file))
+    given |= dict.fromkeys(["FEED__CA_FILE", "API__CA_FILE", "REGISTRY__CA_FILE"], str(file))
+    for name, value in given.items():
+        monkeypatch.setenv(f"BRIDGE_{name}", value)
+    settings = load()
+    settings.need("batch.max_records")
+    with pytest.raises(SettingsError) as caught:
+        settings.need("feed.name", "kafka.bootstrap_servers")
+    expected = [
+        f"BRIDGE_FEED__AUTH_VALUE{said.format(name='BRIDGE_FEED__AUTH_VALUE')}",
+        f"BRIDGE_KAFKA__SASL_PASSWORD{said.format(name='BRIDGE_KAFKA__SASL_PASSWORD')}",
+        "feed.ca_file (BRIDGE_FEED__CA_FILE): cannot use ",
+    ]
+    lines = str(caught.value).splitlines()
+    assert [line.startswith(start) for line, start in zip(lines, expected, strict=True)] == [True] * 3
+    assert len(settings.unusable(*Settings.model_fields)) == 7
+
+
+@pytest.mark.parametrize(("auth", "ok"), [("bearer", False), ("header", False), ("query", True)])
+@pytest.mark.parametrize("secret", ["one\ntwo", "s3cret-ü"])
+def test_a_credential_for_a_header_fits_one(
+    auth: str, ok: bool, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not shown."""
+    for key, text in {"AUTH": auth, "AUTH_NAME": "key", "AUTH_VALUE": secret}.items():
+        monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
+    problems = load().unusable("feed")
+    assert (problems == []) is ok
+    assert all("BRIDGE_FEED__AUTH_VALUE" in line and secret not in line for line in problems)
 
 
 @pytest.mark.parametrize(

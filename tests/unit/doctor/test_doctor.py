@@ -162,7 +162,10 @@ def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
     assert found.message.endswith(f"\nsecrets that are readable: {', '.join(names)}")
     assert "s3cret" not in found.message
     empty = feed_checks.check_settings(settings(blank))
-    assert (empty.outcome, empty.message) == (Outcome.FAIL, "\n".join(f"{name} is empty" for name in names))
+    assert (empty.outcome, empty.message) == (
+        Outcome.FAIL,
+        "\n".join(f"{name} or {name}_FILE is empty" for name in names),
+    )
     missing = feed_checks.check_settings(settings(tmp_path / "nothing"))
     assert missing.outcome is Outcome.FAIL
     assert [f"{name}_FILE: cannot read" in missing.message for name in names] == [True] * 4

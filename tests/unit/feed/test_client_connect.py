@@ -239,9 +239,12 @@ async def test_a_proxy_that_refuses_is_a_lost_connection() -> None:
 
 
 @pytest.mark.parametrize("address", ["ftp://u:s3cret@proxy.example", "proxy.example:3128", "http://p:99999"])
-async def test_a_proxy_that_cannot_be_one_is_a_wrong_setting(address: str) -> None:
+async def test_a_proxy_that_cannot_be_one_is_a_wrong_setting(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is named, but not shown: it may hold a password."""
-    error = await failure("http://provider.example", proxy=address)
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    error = await failure("https://provider.example", proxy="env")
     assert isinstance(error, SettingsError)
     assert "BRIDGE_FEED__PROXY" in str(error)
     assert "s3cret" not in str(error)

@@ -108,11 +108,14 @@ async def test_a_provider_that_does_not_answer_is_told() -> None:
             await ask(impatient)
 
 
-@pytest.mark.parametrize("proxy", ["http://user:s3cret@[::", "nonsense", "ftp://user:s3cret@proxy.example"])
-async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(proxy: str) -> None:
+@pytest.mark.parametrize("proxy", ["http://user:s3cret@[::", "ftp://user:s3cret@proxy.example"])
+async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The setting is, and what to put there."""
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(SettingsError, match="BRIDGE_FEED__PROXY") as raised:
-        await ask(FeedSettings(base_url="http://127.0.0.1:1", proxy=proxy))
+        await ask(FeedSettings(base_url="http://127.0.0.1:1"))
     assert "s3cret" not in str(raised.value)
 
 

@@ -117,6 +117,22 @@ def test_an_outlook_for_people() -> None:
     assert held.endswith("in the leaking bucket")
 
 
+def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
+    """The limits would allow a connection; the bridge waits. A pause that is over is not shown."""
+    waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
+    outlook = forecast(SETTINGS, waiting, NOW, int(NOW) - 30)
+    assert outlook_as_lines(outlook).splitlines()[2:5] == [
+        "reconnect   would be let in",
+        "pause       the bridge itself waits after a failure, until 2026-09-21T14:13:32Z, in 12s",
+        "limits",
+    ]
+    shown = outlook_as_json(outlook)
+    assert (shown["letIn"], shown["pausedUntil"]) == (True, "2026-09-21T14:13:32Z")
+    for over in (forecast(SETTINGS, waiting, NOW + 12, int(NOW)), looked(NOW, 30)):
+        assert outlook_as_json(over)["pausedUntil"] is None
+        assert "pause" not in outlook_as_lines(over)
+
+
 def test_a_limit_that_is_spent_says_until_when() -> None:
     """For people and for scripts."""
     ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))

@@ -154,12 +154,17 @@ def test_an_end_may_be_lowered_while_reading() -> None:
 
 
 @pytest.mark.parametrize(
-    "news", [News(3, KafkaError.TOPIC_AUTHORIZATION_FAILED), News(3, KafkaError._FATAL, fatal=True)]
+    ("news", "says"),
+    [
+        (News(3, KafkaError.TOPIC_AUTHORIZATION_FAILED), r"\. .* no right to Read the topic p\.t; grant it"),
+        (News(3, KafkaError.GROUP_AUTHORIZATION_FAILED), r"\. .* no right to Describe the group p\.reader;"),
+        (News(3, KafkaError._FATAL, fatal=True), "$"),
+    ],
 )
-def test_an_error_that_needs_a_person_ends_the_reading(news: Any) -> None:
-    """A missing right, and whatever the client calls fatal."""
-    with pytest.raises(TopologyError, match=r"^reading t: on purpose$"):
-        list(Cursor("t", [3], [9]).records([news]))
+def test_an_error_that_needs_a_person_ends_the_reading(news: Any, says: str) -> None:
+    """A missing right, which is named, and whatever the client calls fatal."""
+    with pytest.raises(TopologyError, match=rf"^reading p\.t: on purpose{says}"):
+        list(Cursor("p.t", [3], [9]).records([news]))
 
 
 def test_the_end_of_a_topic_is_reported_at_once(log: Log) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import FeedSettings, Settings, TopicsSettings
@@ -24,6 +25,10 @@ class Cluster:
     partitions: dict[str, int]
     configs: dict[str, dict[str, str]]
     created: list[str] = field(default_factory=list)
+    refusal: int = KafkaError.UNKNOWN_TOPIC_OR_PART
+
+    def poll(self, timeout: float) -> int:
+        return 0
 
     def list_topics(self, timeout: float) -> Any:
         topics = {
@@ -35,6 +40,12 @@ class Cluster:
         return {
             r: done({k: SimpleNamespace(value=v) for k, v in self.configs[r.name].items()}) for r in resources
         }
+
+    def describe_topics(self, asked: Any, request_timeout: float) -> dict[str, Future[Any]]:
+        """Of those that are missing."""
+        missing: Future[Any] = Future()
+        missing.set_exception(KafkaException(KafkaError(self.refusal)))
+        return {"topic": missing}
 
     def create_topics(self, topics: list[Any], request_timeout: float) -> dict[Any, Future[Any]]:
         self.created += [topic.topic for topic in topics]
@@ -65,6 +76,14 @@ def cluster(**changes: dict[str, str] | int | None) -> Cluster:
 
 def planned(made: Cluster) -> list[Change]:
     return plan(cast(AdminClient, made), TOPICS)
+
+
+def test_a_topic_that_may_not_be_seen_is_not_taken_for_a_missing_one() -> None:
+    """Kafka leaves both out of the list of topics."""
+    made = cluster(gaps=None)
+    made.refusal = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    with pytest.raises(TopologyError, match=r"no right to Describe the topic settlement\.gaps;"):
+        planned(made)
 
 
 def test_bets_are_compacted_and_every_version_stays_for_a_week() -> None:

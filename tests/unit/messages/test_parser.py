@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bridge.errors import ConversionError, SettingsError
+from bridge.errors import ConversionError
 from bridge.messages.parser import Message, MessageParser
 from tests.malformed import MALFORMED
 
@@ -171,22 +171,3 @@ def test_null_is_never_the_same_as_missing(message: dict[str, Any]) -> None:
     """Null is an error even in a field that may be missing."""
     message["data"]["payout"] = None
     assert "data.payout" in reason_of(encode(message), MessageParser(frozenset({"data.payout"})))
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "data.betId",
-        "data.selections[].type",
-        "data.selections[].price",
-        "data.selections",
-        "data.selections.limitsFactor",
-        "data.selections[0].limitsFactor",
-        "limitsFactor",
-        "data",
-        "",
-    ],
-)
-def test_a_path_that_cannot_be_missing_is_a_wrong_setting(path: str) -> None:
-    with pytest.raises(SettingsError, match=r"feed\.optional_fields: .*such as data\.partialRefund"):
-        MessageParser(frozenset({path, "data.payout"}))

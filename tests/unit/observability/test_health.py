@@ -25,11 +25,12 @@ MOVING = [State.CONNECTING, State.CATCHING_UP, State.LIVE, State.QUIET, State.ID
 PATIENT = [
     State.STANDBY,
     State.WAITING_FOR_LIMIT,
+    State.BACKING_OFF,
     State.WAITING_FOR_KAFKA,
     State.STOPPED_ON_GAP,
     State.STOPPED,
 ]
-READY = [*MOVING, State.STANDBY, State.WAITING_FOR_LIMIT]
+READY = [*MOVING, State.STANDBY, State.WAITING_FOR_LIMIT, State.BACKING_OFF]
 
 
 def status(
@@ -91,9 +92,10 @@ def test_a_starting_bridge_is_healthy_for_a_while_but_not_ready() -> None:
     assert not healthy(replace(starting, started_at=NOW - START_SECONDS - 1), NOW).ok
 
 
-def test_a_wait_for_the_limiter_has_an_end() -> None:
+@pytest.mark.parametrize("state", [State.WAITING_FOR_LIMIT, State.BACKING_OFF])
+def test_a_wait_before_a_connection_has_an_end(state: State) -> None:
     """A wait that outlasts its end by the patience is stuck. Without a known end it is healthy."""
-    waiting = status(State.WAITING_FOR_LIMIT)
+    waiting = status(state)
     assert healthy(replace(waiting, until=NOW + 1_800), NOW).ok
     assert healthy(replace(waiting, until=NOW - PATIENCE), NOW).ok
     assert not healthy(replace(waiting, until=NOW - PATIENCE - 1), NOW).ok

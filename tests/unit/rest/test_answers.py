@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from bridge.errors import ApiError
-from bridge.rest.answers import MAX_FLAWS, MAX_WHY_CHARACTERS, Answered, AnswerReader, Flaw, Lenient
+from bridge.rest.answers import MAX_FLAWS, MAX_WHY_CHARACTERS, Answered, AnswerReader, Flaw
 from bridge.rest.endpoints import Questions, Request
 from bridge.rest.json_stream import Unfinished
 from tests.unit.snapshots.provider import api
@@ -99,6 +99,21 @@ def test_a_bad_language_is_left_out_of_its_map() -> None:
             (f"translations.sv: {CHARACTERS}", None),
         ],
     )
+
+
+def test_too_many_errors_fail_the_answer() -> None:
+    """They would fill the memory."""
+    parts: dict[str, Any] = dict.fromkeys(("eventTranslation", "sport", "region", "league"), ENTITY)
+    with pytest.raises(ApiError, match="event/7 answered with 100,001 errors"):
+        read(QUESTIONS.event(7), {**parts, "competitors": [0] * 100_001})
+
+
+def test_invalid_keys_that_look_alike_are_left_out_each() -> None:
+    """With their values, which may be invalid too."""
+    texts: dict[str, Any] = {chr(0xD83D): 5, chr(0xD83E): "x", "[key]": "kept", "en": "Football"}
+    content, flaws = read(QUESTIONS.single("sport", 7), {"id": 7, "translations": texts})
+    assert content["translations"] == {"[key]": "kept", "en": "Football"}
+    assert flaws == [(f"translations.\\ud83{x}.[key]: {CHARACTERS}", None) for x in "de"]
 
 
 def test_what_is_wrong_with_an_event_is_told_by_its_place() -> None:
@@ -219,10 +234,11 @@ def test_a_long_text_of_a_flaw_ends_early() -> None:
     """Keys within keys may make it long; shapes of the interface are not so deep."""
     shape: Any = int
     for _ in range(10):
-        shape = Lenient[dict[str, shape]]
+        shape = dict[str, shape]
     answer: Any = "x"
-    for _ in range(10):
+    for _ in range(9):
         answer = {"k" * 100: answer}
+    answer = {"translations": answer}
     reader = AnswerReader("GET /", TypeAdapter[Any](shape), 10_000)
     reader.feed(json.dumps(answer).encode())
     [flaw] = reader.answer().flaws

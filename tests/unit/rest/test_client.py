@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 from itertools import pairwise
 
 import httpx2
 import pytest
 
 from bridge.errors import ApiError, Forbidden, Unanswered
+from bridge.rest.answers import Answered
 from bridge.rest.client import FORBIDDEN_PAUSE_SECONDS
-from bridge.rest.endpoints import Answered, Flaw, Questions
+from bridge.rest.endpoints import Questions
 from tests.unit.snapshots.provider import EVENT, SPORTS, Provider, Reply, api
 from tests.virtual.loop import run
 
@@ -245,37 +245,6 @@ def test_the_body_of_an_error_is_told_in_short() -> None:
 def test_a_body_that_is_no_text_is_left_out(body: bytes) -> None:
     """Nor does it get to a terminal what steers one."""
     assert failure(Provider(Reply(400, body))).endswith("answered HTTP 400")
-
-
-def test_an_answer_is_bounded() -> None:
-    """Whatever the provider has to say."""
-    provider = Provider(Reply(body=b"[" + b" " * (2 << 20) + b"]"))
-
-    async def story() -> str:
-        async with provider.client(api(max_answer_bytes=2 << 20)) as client:
-            with pytest.raises(ApiError) as caught:
-                await client.ask(SPORTS)
-        return str(caught.value)
-
-    assert run(story()) == (
-        "GET /api/translations/en/sports answered more than 2,097,152 bytes, decompressed: "
-        "api.max_answer_bytes (BRIDGE_API__MAX_ANSWER_BYTES)"
-    )
-    assert len(provider.requests) == 1
-
-
-def test_a_bad_item_is_told_and_the_others_are_used() -> None:
-    """One of two has no text."""
-    good = {"id": 1, "language": "en", "translation": "Football"}
-    provider = Provider(Reply(body=json.dumps([{**good, "id": 2, "translation": None}, good])))
-
-    async def story() -> None:
-        async with provider.client() as client:
-            why = "[0].translation: Input should be a valid string"
-            assert await client.ask(SPORTS) == Answered([good], (Flaw(why, 2),))
-
-    run(story())
-    assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize(("attempts", "sent"), [(1, 1), (2, 2), (3, 3), (9, 3), (None, 3)])

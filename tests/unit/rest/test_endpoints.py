@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from bridge.errors import ApiError
-from bridge.rest.endpoints import LISTED, MAX_IDS, Answered, Questions, Request
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import LISTED, MAX_IDS, Questions, Request
 from tests.unit.snapshots.provider import api
 
 ITEM = {"id": 7, "language": "sv", "translation": "Över 2,5"}

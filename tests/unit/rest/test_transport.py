@@ -106,10 +106,11 @@ def test_a_base_address_that_is_none_names_its_setting(base: str | None) -> None
 
 
 @pytest.mark.parametrize("proxy", ["ftp://user:pass@proxy.example", "http://user:pass@proxy:no-port"])
-def test_a_proxy_that_cannot_be_used_is_not_shown(proxy: str) -> None:
+def test_a_proxy_that_cannot_be_used_is_not_shown(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its address may hold a password."""
-    with pytest.raises(SettingsError, match="BRIDGE_API__PROXY") as caught:
-        Transport(api(proxy=proxy))
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(SettingsError, match=r"BRIDGE_API__PROXY\), or HTTPS_PROXY") as caught:
+        Transport(api(proxy="env"))
     assert "pass" not in str(caught.value)
 
 

@@ -26,7 +26,7 @@ NOWHERE = "127.0.0.1:1"
             "http",
             "auth_value_file",
             "",
-            r"\(BRIDGE_FEED__AUTH_VALUE or BRIDGE_FEED__AUTH_VALUE_FILE\) is empty",
+            r"BRIDGE_FEED__AUTH_VALUE or BRIDGE_FEED__AUTH_VALUE_FILE is empty",
         ),
         ("https", "ca_file", None, r"BRIDGE_FEED__CA_FILE.*cannot use"),
     ],

@@ -10,10 +10,9 @@ import pytest
 from bridge.errors import ApiError, Forbidden
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
-from bridge.snapshots import currencies
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
-from bridge.snapshots.plan import Estimate, JobInput
+from bridge.snapshots.plan import Estimate
 from tests.unit.snapshots.world import Provider, Topic, api, exchange, mention, written
 
 LIST = "/api/CurrencyExchange/active-currencies"
@@ -93,7 +92,7 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
     for full in (False, True):
         outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=full)
         assert (outcome.written, outcome.removed, published(found)) == ({}, set(), before)
-        assert any("the list lacks 7 of its former 8 currencies" in note for note in outcome.notes)
+        assert any("the list of currencies lacks 7 of its former 8" in note for note in outcome.notes)
     outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=True)
     assert written(outcome) == {"EUR"}
     assert outcome.removed == {s.encode() for s in LISTED.keys() - {"SEK", "EUR"}}
@@ -219,8 +218,8 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
 async def test_progress_is_told_of_both_steps() -> None:
     """Up to the total."""
     told: list[tuple[str, int, int]] = []
-    job = Currencies(api(), topic().codec, JobInput(None, {}, USED, full=False))
-    await job.run(Provider(), lambda what, done, total: told.append((what, done, total)))
+    job = Currencies(api(), topic().codec, topic().known(USED, full=False))
+    await job.run(Provider(), "id", lambda what, done, total: told.append((what, done, total)))
     assert told == [
         *(("active currencies", done, 4) for done in range(1, 5)),
         *(("currencies by symbol", done, 2) for done in range(1, 3)),
@@ -234,9 +233,9 @@ async def test_an_estimate_has_room_for_what_is_asked(full: bool) -> None:
     await exchange(provider, found, mention(currencies=["KWD"]))
     provider.asked()
     job = Currencies(api(), found.codec, found.known(USED, full))
-    rows = currencies.estimate(job)
+    rows = job.estimate()
     assert rows == [Estimate(LIST, 4, 4), Estimate(PRECISION, 0, 3 if full else 1)]
-    await job.run(provider)
+    await job.run(provider, "id")
     asked = provider.asked()
     assert asked["active-currencies"] == 4
     assert asked["currency-precision"] == (2 if full else 1)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import orjson
 import pytest
 
-from bridge.rest.endpoints import Answered, Request
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import Request
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.plan import FetchPlan, Scope

@@ -26,6 +26,9 @@ HOUR = 3_600.0
 EVENT, OTHER = WORLD.events[:2]
 SWEDISH: dict[str, Any] = {"languages": ["sv"]}
 SETTINGS = Settings(api=api())
+REACHABLE = Settings(
+    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
+)
 TASK = Task("translations", Scope.of(api()))
 
 
@@ -111,33 +114,20 @@ def test_a_run_without_all_answers_is_partial() -> None:
 
 
 @pytest.mark.parametrize(("patience", "last_moment"), [(None, None), (job.BUSY_SECONDS, job.PUBLISH_SECONDS)])
-def test_a_trouble_is_no_movement(
+def test_a_retry_of_kafka_is_no_progress(
     monkeypatch: pytest.MonkeyPatch, patience: float | None, last_moment: float | None
 ) -> None:
-    """A job that publishes in vain would pass for healthy for ever. One that runs once has a last moment."""
-    moves: list[str] = []
-    given: list[Any] = []
-
-    def publisher(*arguments: Any) -> Any:
-        given[:] = arguments
-        made = MagicMock()
-        made.__enter__().open = lambda _: given[4]("on purpose")
-        return made
-
-    settings = SETTINGS.model_copy(
-        update={
-            "kafka": KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-            "registry": RegistrySettings(url="http://127.0.0.1:1"),
-        }
-    )
-    for name in ("Client", "Lock", "Registry"):
-        monkeypatch.setattr(job, name, MagicMock())
+    """A job that cannot publish must not look healthy. A single run gives up at last."""
+    progress: list[str] = []
+    fakes = {name: MagicMock() for name in ("Client", "Lock", "Publisher", "Registry", "make_snapshot")}
+    for name, fake in fakes.items():
+        monkeypatch.setattr(job, name, fake)
     monkeypatch.setattr(topics, "ensure", lambda *_: None)
-    monkeypatch.setattr(job, "Publisher", publisher)
-    monkeypatch.setattr(job, "make_snapshot", lambda *_: None)
-    job.run(settings, TASK, lambda what, *_: moves.append(what), threading.Event(), patience=patience)
-    assert moves == ["its turn"]
-    assert given[5] == last_moment
+    job.run(REACHABLE, TASK, lambda what, *_: progress.append(what), threading.Event(), patience=patience)
+    *_, on_error = fakes["Lock"].call_args.args
+    on_error("on purpose")
+    assert progress == ["its turn"]
+    assert fakes["Publisher"].call_args.args[-1] == last_moment
 
 
 def test_what_goes_to_the_topic() -> None:
@@ -197,10 +187,6 @@ def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
 
 def test_settings_are_looked_at_first() -> None:
     """Neither Kafka nor the provider is asked anything before."""
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
-        registry=RegistrySettings(url="http://127.0.0.1:1"),
-    )
-    for given, name in ((SETTINGS, "kafka.bootstrap_servers"), (settings, "api.token")):
+    for given, name in ((SETTINGS, "kafka.bootstrap_servers"), (REACHABLE, "api.token")):
         with pytest.raises(SettingsError, match=name):
             job.run(given, TASK, lambda *_: None, threading.Event())

@@ -10,8 +10,10 @@ import orjson
 import pytest
 
 from bridge.errors import Unanswered
-from bridge.rest.endpoints import Answered, Questions, Request
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import Questions, Request
 from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.model import Job
 from bridge.snapshots.plan import FetchPlan, Scope
@@ -33,16 +35,33 @@ def runs() -> Runs:
     return Runs()
 
 
-def test_a_lost_topic_is_filled_anew_after_a_narrowed_run_too(runs: Runs) -> None:
-    """A narrowed run leaves records there, and is no reason to take them for all."""
-    runs.bets(mention(EVENT, OTHER))
-    runs.run(Provider())
-    whole = runs.topic.texts()
-    runs.topic.clear()  # made anew
-    runs.run(Provider(), kinds=["sport"])
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    assert runs.topic.texts() == whole
+@pytest.mark.parametrize("failing", [(), ("all-event",), ("all-markets", "markets")])
+@pytest.mark.parametrize(
+    "narrowing", [{"languages": ["en"]}, {"events": [EVENT.id]}, {"kinds": ["event"]}, {"kinds": ["market"]}]
+)
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
+    narrowing: dict[str, Any], failing: tuple[Endpoint, ...], lost: bool
+) -> None:
+    """New bets, other texts of the same records, what is owed, and records of a topic that was lost."""
+
+    def texts_after(*narrowed: dict[str, Any]) -> dict[bytes, dict[str, str]]:
+        runs, provider = Runs(), Provider(**BOTH)
+        runs.bets(mention(EVENT))
+        runs.run(provider)
+        runs.bets(mention(OTHER))
+        for endpoint in failing:
+            provider.rest.inject(RestFault(endpoint=endpoint, status=500, times=None))
+        if failing:
+            assert runs.run(provider).owed == 1
+        if lost:
+            runs.topic.clear()
+        for options in narrowed:
+            assert not runs.run(Provider(**BOTH), **options).complete
+        assert runs.run(Provider(**BOTH)).complete
+        return runs.topic.texts()
+
+    assert texts_after(narrowing) == texts_after()
 
 
 class Broken(Provider):
@@ -86,55 +105,6 @@ def test_what_always_fails_does_not_keep_the_rest_from_being_asked_about(
     for _ in range(30):
         runs.run(Broken(request_of(x).target for x in broken), settings=settings)
     assert {name for name in runs.owed if name.startswith(f"{kind}:")} == {f"{kind}:{x}" for x in broken}
-
-
-def test_a_run_of_one_language_leaves_the_others_to_the_next(runs: Runs) -> None:
-    """The key of a thing is there then, and its other texts are not."""
-    runs.bets(mention(EVENT))
-    runs.run(Provider())
-    runs.bets(mention(OTHER))
-    runs.run(Provider(), languages=["en"])
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    assert runs.topic.texts()[f"event:{OTHER.id}".encode()].keys() == {"en", "sv", "de"}
-
-
-def test_a_run_of_given_events_leaves_new_bets_to_the_next(runs: Runs) -> None:
-    """It has not asked about them."""
-    runs.bets(mention(EVENT))
-    runs.run(Provider())
-    runs.bets(mention(OTHER))
-    runs.run(Provider(), events=[EVENT.id])
-    runs.run(Provider())
-    assert f"event:{OTHER.id}".encode() in runs.topic
-
-
-def test_a_run_of_one_language_does_not_pay_what_is_owed_in_all(runs: Runs) -> None:
-    """It keeps one text of those that it is told."""
-    runs.bets(mention(EVENT, OTHER))
-    provider = Provider()
-    for fault in (RestFault(endpoint="all-event", status=500),):
-        provider.rest.inject(fault)
-    snapshot = runs.run(provider, settings=api(concurrency=1))
-    assert snapshot.owed == 1
-    runs.run(Provider(), languages=["en"])
-    snapshot = runs.run(Provider())
-    assert snapshot.complete
-    for event in (EVENT, OTHER):
-        assert runs.topic.texts()[f"event:{event.id}".encode()].keys() == {"en", "sv", "de"}
-
-
-def test_a_run_of_events_leaves_their_competitors_to_the_next(runs: Runs) -> None:
-    """Nobody but the event says who they are."""
-    runs.bets(mention(EVENT))
-    runs.run(Provider(**BOTH))
-    runs.bets(mention(OTHER))
-    runs.run(Provider(**BOTH), kinds=["event"])
-    snapshot = runs.run(Provider(**BOTH))
-    assert snapshot.complete
-    for competitor in OTHER.competitors:
-        texts = runs.topic.texts()[f"competitor:{competitor.id}".encode()]
-        assert texts.keys() >= {"en", "sv", "de"}
 
 
 def test_what_was_owed_is_told_although_the_state_is_lost(runs: Runs) -> None:
@@ -409,19 +379,6 @@ def test_a_provider_that_puts_off_what_is_owed_does_not_keep_a_run_for_weeks() -
 
     run_virtually(story())
     assert took[0] < DAY
-
-
-def test_a_run_of_one_kind_does_not_pay_what_is_owed_of_another(runs: Runs) -> None:
-    """One question tells of markets and selections: what a run leaves out of its answer stays owed."""
-    runs.bets(mention(EVENT))
-    provider = Provider()
-    for endpoint in ("all-markets", "markets"):
-        provider.rest.inject(RestFault(endpoint=endpoint, status=500, times=None))
-    snapshot = runs.run(provider)
-    assert snapshot.owed == 1
-    runs.run(Provider(), kinds=["market"])
-    snapshot = runs.run(Provider())
-    assert not snapshot.complete or f"selection:{EVENT.markets[0].selections[0]}".encode() in runs.topic
 
 
 def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> None:

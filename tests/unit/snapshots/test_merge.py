@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from bridge.snapshots.merge import CompactTranslation, MergedNames
+from bridge.snapshots.merge import MergedNames, pack, unpack
 from bridge.snapshots.model import Translation
 from bridge.snapshots.plan import Scope
 from tests.unit.snapshots.world import api
@@ -95,24 +95,18 @@ def test_two_names_of_a_language_do_not_make_a_text_flap() -> None:
     assert collected.normalize(one) == collected.normalize(other)
 
 
-MARKET = Translation("market", 2**62, {"en": "Total 2.5", "el": "Σύνολο"}, event_id=7, market_type_id=18)
+def test_a_packed_record_is_unpacked_whole() -> None:
+    for record in (
+        Translation("market", 2**62, {"en": "Total 2.5", "el": "Σύνολο"}, event_id=7, market_type_id=18),
+        Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=[4, 5]),
+    ):
+        assert unpack(pack(record)) == record
 
 
-def test_what_is_packed_is_unpacked() -> None:
-    """All of it, members of an event too, and by its key as by itself."""
-    event = Translation("event", 7, {}, sport_id=1, region_id=2, league_id=3, competitor_ids=(4, 5))
-    for record in (MARKET, event):
-        packed = CompactTranslation(record)
-        assert packed.unpack() == record
-        assert packed.key == record.key
-        assert packed.to_avro("s") == record.to_avro("s")
-
-
-def test_it_is_small() -> None:
-    """Not much more than half of what its texts alone take."""
+def test_a_packed_record_is_small() -> None:
+    """Not much more than half of its texts alone."""
     texts = {
         language: f"the name of a selection in {language}" for language in ("en", "sv", "de", "el", "fr")
     }
-    packed = CompactTranslation(Translation("selection", 1, texts, event_id=7))
-    size = sys.getsizeof(packed) + sys.getsizeof(packed._packed)
+    size = sys.getsizeof(pack(Translation("selection", 1, texts, event_id=7)))
     assert size < 0.6 * (sys.getsizeof(texts) + sum(map(sys.getsizeof, texts.values())))

@@ -49,10 +49,10 @@ def test_a_record_is_completed_by_another() -> None:
     """What it has stands, what it lacks is taken over."""
     record = Translation("event", 7, {"en": "a"}, sport_id=1)
     record.complete(
-        Translation("event", 7, {"en": "x", "sv": "b"}, sport_id=2, league_id=3, competitor_ids=(4,))
+        Translation("event", 7, {"en": "x", "sv": "b"}, sport_id=2, league_id=3, competitor_ids=[4])
     )
     assert record == Translation(
-        "event", 7, {"en": "a", "sv": "b"}, sport_id=1, league_id=3, competitor_ids=(4,)
+        "event", 7, {"en": "a", "sv": "b"}, sport_id=1, league_id=3, competitor_ids=[4]
     )
 
 

@@ -1,17 +1,24 @@
-"""Whatever a transactional producer does, a snapshot is committed once, or not at all."""
+"""Whatever a transactional producer does, what a job publishes is committed once, or not at all."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from types import SimpleNamespace
+from typing import TypeVar
 
 import pytest
+from confluent_kafka import KafkaError
 
-from bridge.errors import NotCommitted, NotOwner
-from bridge.kafka import admin
+from bridge.config import KafkaSettings, Settings
+from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
+from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.snapshots import lock, publisher, storage
+from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Offsets
 from bridge.snapshots.publisher import Publisher
 from tests.unit.kafka.fake_producer import (
@@ -20,29 +27,135 @@ from tests.unit.kafka.fake_producer import (
     RETRY,
     FakeProducer,
     Owner,
+    Topic,
     commits_and_fails,
+    fails,
     never_returns,
 )
-from tests.unit.snapshots.cluster import NAMES, RECORDS, SETTINGS, TOPICS, Kafka, seal
 
+T = TypeVar("T")
 Fault = Callable[[FakeProducer], None]
+Faults = dict[str, list[Fault]]
+
+SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+RECORDS = [Record("settlement.translations", b"sport:%d" % n, b"name %d" % n, 0) for n in range(3)]
+NAMES = [record.value for record in RECORDS]
+STATE = [Record("settlement.snapshot-state", b"translations/%d" % n, b"state %d" % n, 0) for n in range(3)]
+VALUES = [record.value for record in STATE]
+TOPICS = {"settlement.translations", "settlement.snapshots", "settlement.snapshot-state"}
+
+
+def seal(ends: Offsets) -> Record:
+    return Record("settlement.snapshots", b"translations", b"snapshot up to %d" % ends[0], 0)
+
+
+class Kafka(Topic):
+    """The topics of a job and its publisher. Each read of the ends differs, which tells attempts apart."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.away = 0
+        """The number of reads that fail."""
+        self.owner = Owner()
+        self.stop = threading.Event()
+        self.errors: list[str] = []
+        self.looks: Iterator[set[str]] = itertools.repeat(TOPICS)
+        self.ends: Iterator[int] = itertools.count(100, 100)
+        patch.setattr(clients, "producer", lambda *_, **__: FakeProducer(self))
+        patch.setattr(clients, "admin", lambda _: None)
+        patch.setattr(
+            admin, "metadata", lambda _: self._answer(lambda: SimpleNamespace(topics=next(self.looks)))
+        )
+        patch.setattr(storage, "last_value", lambda *_: self._answer(self._last))
+        patch.setattr(publisher, "ends_of", lambda *_: self._answer(lambda: {0: next(self.ends)}))
+        patch.setattr(publisher, "STUCK_SECONDS", 0.1)
+        patch.setattr(lock, "REGAIN_SECONDS", 0.1)
+        patch.setattr(lock, "POLL_SECONDS", 0.01)
+        patch.setattr(lock, "LOOK_SECONDS", 0.02)
+
+    def publisher(self, patience: float | None = None) -> closing[Publisher]:
+        """Return one, to be closed at the end, whose lock is held as long as `owner` says."""
+        held = Lock(SETTINGS, "translations", self.stop, self.errors.append, lambda *_: self.owner)  # type: ignore[arg-type]
+        return closing(Publisher(SETTINGS, "translations", held, patience))
+
+    def lose_lock(self, then: Fault = lambda _: None, *, regain: bool = False) -> Fault:
+        """Return a fault with which the lock is lost, for a moment or for good."""
+
+        def lose(producer: FakeProducer) -> None:
+            self.owner.is_owner = False
+            if regain:
+                threading.Timer(0.05, setattr, (self.owner, "is_owner", True)).start()
+            then(producer)
+
+        return lose
+
+    def _last(self) -> bytes | None:
+        return next((value for value in reversed(self.committed) if value.startswith(b"snapshot")), None)
+
+    def _answer(self, read: Callable[[], T]) -> T:
+        if self.away:
+            self.away -= 1
+            raise KafkaUnavailable("on purpose")
+        return read()
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
+    made = Kafka(monkeypatch)
+    yield made
+    made.release.set()
+
+
+@pytest.fixture
+def opened(kafka: Kafka) -> Iterator[Publisher]:
+    """A publisher before the first snapshot."""
+    with kafka.publisher() as made:
+        assert made.open() is None
+        yield made
+
+
+def publish(to: Publisher) -> None:
+    to.publish(RECORDS, seal)
+
+
+def save(to: Publisher) -> None:
+    to.save(STATE)
+
+
+both = pytest.mark.parametrize("write", [publish, save])
+Write = Callable[[Publisher], None]
+
+
+def passes(_: FakeProducer) -> None:
+    """The call succeeds."""
 
 
 def full(_: FakeProducer) -> None:
-    """The queue of the client is."""
+    """The queue of the client is full."""
     raise BufferError
+
+
+def reports(*codes: int) -> Fault:
+    """Return a fault with which the client reports records as not delivered."""
+
+    def fault(producer: FakeProducer) -> None:
+        for code in codes:
+            producer.on_delivery(KafkaError(code, "on purpose"), None)
+
+    return fault
 
 
 @pytest.mark.parametrize(
     "faults",
     [
         {},
-        {"produce": [lambda _: None, FATAL]},
-        {"produce": [lambda _: None, full], "poll": [FATAL]},
+        {"produce": [passes, FATAL]},
+        {"produce": [passes, full], "poll": [FATAL]},
+        {"produce": [full, full]},
         {"init": [RETRY, never_returns], "begin": [FATAL]},
         {"begin": [ABORT]},
-        {"produce": [lambda _: None, ABORT]},
-        {"flush": [lambda _: None, FATAL]},
+        {"produce": [passes, ABORT]},
+        {"flush": [passes, FATAL]},
         {"offsets": [RETRY, ABORT]},
         {"offsets": [never_returns]},
         {"commit": [RETRY, ABORT, FATAL]},
@@ -50,185 +163,221 @@ def full(_: FakeProducer) -> None:
         {"commit": [never_returns, commits_and_fails]},
     ],
 )
-def test_whatever_fails_the_snapshot_is_committed_once(
-    cluster: Kafka, publisher: Publisher, faults: dict[str, list[Fault]]
+def test_a_snapshot_is_committed_once_whatever_fails(kafka: Kafka, opened: Publisher, faults: Faults) -> None:
+    """With the ends that are returned. What is saved may be committed twice, but whole."""
+    kafka.faults = {name: list(given) for name, given in faults.items()}
+    ends = opened.publish(RECORDS, seal)
+    snapshot = [*NAMES, b"snapshot up to %d" % ends[0]]
+    assert kafka.committed == snapshot
+    kafka.faults = {name: list(given) for name, given in faults.items()}
+    kafka.calls.clear()
+    opened.save(STATE)
+    assert kafka.committed in (snapshot + VALUES, snapshot + 2 * VALUES)
+    assert kafka.calls.count("offsets") >= kafka.calls.count("commit"), "the lock is part of each attempt"
+    before = kafka.committed.copy()
+    kafka.faults = {"begin": [FATAL]}
+    ends = opened.publish([], seal)
+    assert kafka.committed == [*before, b"snapshot up to %d" % ends[0]]
+
+
+def test_it_waits_until_kafka_answers_again(kafka: Kafka, opened: Publisher) -> None:
+    kafka.away = 4
+    publish(opened)
+    assert kafka.committed[:-1] == NAMES
+
+
+@pytest.mark.parametrize(("call", "then"), [("offsets", ABORT), ("flush", passes)])
+def test_a_lock_lost_in_an_outage_is_won_back(
+    kafka: Kafka, opened: Publisher, call: str, then: Fault
 ) -> None:
-    """Written again, or found to be committed; the ends that are returned are those that it has."""
-    cluster.faults = faults
-    ends = publisher.publish(RECORDS, seal)
-    assert cluster.committed == [*NAMES, b"snapshot up to %d" % ends[0]]
-    before = cluster.committed.copy()
-    cluster.faults = {"begin": [FATAL]}
-    following = publisher.publish([], seal)
-    assert cluster.committed == [*before, b"snapshot up to %d" % following[0]]
+    """Nobody has published meanwhile. With a lock known to be lost, offsets are not sent: that may hang."""
+    kafka.faults = {call: [kafka.lose_lock(then, regain=True)]}
+    publish(opened)
+    assert kafka.committed[:-1] == NAMES
+    assert (kafka.calls.count("offsets"), kafka.producers) == (2 if call == "offsets" else 1, 2)
 
 
-def test_it_waits_until_kafka_is_back(cluster: Kafka, publisher: Publisher) -> None:
-    """Also where what it cannot do is to read."""
-    cluster.away = 4
-    ends = publisher.publish(RECORDS, seal)
-    assert cluster.committed == [*NAMES, b"snapshot up to %d" % ends[0]]
-
-
-def test_a_lock_that_an_outage_has_cost_is_won_again(
-    cluster: Kafka, publisher: Publisher, owner: Owner
+@both
+@pytest.mark.parametrize(("call", "then"), [("offsets", ABORT), ("flush", passes)])
+def test_a_lock_taken_over_ends_it(
+    kafka: Kafka, opened: Publisher, call: str, then: Fault, write: Write
 ) -> None:
-    """Nobody has published meanwhile: so what was asked for an hour is still right."""
-
-    def lose(producer: FakeProducer) -> None:
-        owner.is_owner = False
-        threading.Timer(0.05, setattr, (owner, "is_owner", True)).start()
-        ABORT(producer)
-
-    cluster.faults = {"offsets": [lose]}
-    publisher.publish(RECORDS, seal)
-    assert cluster.committed[:-1] == NAMES
-
-
-def test_a_lock_that_is_known_to_be_lost_is_not_committed_with(
-    cluster: Kafka, publisher: Publisher, owner: Owner
-) -> None:
-    """The call that would find out has been seen never to return after an outage."""
-
-    def lose(_: FakeProducer) -> None:
-        owner.is_owner = False
-        threading.Timer(0.05, setattr, (owner, "is_owner", True)).start()
-
-    cluster.faults = {"flush": [lose]}
-    publisher.publish(RECORDS, seal)
-    assert cluster.calls.count("offsets") == 1
-    assert cluster.committed[:-1] == NAMES
-
-
-def test_a_lock_that_another_run_has_ends_it(cluster: Kafka, publisher: Publisher, owner: Owner) -> None:
-    """What it collected is not published, and no new producer fences the other."""
-
-    def lose(producer: FakeProducer) -> None:
-        owner.is_owner = False
-        ABORT(producer)
-
-    cluster.faults = {"offsets": [lose]}
+    """Nothing is published, and no new producer fences the other run."""
+    kafka.faults = {call: [kafka.lose_lock(then)]}
     with pytest.raises(NotOwner, match="taken over"):
-        publisher.publish(RECORDS, seal)
-    assert (cluster.committed, cluster.producers) == ([], 1)
+        write(opened)
+    assert (kafka.committed, kafka.producers, "commit" in kafka.calls) == ([], 1, False)
 
 
-def test_a_snapshot_of_another_run_ends_it(cluster: Kafka, publisher: Publisher) -> None:
-    """What was compared with the topic is out of date, although the lock is ours again."""
+@both
+def test_a_snapshot_of_another_run_ends_it(kafka: Kafka, opened: Publisher, write: Write) -> None:
+    """What was read is out of date, although the lock is ours again."""
 
     def rival(producer: FakeProducer) -> None:
-        producer.topic.committed.append(b"snapshot of a rival")
+        kafka.committed.append(b"snapshot of a rival")
         FATAL(producer)
 
-    cluster.faults = {"commit": [rival]}
+    kafka.faults = {"commit": [rival]}
     with pytest.raises(NotOwner, match="published meanwhile"):
-        publisher.publish(RECORDS, seal)
-    assert cluster.committed == [b"snapshot of a rival"]
+        write(opened)
+    assert kafka.committed == [b"snapshot of a rival"]
 
 
-def test_a_kafka_that_goes_again_is_nobody_who_took_over(
-    cluster: Kafka, publisher: Publisher, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No lock can be won while it is away."""
-    looks = itertools.count(1)
+def test_the_lock_is_not_taken_over_while_kafka_is_unavailable(kafka: Kafka, opened: Publisher) -> None:
+    def looks() -> Iterator[set[str]]:
+        yield TOPICS
+        kafka.owner.is_owner = True
+        raise KafkaUnavailable("on purpose")
 
-    def look(_: object) -> set[str]:
-        if next(looks) == 2:
-            owner.is_owner = True
-            raise KafkaUnavailable("on purpose")
-        return TOPICS
-
-    def lose(producer: FakeProducer) -> None:
-        owner.is_owner = False
-        ABORT(producer)
-
-    monkeypatch.setattr(admin, "listed", look)
-    cluster.faults = {"offsets": [lose]}
-    publisher.publish(RECORDS, seal)
-    assert cluster.committed[:-1] == NAMES
+    kafka.looks = itertools.chain(looks(), itertools.repeat(TOPICS))
+    kafka.faults = {"offsets": [kafka.lose_lock(ABORT)]}
+    publish(opened)
+    assert kafka.committed[:-1] == NAMES
 
 
-def test_it_does_not_try_to_open_for_ever(cluster: Kafka, owner: Owner, stop: threading.Event) -> None:
-    """It says what it was at, and tries for as long as it was told to."""
-    told: list[str] = []
-    with Publisher(SETTINGS, "translations", owner, stop, told.append) as publisher:  # type: ignore[arg-type]
-        cluster.away = 1
-        assert publisher.open(30) is None
-        assert told == ["opening as settlement.translations: on purpose"]
-        cluster.away = 1_000_000
+def test_each_attempt_has_its_patience_and_reports_its_errors(kafka: Kafka) -> None:
+    with kafka.publisher() as made:
+        kafka.away = 1
+        assert made.open(30) is None
+        assert kafka.errors == ["opening as settlement.translations: on purpose"]
+        kafka.away = 1_000_000
         with pytest.raises(KafkaUnavailable, match=r"^opening as settlement\.translations: on purpose$"):
-            publisher.open(0.1)
-        cluster.away = 1
-        publisher.publish(RECORDS, seal)
-    assert told[-1] == "publishing as settlement.translations: on purpose"
-    assert cluster.committed[:-1] == NAMES
+            made.open(0.1)
+        kafka.away = 1
+        publish(made)
+    assert kafka.errors[-1] == "publishing as settlement.translations: on purpose"
+    assert kafka.committed[:-1] == NAMES
 
 
-def test_a_coordinator_is_not_asked_for_longer_than_that(
-    cluster: Kafka, owner: Owner, stop: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does it answer, while Kafka is away."""
-
+def test_patience_bounds_the_wait_for_the_coordinator(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     def wait(give_up: Callable[[], bool]) -> bool:
         while not give_up():
-            stop.wait(0.01)
+            kafka.stop.wait(0.01)
         return False
 
-    monkeypatch.setattr(owner, "confirm", wait)
-    with Publisher(SETTINGS, "translations", owner, stop, lambda _: None) as publisher:  # type: ignore[arg-type]
-        end = threading.Timer(5, stop.set)
-        end.start()
-        with pytest.raises(KafkaUnavailable, match="nobody confirms"):
-            publisher.open(0.1)
-        end.cancel()
-    assert not stop.is_set()
+    monkeypatch.setattr(kafka.owner, "confirm", wait)
+    with kafka.publisher() as made, pytest.raises(KafkaUnavailable, match="nobody confirms"):
+        made.open(0.1)
 
 
-def test_told_to_end_it_gives_up(cluster: Kafka, publisher: Publisher, stop: threading.Event) -> None:
-    """Otherwise it would wait for as long as Kafka is away."""
-    cluster.away = 1_000_000
-    threading.Timer(0.2, stop.set).start()
+@pytest.mark.parametrize("hangs", [False, True])
+def test_patience_bounds_a_publication(kafka: Kafka, monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
+    """While Kafka is unavailable, or takes nothing. The error says that nothing was published."""
+    with kafka.publisher(0.2) as made:
+        made.open()
+        if hangs:
+            monkeypatch.setattr(FakeProducer, "flush", lambda *_: kafka.stop.wait(0.01) or 1)
+            reason = "Kafka has not taken all of it"
+        else:
+            kafka.away, reason = 1_000_000, "^publishing as settlement.translations: on purpose"
+        with pytest.raises(KafkaUnavailable, match=rf"{reason}.* Nothing of it is published"):
+            publish(made)
+    assert kafka.committed == []
+
+
+def test_an_unknown_outcome_of_a_commit_is_no_failure(kafka: Kafka) -> None:
+    def go(producer: FakeProducer) -> None:
+        kafka.away = 1_000_000
+        commits_and_fails(producer)
+
+    with kafka.publisher(0.2) as made:
+        made.open()
+        kafka.faults = {"commit": [go]}
+        with pytest.raises(KafkaUnavailable, match=r"Whether it is published is not known: the next"):
+            publish(made)
+    assert len(kafka.committed) == len(RECORDS) + 1
+
+
+def test_stopped_it_gives_up(kafka: Kafka, opened: Publisher) -> None:
+    kafka.away = 1_000_000
+    threading.Timer(0.2, kafka.stop.set).start()
     with pytest.raises(NotCommitted, match="translations"):
-        publisher.publish(RECORDS, seal)
-    assert cluster.committed == []
+        publish(opened)
+    assert kafka.committed == []
 
 
-def test_what_is_open_is_aborted_at_the_end(cluster: Kafka, publisher: Publisher) -> None:
-    """It would hide what comes after it, for minutes; what was committed is left alone."""
-
-    def fails_to_seal(_: Offsets) -> Record:
-        raise ValueError("on purpose")
-
-    publisher.publish(RECORDS, seal)
-    with pytest.raises(ValueError, match="on purpose"):
-        publisher.publish(RECORDS, fails_to_seal)
-    publisher.close()
-    assert cluster.calls[-1] == "abort"
-    assert cluster.committed[:-1] == NAMES
-
-
-def test_an_end_that_is_refused_is_none_to_be_told(cluster: Kafka, publisher: Publisher) -> None:
-    """A producer that was fenced cannot abort, and what made it end is what counts."""
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_open_transaction_is_aborted_at_the_end(kafka: Kafka, opened: Publisher, refused: bool) -> None:
+    """It would hide later records for minutes. A refusal to abort does not replace the error."""
 
     def fails_to_seal(_: Offsets) -> Record:
         raise ValueError("on purpose")
 
-    cluster.faults = {"abort": [FATAL]}
+    publish(opened)
+    assert "abort" not in kafka.calls
+    kafka.faults = {"abort": [FATAL]} if refused else {}
     with pytest.raises(ValueError, match="on purpose"):
-        publisher.publish(RECORDS, fails_to_seal)
-    publisher.close()
+        opened.publish(RECORDS, fails_to_seal)
+    opened.close()
+    assert kafka.calls[-1] == "abort"
+    assert kafka.committed[:-1] == NAMES
 
 
-def test_nothing_is_aborted_at_the_end_where_nothing_is_open(cluster: Kafka, publisher: Publisher) -> None:
-    """It is no call for a transaction that is committed."""
-    publisher.publish(RECORDS, seal)
-    publisher.close()
-    assert "abort" not in cluster.calls
+NO_ID = fails(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+NO_RIGHT = fails(KafkaError.TOPIC_AUTHORIZATION_FAILED, txn_requires_abort=True)
+DENIED = r"settlement\.translations writes: on purpose"
 
 
-def test_a_full_queue_of_the_client_is_waited_for(cluster: Kafka, publisher: Publisher) -> None:
-    """BufferError means: try again."""
+@both
+@pytest.mark.parametrize(
+    ("faults", "why"),
+    [
+        ({"begin": [FATAL], "init": [NO_ID]}, r"settlement\.translations"),
+        ({"produce": [NO_ID]}, r"settlement\.translations"),
+        ({"commit": [NO_ID]}, r"settlement\.translations"),
+        ({"flush": [reports(KafkaError.MSG_SIZE_TOO_LARGE)]}, "on purpose"),
+        # These errors only follow from another one, which `begin` then gives.
+        ({"begin": [passes, NO_RIGHT], "flush": [reports(KafkaError._PURGE_QUEUE)]}, DENIED),
+        ({"begin": [passes, NO_RIGHT], "flush": [reports(KafkaError._PURGE_INFLIGHT)]}, DENIED),
+        ({"begin": [passes, NO_RIGHT], "produce": [passes, fails(KafkaError._STATE)]}, DENIED),
+        ({"begin": [passes, NO_RIGHT], "offsets": [fails(KafkaError._STATE)]}, DENIED),
+        (
+            {"flush": [reports(KafkaError._INVALID_DIFFERENT_RECORD, KafkaError.INVALID_TIMESTAMP)]},
+            "clock of this machine",
+        ),
+    ],
+)
+def test_what_kafka_refuses_for_good_ends_it_with_the_reason(
+    kafka: Kafka, opened: Publisher, faults: Faults, why: str, write: Write
+) -> None:
+    kafka.faults = {name: list(given) for name, given in faults.items()}
+    with pytest.raises(SinkBroken, match=why):
+        write(opened)
+    assert (kafka.committed, kafka.producers) == ([], 2 if "init" in faults else 1)
 
-    cluster.faults = {"produce": [full, full]}
-    publisher.publish(RECORDS, seal)
-    assert cluster.committed[:-1] == NAMES
+
+@pytest.mark.parametrize("topic", sorted(TOPICS))
+def test_a_topic_that_is_gone_ends_it(kafka: Kafka, opened: Publisher, topic: str) -> None:
+    """Writing to it does not create it again."""
+    kafka.looks = itertools.repeat(TOPICS - {topic})
+    with pytest.raises(TopologyError, match=rf"the topic {topic} is gone"):
+        (save if "state" in topic else publish)(opened)
+    assert (kafka.committed, "produce" in kafka.calls) == ([], False)
+
+
+def test_a_topic_that_a_broker_does_not_know_once_is_not_gone(kafka: Kafka, opened: Publisher) -> None:
+    """Brokers report that while they start, and while leaders are elected."""
+    kafka.looks = itertools.chain([TOPICS, set()], itertools.repeat(TOPICS))
+    kafka.faults = {"flush": [reports(KafkaError.UNKNOWN_TOPIC_OR_PART)]}
+    publish(opened)
+    assert kafka.committed[:-1] == NAMES
+
+
+def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -> None:
+    """It lacks the unchanged records, which would not be written."""
+    kafka.ends = itertools.repeat(0)
+    with pytest.raises(TopologyError, match=r"the topic settlement\.translations was made anew meanwhile"):
+        publish(opened)
+    assert kafka.committed == []
+
+
+def test_a_recreated_topic_of_snapshots_ends_it(kafka: Kafka, opened: Publisher) -> None:
+    publish(opened)
+
+    def lose(producer: FakeProducer) -> None:
+        kafka.committed.clear()
+        FATAL(producer)
+
+    kafka.faults = {"commit": [lose]}
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots was made anew meanwhile"):
+        publish(opened)

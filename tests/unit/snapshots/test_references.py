@@ -10,17 +10,16 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream
+from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.model import KINDS
-from bridge.snapshots.references import REFERENCES_SCHEMAS, Place, References
+from bridge.snapshots.references import Place, References, references_schema
 from tests.unit.snapshots.world import NOW, WORLD, bet, item, mention
 
 
 def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
     """Written with the whole schema and read for its references, it has those that its message has."""
     writer = Codec(load("settled-bet"), 7)
-    readers = [
-        Codec(schema, READ_ONLY, lambda _: load("settled-bet")) for schema in REFERENCES_SCHEMAS.values()
-    ]
+    readers = [Codec(references_schema(job), READ_ONLY, lambda _: load("settled-bet")) for job in SCHEMAS]
     references, parser = References(), MessageParser()
     items: list[dict[str, Any]] = []
     currencies: set[str] = set()
@@ -35,9 +34,9 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
             references.add(reader.decode(writer.encode(parser.parse(body).bet or {})))
     assert references.bets == 2 * 600
     assert references.currencies == currencies
-    assert references.sports == {found["sportId"] for found in items}
-    assert references.leagues == {found["competitionId"] for found in items}
-    assert references.regions == {found["countryId"] for found in items}
+    assert references.listed["sport"] == {found["sportId"] for found in items}
+    assert references.listed["league"] == {found["competitionId"] for found in items}
+    assert references.listed["region"] == {found["countryId"] for found in items}
     assert references.events.keys() == {found["event"]["id"] for found in items if found.get("event")}
     parts = [(found, part) for found in items for part in [found, *(found.get("betBuilderItems") or ())]]
     assert len(parts) > len(items)
@@ -83,7 +82,7 @@ def test_what_is_null_is_not_mentioned() -> None:
     assert (references.events, references.markets) == ({}, {})
     assert references.all_selections() == {7}
     assert references.market_types == {(3, 18)}
-    assert references.sports == {3}
+    assert references.listed["sport"] == {3}
 
 
 def test_an_id_of_zero_is_an_id() -> None:

@@ -28,7 +28,8 @@ def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
 
 def test_shares_are_by_language() -> None:
     """What lacks one is missing, and told by its key."""
-    references = References(sports={1, 2, 3, 4})
+    references = References()
+    references.listed["sport"] |= {1, 2, 3, 4}
     have = records(
         Translation("sport", 1, {"en": "a", "sv": "b"}),
         Translation("sport", 2, {"en": "a"}),
@@ -42,7 +43,8 @@ def test_shares_are_by_language() -> None:
 
 def test_only_the_first_missing_ones_are_told() -> None:
     """In the order of their keys."""
-    references = References(sports=set(range(100, 200)))
+    references = References()
+    references.listed["sport"] |= set(range(100, 200))
     (row,) = cover(references, ["en"], lambda key: None)
     assert (row.seen, row.share("en")) == (100, 0)
     assert row.missing == [f"sport:{number}" for number in range(100, 100 + MAX_EXAMPLES)]
@@ -53,8 +55,8 @@ def test_competitors_are_those_of_the_events() -> None:
     references = mention(*WORLD.events[:2])
     first, second = sorted(references.events)
     have = records(
-        Translation("event", first, {}, competitor_ids=(4, 5)),
-        Translation("event", second, {}, competitor_ids=(5, 6)),
+        Translation("event", first, {}, competitor_ids=[4, 5]),
+        Translation("event", second, {}, competitor_ids=[5, 6]),
         Translation("competitor", 5, {"en": "x"}),
     )
     row = next(row for row in cover(references, ["en"], have.get) if row.kind == "competitor")

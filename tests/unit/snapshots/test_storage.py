@@ -1,35 +1,43 @@
-"""What comes of the records that are read back."""
+"""Reading the topics of a job, whatever is in them, and learning what bets mention."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.avro.schemas import Schema
-from bridge.config import RegistrySettings, Settings
-from bridge.errors import NotOurs
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
+from bridge.errors import NotOurs, SchemaError
+from bridge.kafka import admin, clients
+from bridge.messages.parser import MessageParser
+from bridge.sandbox.provider.stream import Stream
 from bridge.snapshots import storage
-from bridge.snapshots.model import is_key
-from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
+from bridge.snapshots.model import Job, is_key
+from bridge.snapshots.state import HOUR_SECONDS, JobState
+from bridge.snapshots.storage import JobStorage, last_snapshot, read_compacted, topic_of
+from tests.unit.snapshots.world import DAY, NOW, WORLD
 
-SETTINGS = Settings(registry=RegistrySettings(url="http://127.0.0.1:1"))
-WRITTEN: Schema = {
-    "type": "record",
-    "name": "SettledBet",
-    "namespace": "settlement",
-    "fields": [{"name": "betId", "type": "string"}, {"name": "payout", "type": "double"}],
-}
-VALUE = bytes(5)
+SETTINGS = Settings(
+    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
+)
+BETS = "settlement.bets"
+HEADER = bytes(5)
 
 
-class Message(NamedTuple):
-    """A record."""
+@dataclass
+class Message:
+    """A record of partition 0."""
 
     a_key: bytes | None
     a_value: bytes | None
+    at: float = NOW
+    an_offset: int = 14
 
     def key(self) -> bytes | None:
         return self.a_key
@@ -38,94 +46,200 @@ class Message(NamedTuple):
         return self.a_value
 
     def topic(self) -> str:
-        return "settlement.bets"
+        return BETS
 
     def partition(self) -> int:
-        return 3
+        return 0
 
     def offset(self) -> int:
-        return 14
+        return self.an_offset
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, round(self.at * 1000)
+
+
+class Topics(defaultdict[str, list[Message]]):
+    """Topic → its records, the last of them in an open transaction; and a registry of one schema, 1."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(list)
+        self.read: list[int] = []
+        """Offsets read from a position on."""
+        monkeypatch.setattr(clients, "admin", lambda _: None)
+        monkeypatch.setattr(admin, "topic_id", lambda *_: "id")
+        monkeypatch.setattr(storage, "read_topic", self._read)
+        monkeypatch.setattr(storage, "_received_since", self._since)
+        monkeypatch.setattr("bridge.avro.registry.Registry.schema_by_id", self._schema)
+
+    def add_bet(self, currency: str = "EUR", at: float = NOW, schema_id: int = 1) -> None:
+        """Add a settled bet."""
+        bet: Any = MessageParser().parse(Stream(WORLD, origin=NOW, rate=100).message(0).body).bet
+        datum = bet | {"selections": None, "amount": bet["amount"] | {"currency": currency}}
+        self.add(Codec(load("settled-bet"), schema_id).encode(datum), at)
+
+    def add(self, value: bytes, at: float = NOW) -> None:
+        """Add a record to the topic of bets."""
+        self[BETS].append(Message(b"key", value, at, len(self[BETS])))
+
+    def learn(
+        self, state: JobState, job: Job = "currencies", save: Callable[[], None] = lambda: None, **api: Any
+    ) -> Any:
+        """Learn from the bets."""
+        settings = SETTINGS.model_copy(update={"api": ApiSettings(**api)})
+        return JobStorage(settings, job).learn(state, NOW, save)
+
+    def _schema(self, number: int) -> Any:
+        if number > 1:
+            raise SchemaError(f"the registry refuses schema {number}: 404")
+        return load("settled-bet")
+
+    def _since(self, _: Settings, topic: str, moment: float) -> dict[int, int]:
+        young = [message.offset() for message in self[topic] if message.at >= moment]
+        return {0: min(young, default=len(self[topic]))}
+
+    def _read(
+        self,
+        _: Settings,
+        topic: str,
+        take: Callable[[Any], None],
+        *,
+        start: dict[int, int] | None = None,
+        visible: bool = False,
+        **__: Any,
+    ) -> dict[int, int]:
+        if start is None:
+            for message in self[topic][:-1] if visible else self[topic]:
+                take(message)
+            return {0: len(self[topic])}
+        for message in self[topic][start.get(0, 0) :]:
+            self.read.append(message.offset())
+            take(message)
+        return {0: len(self[topic])}
 
 
 @pytest.fixture
-def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Message]]:
-    """Topic → its records."""
-    found: dict[str, list[Message]] = {}
-
-    def read_topic(
-        _: Settings, topic: str, take: Callable[[Any], None], *, visible: bool = False, **__: Any
-    ) -> dict[int, int]:
-        records = found.get(topic, [])
-        for message in records[:-1] if visible else records:  # the last is in an open transaction
-            take(message)
-        return {0: len(found[topic])} if topic in found else {}
-
-    monkeypatch.setattr(storage, "read_topic", read_topic)
-    monkeypatch.setattr("bridge.avro.registry.Registry.schema_by_id", lambda *_: WRITTEN)
-    return found
+def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
+    return Topics(monkeypatch)
 
 
-def test_what_was_removed_is_not_present(topics: dict[str, list[Message]]) -> None:
-    """The last value of each key, and no key that has a tombstone."""
+def test_a_compacted_topic_is_its_last_values(topics: Topics) -> None:
     topics["t"] = [
-        Message(b"sport:1", VALUE + b"old"),
-        Message(b"sport:2", VALUE + b"gone"),
-        Message(b"sport:1", VALUE + b"new"),
+        Message(b"sport:1", HEADER + b"old"),
+        Message(b"sport:2", HEADER + b"gone"),
+        Message(b"sport:1", HEADER + b"new"),
         Message(b"sport:2", None),
         Message(b"sport:3", None),
     ]
-    assert read_compacted(SETTINGS, "t") == {b"sport:1": VALUE + b"new"}
+    assert read_compacted(SETTINGS, "t") == {b"sport:1": HEADER + b"new"}
 
 
-def test_what_is_visible_now_can_be_enough(topics: dict[str, list[Message]]) -> None:
-    """Otherwise what an open transaction hides is waited for."""
-    topics["t"] = [Message(b"sport:1", VALUE + b"old"), Message(b"sport:1", VALUE + b"new")]
-    assert read_compacted(SETTINGS, "t", visible=True) == {b"sport:1": VALUE + b"old"}
-    assert read_compacted(SETTINGS, "t") == {b"sport:1": VALUE + b"new"}
+def test_only_what_is_visible_now_may_be_wanted(topics: Topics) -> None:
+    """Otherwise the end of open transactions is waited for."""
+    topics["t"] = [Message(b"sport:1", HEADER + b"old"), Message(b"sport:1", HEADER + b"new")]
+    assert read_compacted(SETTINGS, "t", visible=True) == {b"sport:1": HEADER + b"old"}
 
 
-def test_what_has_no_key_of_ours_is_not_present(topics: dict[str, list[Message]]) -> None:
-    """Nor what is in another format under a key of ours: it is asked for, and written over."""
+def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
+    """Those with another key, which are never removed, and those in another format, which are replaced."""
     ours = [b"sport:1", b"region:0", b"market:-1:9223372036854775807", b"venue:5", b"newer-kind:1:2"]
-    others = [
-        b"\xff",
-        None,
-        b"",
-        b"sport",
-        b"sport:",
-        b"sport:99999999999999999999",
-        b"sport:01",
-        b"sport:1:2",
-    ]
-    others += [
-        b"market:1",
-        b"sport:9223372036854775808",
-        "sport:٣".encode(),
-        b"Sport:1",
-        b" sport:1",
-        b"x" * 10**6,
-    ]
-    topics["t"] = [
-        *(Message(key, b"\0\0\0\0\7") for key in [*ours, *others]),
-        Message(b"league:1", b"\0\0\0\0\7"),
-        Message(b"league:1", b"{}"),
-    ]
+    others = [b"\xff", None, b"", b"sport", b"sport:", b"sport:99999999999999999999", b"sport:01"]
+    others += [b"sport:1:2", b"market:1", b"sport:9223372036854775808", "sport:٣".encode(), b"Sport:1"]
+    others += [b" sport:1", b"x" * 10**6]
+    topics["t"] = [Message(key, b"\0\0\0\0\7") for key in [*ours, *others, b"league:1"]]
+    topics["t"].append(Message(b"league:1", b"{}"))
     with capture_logs() as lines:
         assert [*read_compacted(SETTINGS, "t", accepts=is_key)] == ours
-    [told] = lines
-    assert told["count"] == len(others) + 1
-    assert len(told["first"]) < 500
+    [line] = lines
+    assert line["count"] == len(others) + 1
+    assert len(line["first"]) < 500
 
 
-def test_a_snapshot_that_is_none_is_named_by_its_place(topics: dict[str, list[Message]]) -> None:
-    """The one before it would be a position of long ago."""
+def test_an_invalid_snapshot_record_is_named_by_its_place(topics: Topics) -> None:
+    """The one before it is out of date."""
     topics["settlement.snapshots"] = [Message(b"currencies", b"{}"), Message(b"x", b"y")]
-    with pytest.raises(NotOurs, match=r"^settlement\.bets partition 3 offset 14 was not written by"):
+    with pytest.raises(NotOurs, match=r"^settlement\.bets partition 0 offset 14 was not written by"):
         last_snapshot(SETTINGS, "currencies")
 
 
-def test_a_job_reads_its_own_snapshots(topics: dict[str, list[Message]]) -> None:
-    """Both jobs share the topic of snapshots, and neither the other's record."""
+def test_a_job_reads_only_its_own_snapshots(topics: Topics) -> None:
     topics["settlement.snapshots"] = [Message(b"currencies", b"")]
     assert last_snapshot(SETTINGS, "translations") is None
     assert topic_of(SETTINGS, "currencies") == "settlement.currencies"
+
+
+def test_older_bets_are_read_when_names_are_kept_for_longer(topics: Topics) -> None:
+    """Or a full run takes their currencies, leagues and events for unused, and removes them."""
+    topics.add_bet(at=NOW - 20 * DAY)
+    topics.add_bet(at=NOW - DAY)
+    state = JobState("currencies", {})
+    topics.learn(state, keep_days=5)
+    assert topics.read == [1]
+    topics.learn(state, keep_days=30)
+    assert topics.read == [1, 0, 1]
+
+
+def test_bets_of_an_unknown_schema_are_not_passed_over(topics: Topics) -> None:
+    """The registry may know it later."""
+    topics.add_bet()
+    state = JobState("currencies", {})
+    topics.learn(state)
+    topics.add_bet(schema_id=7)
+    topics.add_bet(schema_id=7)
+    with pytest.raises(SchemaError, match=r"partition 0 offset 1 .*404"):
+        topics.learn(state)
+    assert state.position == {0: 1}
+
+
+def test_a_bet_without_a_time_counts_as_of_1970(topics: Topics) -> None:
+    topics.add_bet()
+    state = JobState("currencies", {})
+    topics.learn(state)
+    topics.add_bet("SEK", at=-0.001)
+    topics.learn(state)
+    assert state.in_use().currencies == {"EUR", "SEK"}
+    state.forget(HOUR_SECONDS + 1)
+    assert state.in_use().currencies == {"EUR"}
+
+
+def test_foreign_records_after_all_bets_do_not_end_the_job(topics: Topics) -> None:
+    """The bets before them, though they mention nothing for the job, show that it is the right topic."""
+    topics.add_bet()
+    state = JobState("translations", {})
+    topics.learn(state, "translations")
+    topics.add(b"junk")
+    assert topics.learn(state, "translations").foreign.startswith("1 records are not bets")
+
+
+class Died(Exception):
+    """The process did."""
+
+
+@pytest.mark.parametrize("saves", [0, 1, 2, 3])
+def test_a_run_that_dies_while_it_learns_goes_on_from_what_it_saved(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch, saves: int
+) -> None:
+    """In the end it knows the same as a run that did not die, hours and order included."""
+    monkeypatch.setattr(storage, "LEARNT_AT_ONCE", 2)
+    for n in range(7):
+        topics.add_bet(f"C{n % 4}", NOW - 3600 * (7 - n))
+    kept: dict[bytes, bytes | None] = {}
+    left = [None] * saves
+
+    def save() -> None:
+        if not left:
+            raise Died
+        left.pop()
+        kept.update(state.changes())
+
+    state = JobState("currencies", {})
+    with pytest.raises(Died):
+        topics.learn(state, save=save)
+    topics.read.clear()
+    state = JobState("currencies", {key: value for key, value in kept.items() if value is not None})
+    topics.learn(state)
+    assert topics.read == [*range(2 * saves, 7)]
+    whole = JobState("currencies", {})
+    topics.learn(whole)
+    assert state.in_use().currencies == whole.in_use().currencies == {"C0", "C1", "C2", "C3"}
+    assert state.references(NOW - 3600 * 2, full=True) == whole.references(NOW - 3600 * 2, full=True)
+    assert state.newest == whole.newest

@@ -138,5 +138,5 @@ async def test_an_event_without_a_name_is_told_and_still_says_who_takes_part() -
     outcome = await translate(provider, topic, mention(EVENT))
     record = topic.translation(f"event:{EVENT.id}")
     assert (record.texts, record.sport_id, record.region_id, record.league_id) == ({}, 1, 2, 3)
-    assert record.competitor_ids == ()
+    assert record.competitor_ids == []
     assert f"1 events have no name, such as event:{EVENT.id}" in outcome.notes

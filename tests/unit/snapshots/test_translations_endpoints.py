@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
-from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, mention, translate
+from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate
 
 EVENT = WORLD.events[0]
 LEAGUE = EVENT.league
@@ -91,7 +91,7 @@ async def test_everything_published_is_the_truth() -> None:
         LEAGUE.region.id,
         LEAGUE.id,
     )
-    assert event.competitor_ids == tuple(competitor.id for competitor in EVENT.competitors)
+    assert event.competitor_ids == [competitor.id for competitor in EVENT.competitors]
     for known in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
         found = topic.translation(known)
         assert (found.event_id, found.market_type_id) == (EVENT.id, MARKET.type)
@@ -109,3 +109,11 @@ async def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
     assert [name.rpartition(" ")[2] for name in names] == ["2.5", "3.5"]
     overs = [topic.translation(f"selection:{market.selections[0]}").texts["en"] for market in lines]
     assert overs == ["Over 2.5", "Over 3.5"]
+
+
+async def test_leagues_by_sport_are_listed_without_a_right_to_the_sports() -> None:
+    """Bets say which sports there are."""
+    provider = Provider(forbidden={"sports"})
+    settings = api(query={"leagues": {"sport": "{sportId}"}})
+    await translate(provider, Topic(), mention(EVENT), settings=settings)
+    assert provider.asked()["leagues"] > 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -11,7 +13,8 @@ import orjson
 import pytest
 
 from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
-from bridge.rest.endpoints import LISTED, Answered, Request
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import LISTED, Questions, Request
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
@@ -398,3 +401,93 @@ class Failing(Provider):
                 await asyncio.sleep(0)
             raise self._error
         return await asyncio.Event().wait()
+
+
+class Spoilt(Provider):
+    """Changes its answers to some requests."""
+
+    def __init__(self, changes: dict[str, Callable[[Any], None]]) -> None:
+        super().__init__()
+        self._changes = changes
+
+    async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
+        path = request.target.removeprefix("/api/translations/")
+        if path not in self._changes:
+            return await super().ask(request)
+        content = json.loads(self.rest.answer(NOW, request.target, self.authorization).body)
+        self._changes[path](content)
+        return request.read(json.dumps(content).encode())
+
+
+def half_a_character(*place: Any) -> Callable[[Any], None]:
+    """Return a change that puts an invalid text at a place in an answer."""
+
+    def change(content: Any) -> None:
+        for step in place[:-1]:
+            content = content[step]
+        content[place[-1]] = "\ud83d"
+
+    return change
+
+
+async def test_an_invalid_part_of_an_answer_is_left_out_alone() -> None:
+    """An item of a list is left out only if no other answer has its text. The next run makes up for it."""
+    whole, topic = Topic(), Topic()
+    await translate(Provider(), whole, mention(EVENT, OTHER))
+    listed = await Provider().ask(Questions(api()).listed("competitor", "sv"))
+    ids = [x["id"] for x in listed.content or ()]
+    mine = {x.id for event in (EVENT, OTHER) for x in event.competitors}
+    known, unknown = (next(x for x in ids if (x in mine) is there) for there in (True, False))
+    selection = EVENT.markets[0].selections[1]
+
+    def spoil_both(items: Any) -> None:
+        for number in (known, unknown):
+            half_a_character(ids.index(number), "translation")(items)
+
+    provider = Spoilt(
+        {
+            "sv/competitors": spoil_both,
+            f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv"),
+            f"all/{EVENT.id}/markets": half_a_character(0, "selections", 1, "translations", "de"),
+            f"de/{EVENT.id}/markets": half_a_character(0, "selections", 1, "translation"),
+        }
+    )
+    outcome = await translate(provider, topic, mention(EVENT, OTHER))
+    assert {left.id for left in outcome.left_out} == {str(unknown), str(EVENT.id)}
+    assert outcome.owed == {f"event:{EVENT.id}", f"markets:{EVENT.id}"}
+    lacking = {
+        f"event:{EVENT.id}": "sv",
+        f"selection:{selection}": "de",
+        f"competitor:{unknown}": "sv",
+    }
+    expected = whole.texts()
+    for key, language in lacking.items():
+        del expected[key.encode()][language]
+    assert topic.texts() == expected
+    again = await translate(Provider(), topic, mention())
+    assert (again.left_out, again.owed, topic.texts()) == ((), frozenset(), whole.texts())
+
+
+async def test_an_answer_in_which_a_part_is_invalid_removes_no_text() -> None:
+    """The missing text may be the invalid one."""
+    topic = Topic()
+    await translate(Provider(), topic, mention(EVENT))
+    before = topic.texts()
+    provider = Spoilt({f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv")})
+    await translate(provider, topic, mention(EVENT), full=True)
+    assert topic.texts() == before
+
+
+async def test_a_name_under_0_is_published() -> None:
+    class Named(Provider):
+        async def ask(self, request: Request[Any], attempts: int | None = None) -> Any:
+            if not request.target.endswith("/event/0"):
+                return await super().ask(request)
+            zero = {"id": 0, "translations": {"en": "Zero"}}
+            event = dict.fromkeys(("eventTranslation", "sport", "region", "league"), zero)
+            return request.read(orjson.dumps(event | {"competitors": [zero]}))
+
+    topic = Topic()
+    await translate(Named(), topic, References(events={0: Place(0, 0, 0)}))
+    for kind in ("event", "sport", "region", "league", "competitor"):
+        assert topic.translation(f"{kind}:0").texts == {"en": "Zero"}

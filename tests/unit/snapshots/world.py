@@ -14,7 +14,8 @@ from bridge.clock import Instant
 from bridge.config import ApiSettings, Settings
 from bridge.errors import ApiError, AuthError, Forbidden, Rejected, Unanswered
 from bridge.kafka.batch import Record
-from bridge.rest.endpoints import Answered, Request
+from bridge.rest.answers import Answered
+from bridge.rest.endpoints import Request
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
@@ -124,21 +125,23 @@ class Topic(dict[bytes, bytes]):
 
     def known(self, references: References, full: bool) -> JobInput:
         """What a run finds."""
-        kept = references if full else None
-        return JobInput(None, self, references, full, kept, owed=self.owed, missing=self.missing)
+        in_use = references.all_selections().intersection
+        return JobInput(self, references, full, references, in_use, self.owed, self.missing)
+
+    def snapshot_id(self) -> str:
+        """The id of the next snapshot."""
+        self._snapshots += 1
+        return f"snapshot-{self._snapshots}"
 
     def take(self, outcome: Outcome) -> None:
         """What the publisher does with it."""
-        self._snapshots += 1
         self.owed = outcome.owed
         self.missing = outcome.missing
         assert outcome.removed <= self.keys(), "a tombstone for what is not there"
         assert not outcome.removed & outcome.written.keys()
         for gone in outcome.removed:
             del self[gone]
-        for written, record in outcome.written.items():
-            assert written == record.key
-            self[written] = self.codec.encode(record.to_avro(f"snapshot-{self._snapshots}"))
+        self.update(outcome.written)
         assert sum(counts.records for counts in outcome.counts.values()) == len(self)
 
     def texts(self) -> dict[bytes, dict[str, str]]:
@@ -170,7 +173,7 @@ def item(event: Event | None, place: int = 0, /, **changes: Any) -> dict[str, An
 
 
 def bet(items: Iterable[dict[str, Any]] | None = (), currency: str | None = "EUR") -> dict[str, Any]:
-    """A settled bet, as it is read with `REFERENCES_SCHEMAS`."""
+    """A settled bet, as it is read with `references_schema`."""
     return {
         "selections": None if items is None else list(items),
         "amount": currency and {"currency": currency},
@@ -199,7 +202,8 @@ async def translate(
     """One run; the topic holds what it published."""
     settings = settings or api()
     known = topic.known(references, full)
-    outcome = await Translations(settings, scope or Scope.of(settings), topic.codec, known).run(provider)
+    job = Translations(settings, scope or Scope.of(settings), topic.codec, known)
+    outcome = await job.run(provider, topic.snapshot_id())
     topic.take(outcome)
     return outcome
 
@@ -208,7 +212,8 @@ async def exchange(
     provider: Provider, topic: Topic, references: References, *, full: bool = False
 ) -> Outcome:
     """One run of the currencies; the topic holds what it published."""
-    outcome = await Currencies(api(), topic.codec, topic.known(references, full)).run(provider)
+    job = Currencies(api(), topic.codec, topic.known(references, full))
+    outcome = await job.run(provider, topic.snapshot_id())
     topic.take(outcome)
     return outcome
 

@@ -1,8 +1,7 @@
-"""The REST side without its sockets: a request goes in at a moment, an answer comes out.
+"""The REST side without its sockets: answers a request at a moment (interface, "Endpoints").
 
-The checks are in this order: token (401), request rate (429), rights (403), then the request itself (400,
-404). What the interface leaves open, such as the names of parameters, is in `settings` (interface,
-"Translations" and "Currency exchange").
+It checks the token (401), the request rate (429), the rights (403), then the request itself (400, 404).
+`settings` decides what the interface leaves open, such as the names of parameters.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from math import ceil
-from typing import Any
+from math import ceil, inf
+from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
 from bridge.sandbox.provider.clock import Clock
 from bridge.sandbox.provider.rest.faults import Answer, RestFault, RestFaults, problem
-from bridge.sandbox.provider.rest.routes import CURRENCIES, AllLanguages, Endpoint, OneLanguage, Route, route
+from bridge.sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, route
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge.sandbox.provider.world import currencies
@@ -30,35 +29,26 @@ from bridge.sandbox.provider.world.words import Language
 Query = Mapping[str, list[str]]
 
 MOST_IDS = 100
-"""In one collection (interface, "Limits")."""
+"""Limit of a collection (interface, "Limits")."""
 _REMEMBERED = 100_000
 
-_LISTS: dict[OneLanguage, Indexed] = {
-    "sports": "sport",
-    "regions": "region",
-    "leagues": "league",
-    "competitors": "competitor",
-}
-_SINGLES: dict[AllLanguages, Indexed] = {
-    "all-sport": "sport",
-    "all-region": "region",
-    "all-league": "league",
-    "all-competitor": "competitor",
+_KINDS: dict[str, Indexed] = {
+    endpoint: kind for kind in get_args(Indexed) for endpoint in (f"{kind}s", f"all-{kind}")
 }
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A line in the log of requests."""
+    """A request in the log."""
 
     at: float
     target: str
     """Path and query."""
     endpoint: Endpoint | None
-    """None when the path leads nowhere."""
+    """None for an unknown path."""
     status: int
     fault: bool
-    """Whether an injected fault struck it."""
+    """Whether an injected fault affected it."""
 
 
 class _Refused(Exception):
@@ -67,9 +57,9 @@ class _Refused(Exception):
 
 
 class Rest:
-    """All that is asked by HTTP about one world.
+    """The translations and currencies of one world.
 
-    Tokens expire by the provider's `clock`; requests are counted by the time at which things happen.
+    Tokens expire by the provider's `clock`, which may step. The request rate is that of `now`.
     """
 
     def __init__(self, world: World, policy: RestPolicy | None = None, clock: Clock | None = None) -> None:
@@ -84,16 +74,16 @@ class Rest:
         self._clock = clock or Clock()
         self.faults = RestFaults()
         self.requests: deque[Exchange] = deque(maxlen=_REMEMBERED)
-        """The log of requests, the newest of it."""
+        """The newest requests."""
         self._whole_lists: dict[tuple[Indexed, Language, int], bytes] = {}
         self._bucket = _TokenBucket(policy.rate, policy.burst)
 
     def inject(self, fault: RestFault) -> None:
-        """Let some of the requests from now on go wrong."""
+        """Spoil the answers to some later requests."""
         self.faults.inject(fault)
 
-    def answer(self, now: float, target: str, authorization: str | None, body: bytes = b"") -> Answer:
-        """The answer to a GET of `target` (path and query) at `now` (Unix seconds), with that header."""
+    def answer(self, now: float, target: str, authorization: str | None) -> Answer:
+        """Answer a GET of `target` (path and query) at `now` (Unix seconds)."""
         address = urlsplit(target)
         found = route(address.path)
         if found is None:
@@ -101,18 +91,16 @@ class Rest:
         else:
             query = parse_qs(address.query, keep_blank_values=True)
             fault = self.faults.strike(found.endpoint)
-            proper = partial(self._proper, now, found, query, body, authorization)
+            proper = partial(self._proper, now, found, query, authorization)
             answer = fault.spoil(proper) if fault else proper()
         endpoint = found.endpoint if found else None
         self.requests.append(Exchange(now, target, endpoint, answer.status, fault is not None))
         return answer
 
-    def _proper(
-        self, now: float, found: Route, query: Query, body: bytes, authorization: str | None
-    ) -> Answer:
+    def _proper(self, now: float, found: Route, query: Query, authorization: str | None) -> Answer:
         try:
             self._admit(now, found.endpoint, authorization)
-            return Answer(200, orjson.dumps(self._content(found, query, body)))
+            return Answer(200, orjson.dumps(self._content(found, query)))
         except _Refused as refused:
             return refused.answer
 
@@ -128,24 +116,22 @@ class Rest:
         if scope not in scopes or endpoint in self.policy.forbidden:
             raise _Refused(problem(403, f"the token gives no right to {endpoint}"))
 
-    def _content(self, found: Route, query: Query, body: bytes) -> object:
+    def _content(self, found: Route, query: Query) -> object:
         match found.endpoint:
             case "sports" | "regions" | "leagues" | "competitors" as endpoint:
-                return self._list(_LISTS[endpoint], found.language, query)
+                return self._list(_KINDS[endpoint], found.language, query)
             case "all-sport" | "all-region" | "all-league" | "all-competitor" as endpoint:
-                return self._single(_SINGLES[endpoint], found.id)
+                return self._single(_KINDS[endpoint], found.id)
             case "all-event":
                 return self._event(found.id)
-            case "markets":
-                return self._markets(found.id, found.language, query)
-            case "all-markets":
-                return self._all_markets(found.id)
+            case "markets" | "all-markets":
+                return self._markets(found, query)
             case "selection-templates":
-                query = self._asked(found, query, body)
+                query = self._asked(found, query)
                 selections = self._collection(query, self.policy.selection_ids)
                 return self._templates(self.catalogue.selection_template(number) for number in selections)
             case "market-type-templates":
-                query = self._asked(found, query, body)
+                query = self._asked(found, query)
                 sport = self._sport(query)
                 types = self._collection(query, self.policy.market_type_ids)
                 return self._templates(self.catalogue.market_type_template(sport, number) for number in types)
@@ -169,7 +155,7 @@ class Rest:
         ]
 
     def _whole_list(self, kind: Indexed, language: Language) -> orjson.Fragment:
-        """Kept until something changes: the feed waits while 20,000 competitors are written down."""
+        """Return a whole list, cached until an entity changes: encoding 20,000 of them delays the feed."""
         key = kind, language, self.catalogue.changes
         if key not in self._whole_lists:
             items = [self._item(entry, language) for entry in self.catalogue.entries(kind)]
@@ -177,30 +163,22 @@ class Rest:
             self._whole_lists[key] = orjson.dumps(items)
         return orjson.Fragment(self._whole_lists[key])
 
-    def _markets(self, event_id: int, code: str, query: Query) -> object:
-        self._known_event(event_id)
-        language, ids = self._spoken(code), _filter(query, self.policy.ids)
-        if language is None:
-            return []
+    def _markets(self, found: Route, query: Query) -> list[object]:
+        self._known_event(found.id)
+        ids, name, form = None, "marketTranslations", self._all
+        if found.endpoint == "markets":
+            if (language := self._spoken(found.language)) is None:
+                return []
+            ids, name = _filter(query, self.policy.ids), "market"
+            form = partial(self._item, language=language)
         return [
             {
-                "marketTypeId": found.market.relations["marketTypeId"],
-                "market": self._item(found.market, language),
-                "selections": [self._item(selection, language) for selection in found.selections],
+                "marketTypeId": market.relations["marketTypeId"],
+                name: form(market),
+                "selections": [form(selection) for selection in selections],
             }
-            for found in self.catalogue.markets(event_id)
-            if ids is None or found.market.id in ids
-        ]
-
-    def _all_markets(self, event_id: int) -> object:
-        self._known_event(event_id)
-        return [
-            {
-                "marketTypeId": found.market.relations["marketTypeId"],
-                "marketTranslations": self._all(found.market),
-                "selections": [self._all(selection) for selection in found.selections],
-            }
-            for found in self.catalogue.markets(event_id)
+            for market, selections in self.catalogue.markets(found.id)
+            if ids is None or market.id in ids
         ]
 
     def _event(self, event_id: int) -> object:
@@ -220,12 +198,12 @@ class Rest:
         raise _Refused(problem(404, f"there is no event {event_id}"))
 
     def _member(self, kind: Indexed, number: int) -> object:
-        """What an event belongs to, or who takes part in it."""
+        """Return an entity that an event refers to, with or without its names."""
         named = self.policy.event_members == "names"
         return self._single(kind, number) if named else {"id": number, "translations": {}}
 
     def _single(self, kind: Indexed, number: int) -> object:
-        """Where the interface has no 404, what is not known has no names."""
+        """Return an entity with its names; an unknown one has none, as the interface has no 404 here."""
         entry = self.catalogue.entry(kind, number)
         return self._all(entry) if entry else {"id": number, "translations": {}}
 
@@ -243,7 +221,7 @@ class Rest:
         return {"id": entry.id, "translations": {keys.get(x, x): text for x, text in texts.items()}}
 
     def _spoken(self, code: str) -> Language | None:
-        """The language of that code. Of an unknown one there is nothing, and no error either."""
+        """Return the language of a code, or None: its list is empty, as the interface has no error here."""
         return next((language for language in self.catalogue.languages_of_lists if language == code), None)
 
     def _active_currencies(self, query: Query) -> object:
@@ -260,18 +238,18 @@ class Rest:
             raise _Refused(problem(500, f"there is no currency {symbol}"))
         return {"precision": precision}
 
-    def _asked(self, found: Route, query: Query, body: bytes) -> Query:
-        """What templates are asked for, wherever it is."""
+    def _asked(self, found: Route, query: Query) -> Query:
+        """Return the parameters of the templates, from the path or the query."""
         policy = self.policy
         if policy.template_ids == "path":
             ids = [found.several] if found.several else []
             return {policy.selection_ids: ids, policy.sport_id: [str(found.id)], policy.market_type_ids: ids}
         if found.several:
             raise _Refused(problem(404, "templates take no ids in the path"))
-        return query if policy.template_ids == "query" else _in_body(body)
+        return query
 
     def _collection(self, query: Query, name: str) -> list[int]:
-        """Of templates. Only their endpoints have a bad request (interface, "Errors")."""
+        """Return the ids of templates; only their endpoints answer 400 (interface, "Errors")."""
         numbers = _numbers(query, name)
         if not numbers:
             raise _Refused(problem(400, f"{name} is missing"))
@@ -286,23 +264,12 @@ class Rest:
         return numbers[0]
 
 
-def _in_body(body: bytes) -> Query:
-    try:
-        return {
-            name: [str(number) for number in (value if isinstance(value, list) else [value])]
-            for name, value in dict(orjson.loads(body)).items()
-        }
-    except (ValueError, TypeError):
-        raise _Refused(problem(400, "the body must be a JSON object")) from None
-
-
 def _given(query: Query, name: str) -> list[str]:
-    """A parameter that is given again and again, or once with commas."""
+    """Return the values of a parameter that is repeated, comma-separated, or both."""
     return [text for value in query.get(name, []) for text in value.split(",")]
 
 
 def _numbers(query: Query, name: str) -> list[int]:
-    """Ids, and nothing else."""
     given = _given(query, name)
     if not all(map(_is_id, given)):
         raise _Refused(problem(400, f"{name} must be ids"))
@@ -310,7 +277,7 @@ def _numbers(query: Query, name: str) -> list[int]:
 
 
 def _filter(query: Query, name: str) -> set[int] | None:
-    """The ids to which a list is narrowed, None for all of it. What is no number matches nothing."""
+    """Return the ids that filter a list, or None for no filter. A value that is not an id matches nothing."""
     return {int(text) for text in _given(query, name) if _is_id(text)} if name in query else None
 
 
@@ -319,18 +286,15 @@ def _is_id(text: str) -> bool:
 
 
 class _TokenBucket:
-    """Lets `burst` requests in at once and `rate` a second in the long run."""
+    """Admits `burst` requests at once and `rate` a second in the long run."""
 
     def __init__(self, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._level = float(burst)
-        self._at: float | None = None
+        self._rate, self._burst = rate, burst
+        self._level, self._at = float(burst), -inf
 
     def take(self, now: float) -> float:
-        """0 when a request at `now` is let in, else the seconds until one would be."""
-        if self._at is not None:
-            self._level = min(self._burst, self._level + max(0.0, now - self._at) * self._rate)
+        """Return 0 if a request is admitted at `now`, else the seconds until one would be."""
+        self._level = min(self._burst, self._level + (now - self._at) * self._rate)
         self._at = now
         if self._level < 1:
             return (1 - self._level) / self._rate

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 ROOT = "/api/"
 """What every path begins with."""
@@ -48,24 +47,20 @@ _PATTERNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """An endpoint with what its path says."""
+class Route(NamedTuple):
+    """An endpoint with the parameters of its path; empty or 0 where the path has none."""
 
     endpoint: Endpoint
-    language: str = ""
-    """Empty where the path has none."""
-    id: int = 0
-    """0 where the path has none."""
-    several: str = ""
-    """Ids with commas, at the end of a path."""
+    language: str
+    id: int
+    several: str
+    """Ids with commas."""
 
 
 def route(path: str) -> Route | None:
-    """Where a path leads; None when to nothing."""
+    """Return the endpoint of a path, or None."""
     for endpoint, pattern in _PATTERNS.items():
         if match := pattern.fullmatch(path):
-            given = match.groupdict()
-            number, several = given.get("id"), given.get("several")
-            return Route(endpoint, given.get("language", ""), int(number or 0), several or "")
+            language, number, several = (match.groupdict().get(x) for x in ("language", "id", "several"))
+            return Route(endpoint, language or "", int(number or 0), several or "")
     return None

@@ -46,10 +46,8 @@ class RestPolicy(BaseModel):
     """Endpoints answered with 403."""
     odd_currencies: bool = False
     """Also list a currency without a symbol and one of an unknown type."""
-    template_ids: Literal["query", "path", "body"] = "query"
-    """Where the templates take their parameters: in the path it is the sport, if any, and ids with commas; in
-    the body of the GET a JSON object.
-    """
+    template_ids: Literal["query", "path"] = "query"
+    """Where the templates take their parameters: in the path, the sport, if any, and ids with commas."""
     ids: str = "ids"
     """Parameter of the lists and of one language's markets: only what has one of these ids."""
     sport_id: str = "sportId"

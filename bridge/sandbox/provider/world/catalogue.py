@@ -24,29 +24,29 @@ from bridge.sandbox.provider.world.entities import (
 from bridge.sandbox.provider.world.words import Language
 
 Indexed = Literal["sport", "region", "league", "competitor", "event"]
-"""The kinds that are found by their id alone."""
+"""The kinds whose ids are unique."""
 Kind = Literal[Indexed, "market", "selection", "selection-template", "market-type-template"]
 LISTED: frozenset[Kind] = frozenset({"sport", "region", "league", "competitor", "market", "selection"})
-"""The kinds that endpoints of one language give; the others have only the form with all languages."""
+"""The kinds with endpoints of one language; the others have only endpoints of all languages."""
 
 Relations = Mapping[str, int | tuple[int, ...]]
-"""What a thing belongs to: `sportId`, `regionId`, `leagueId`, `eventId`, `marketId`, `marketTypeId`, and
+"""The ids of related entities: `sportId`, `regionId`, `leagueId`, `eventId`, `marketId`, `marketTypeId`, and
 the `competitorIds` of an event."""
 
 
 class Unknown(LookupError):
-    """There is no thing of that kind with that id, or no such language."""
+    """The catalogue has no entity of that kind with that id, or no such language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A thing with a name in every language."""
+    """An entity with a name in every language."""
 
     kind: Kind
     id: int
-    """Of a market type template the id of the market type, which counts within its sport."""
+    """For a market type template the id of the market type, unique within its sport."""
     name: Callable[[Language], str]
-    """Its name as the seed has it."""
+    """Its name before any rename."""
     relations: Relations = field(default_factory=dict)
 
 
@@ -58,14 +58,6 @@ class Known:
     id: int
     texts: dict[Language, str]
     relations: Relations
-
-
-@dataclass(frozen=True, slots=True)
-class MarketEntries:
-    """A market with its selections."""
-
-    market: Entry
-    selections: list[Entry]
 
 
 class Catalogue:
@@ -97,12 +89,12 @@ class Catalogue:
             "event": {x.id: _event(x) for x in world.events},
         }
         self.changes = 0
-        """How often something was renamed or removed."""
+        """Number of renames and removals."""
         self._renamed: dict[tuple[Kind, int], dict[Language, str]] = {}
         self._removed: set[tuple[Kind, int]] = set()
 
     def rename(self, kind: Kind, number: int, text: str, language: Language | None = None) -> None:
-        """Give the thing with this id another name, in one language or in all of them.
+        """Rename an entity, in one language or in all of them.
 
         Nothing else changes, not even the names of events in which it takes part. A market type template
         is renamed in every sport. Raises Unknown.
@@ -115,7 +107,7 @@ class Catalogue:
         self._renamed.setdefault((kind, number), {}).update(dict.fromkeys(changed, text))
 
     def remove(self, kind: Kind, number: int) -> None:
-        """Forget the thing with this id; what refers to it goes on doing so without a name for it.
+        """Remove an entity. What refers to it keeps its id and has no name for it.
 
         Raises Unknown.
         """
@@ -124,75 +116,64 @@ class Catalogue:
         self._removed.add((kind, number))
 
     def text(self, entry: Entry, language: Language) -> str:
-        """The present name of a thing."""
+        """Return the current name of an entity."""
         renamed = self._renamed.get((entry.kind, entry.id), {})
         return renamed[language] if language in renamed else entry.name(language)
 
     def texts(self, entry: Entry) -> dict[Language, str]:
-        """The present names of a thing, as the endpoints give them that give all languages."""
+        """Return the current names of an entity, in the languages of the endpoints of all languages."""
         return {language: self.text(entry, language) for language in self.languages_of_all}
 
     def entries(self, kind: Indexed) -> list[Entry]:
-        """All there are of a kind, in the order of their ids."""
+        """Return all entities of a kind, by id."""
         return self._present(self._entries[kind].values())
 
     def entry(self, kind: Indexed, number: int) -> Entry | None:
-        """The thing with this id, or None."""
+        """Return the entity with this id, or None."""
         return None if (kind, number) in self._removed else self._entries[kind].get(number)
 
-    def markets(self, event_id: int) -> list[MarketEntries]:
-        """The markets of an event that is known, in the order of their ids."""
+    def markets(self, event_id: int) -> list[tuple[Entry, list[Entry]]]:
+        """Return the markets of a known event, each with its selections, by id."""
         event = self._events[event_id]
         return [
-            MarketEntries(entry, self._present(_selections(event, market)))
+            (entry, self._present(_selections(event, market)))
             for market in event.markets
             for entry in self._present([_market(event, market)])
         ]
 
     def selection_template(self, selection_id: int) -> Entry | None:
-        """The template of a selection, or None."""
+        """Return the template of a selection, or None."""
         market = self._markets.get(selection_id // SELECTIONS_A_MARKET)
         found = _selection_templates(market) if market else ()
         return next((entry for entry in self._present(found) if entry.id == selection_id), None)
 
     def market_type_template(self, sport_id: int, market_type: int) -> Entry | None:
-        """The template of a market type in a sport, or None."""
+        """Return the template of a market type in a sport, or None."""
         sport = self._sports.get(sport_id)
         found = _market_type_templates(sport) if sport else ()
         return next((entry for entry in self._present(found) if entry.id == market_type), None)
 
     def truth(self) -> Iterator[Known]:
-        """Everything there is to be known at present, kind by kind; made while it is read."""
+        """Generate the current truth, kind by kind."""
         for entry in self._all():
             languages = self._languages if entry.kind in LISTED else self.languages_of_all
             texts = {language: self.text(entry, language) for language in languages}
             yield Known(entry.kind, entry.id, texts, entry.relations)
 
     def _demand(self, kind: Kind, number: int) -> None:
-        match kind:
-            case "market":
-                found = number in self._markets
-            case "selection" | "selection-template":
-                market = self._markets.get(number // SELECTIONS_A_MARKET)
-                found = market is not None and number in market.selections
-            case "market-type-template":
-                found = any(number in market_types(sport) for sport in self._sports.values())
-            case _:
-                found = number in self._entries[kind]
-        if not found or (kind, number) in self._removed:
+        if not any((entry.kind, entry.id) == (kind, number) for entry in self._all()):
             raise Unknown(f"there is no {kind} {number}")
 
     def _all(self) -> Iterator[Entry]:
         for kind in self._entries:
             yield from self.entries(kind)
         for event in self.entries("event"):
-            for known in self.markets(event.id):
-                yield known.market
-                yield from known.selections
+            for market, selections in self.markets(event.id):
+                yield from (market, *selections)
         for sport in self._sports.values():
             yield from self._present(_market_type_templates(sport))
-        for market in self._markets.values():
-            yield from self._present(_selection_templates(market))
+        for known in self._markets.values():
+            yield from self._present(_selection_templates(known))
 
     def _present(self, entries: Iterable[Entry]) -> list[Entry]:
         return [entry for entry in entries if (entry.kind, entry.id) not in self._removed]

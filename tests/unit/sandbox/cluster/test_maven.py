@@ -63,8 +63,7 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
 
 
 def fetch(lines: list[str], name: str = "thing") -> Path:
-    with maven.Repository(lines.append) as local:
-        return local.file("org.example", name, "1.0", "", "tar.gz")
+    return maven.Repository(lines.append).file("org.example", name, "1.0", "", "tar.gz")
 
 
 def test_a_download_that_breaks_off_is_tried_again(repository: type[_Repository]) -> None:

@@ -42,16 +42,6 @@ def test_a_taken_port_is_replaced_and_reported(taken: int) -> None:
     assert lines == [f"registry: port {taken} is taken, using {port}"]
 
 
-def test_an_excluded_port_counts_as_taken() -> None:
-    wanted = ports.free_port()
-    assert ports.choose("registry", wanted, {wanted}, lambda line: None) != wanted
-
-
-def test_free_ports_are_below_those_of_outgoing_connections() -> None:
-    """A client must not be given a stopped broker's port as its own."""
-    assert all(20_000 <= ports.free_port() < 32_768 for _ in range(20))
-
-
 def test_ports_of_a_cluster_are_all_different() -> None:
     """Brokers, controllers and registry, even where one wants what another has."""
     wanted = ports.free_port()
@@ -66,3 +56,8 @@ def test_port_zero_is_any_free_port_for_every_broker() -> None:
     listeners, registry_port = choose_ports(2, 0, 0, lines.append)
     assert lines == []
     assert min(registry_port, *(listener.client for listener in listeners)) >= 20_000
+
+
+def test_free_ports_are_below_those_of_outgoing_connections() -> None:
+    """A client must not be given a stopped broker's port as its own."""
+    assert all(20_000 <= ports.free_port() < 32_768 for _ in range(20))

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bridge.sandbox.cluster.process import Identity, Server, stop_all, tail
+from bridge.sandbox.cluster.process import Server, stop_all, tail
 
 SLEEPER = [sys.executable, "-S", "-c", "import time; print('here', flush=True); time.sleep(60)"]
 STUBBORN = [
@@ -131,27 +131,21 @@ def test_a_terminal_interrupt_does_not_reach_the_program(server: Server) -> None
 
 
 def test_a_paused_program_is_alive_and_still_stops_in_order(tmp_path: Path) -> None:
-    """SIGTERM waits until SIGCONT, so stop sends both."""
+    """SIGTERM waits until SIGCONT, so stop sends both. It may be resumed before."""
     server = Server("polite", POLITE, tmp_path, tmp_path / "log")
     server.start()
     assert eventually(lambda: server.has_logged("here"))
-    server.pause()
     assert server.identity
     process = psutil.Process(server.identity.pid)
+    server.pause()
+    assert eventually(lambda: process.status() == psutil.STATUS_STOPPED)
+    server.resume()
+    assert eventually(lambda: process.status() != psutil.STATUS_STOPPED)
+    server.pause()
     assert eventually(lambda: process.status() == psutil.STATUS_STOPPED)
     assert server.is_alive()
     server.stop()
     assert server.log_tail().splitlines() == ["here", "bye"]
-
-
-def test_a_resumed_program_runs_on(server: Server) -> None:
-    server.start()
-    server.pause()
-    assert server.identity
-    process = psutil.Process(server.identity.pid)
-    assert eventually(lambda: process.status() == psutil.STATUS_STOPPED)
-    server.resume()
-    assert eventually(lambda: process.status() != psutil.STATUS_STOPPED)
 
 
 def test_a_program_that_ignores_sigterm_is_killed_after_the_grace_period(tmp_path: Path) -> None:
@@ -220,7 +214,3 @@ def test_the_tail_leaves_stack_frames_out(tmp_path: Path) -> None:
     frames = "\tat kafka.Kafka.main(Kafka.scala:75)\n" * 50
     log.write_text(f"fatal: no\n{frames}Caused by: this\n\t... 18 more\n")
     assert tail(log) == "fatal: no\nCaused by: this"
-
-
-def test_an_identity_is_the_same_when_asked_again() -> None:
-    assert Identity.of(os.getpid()).find() == psutil.Process()

@@ -54,10 +54,6 @@ def test_status_reports_dead_servers_and_the_memory_of_the_others(tmp_path: Path
     assert second.memory == 0
 
 
-def test_an_empty_directory_is_stopped(tmp_path: Path) -> None:
-    assert state.status(tmp_path).state == "stopped"
-
-
 def test_down_leaves_a_recycled_pid_alone_and_forgets_the_state(tmp_path: Path) -> None:
     """This very process has the pid that the file names, and lives on."""
     state.save(tmp_path, cluster(DEAD))

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from bridge.sandbox.demo.verify import Tally, WriterSchema
-from bridge.sandbox.provider.stream import Published
 
 SCHEMA = WriterSchema(
     json.dumps(
@@ -31,18 +30,18 @@ class Feed:
     """A provider of which a tally learns, and the topic that it reads."""
 
     def __init__(self) -> None:
-        self._fresh: list[Published] = []
+        self._fresh: list[tuple[float, bytes]] = []
         self.tally = Tally(self._take)
 
-    def _take(self) -> list[Published]:
+    def _take(self) -> list[tuple[float, bytes]]:
         fresh, self._fresh = self._fresh, []
         return fresh
 
     def send(self, *bets: dict[str, Any], at: float = 100.0) -> None:
-        self._fresh += [Published(at, 0, b["betId"], json.dumps({"data": b}).encode()) for b in bets]
+        self._fresh += [(at, json.dumps({"data": b}).encode()) for b in bets]
 
     def send_bodies(self, *bodies: bytes) -> None:
-        self._fresh += [Published(100.0, 0, None, body) for body in bodies]
+        self._fresh += [(100.0, body) for body in bodies]
 
     def arrive(self, record: dict[str, Any]) -> float | None:
         return self.tally.arrived((record["betId"], record["settlementVersion"]), record, SCHEMA)

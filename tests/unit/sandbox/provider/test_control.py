@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
+from unittest.mock import Mock
 from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
 
@@ -15,7 +16,7 @@ import orjson
 import pytest
 
 from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import FAULTS, ClockJump, Garbage
+from bridge.sandbox.provider.faults import ClockJump, Garbage
 from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
@@ -40,24 +41,14 @@ def rest(feed: Provider) -> Rest:
     return Rest(stream.world, RestPolicy(languages=("en", "sv")), stream.clock)
 
 
-class Loop:
-    """Where the provider lives."""
-
-    busy = False
-
-    def __call__(self, call: Callable[[], Any]) -> Any:
-        if self.busy:
-            raise TimeoutError
-        return call()
+@pytest.fixture
+def on_loop() -> Callable[[Callable[[], Any]], Any]:
+    """Overridden by a test of a busy provider."""
+    return lambda call: call()
 
 
 @pytest.fixture
-def loop() -> Loop:
-    return Loop()
-
-
-@pytest.fixture
-def ask(feed: Provider, rest: Rest, loop: Loop) -> Ask:
+def ask(feed: Provider, rest: Rest, on_loop: Callable[[Callable[[], Any]], Any]) -> Ask:
     """Send a request at NOW, through a check of the WSGI protocol."""
 
     def inflict(fault: Any) -> float:
@@ -69,15 +60,7 @@ def ask(feed: Provider, rest: Rest, loop: Loop) -> Ask:
         return feed.log.end
 
     app = validator(
-        Control(
-            feed,
-            rest,
-            now=lambda: NOW,
-            inflict=inflict,
-            stop=stop,
-            on_loop=loop,
-            facts={"seed": 7},
-        )
+        Control(feed, rest, now=lambda: NOW, inflict=inflict, stop=stop, on_loop=on_loop, facts={"seed": 7})
     )
 
     def request(place: str, method: str = "GET", body: bytes = b"") -> Answer:
@@ -124,7 +107,7 @@ def error(answer: Answer, status: int) -> str:
 def test_the_truth_is_a_line_for_each_message(feed: Provider, ask: Ask) -> None:
     """When, number, bet, version and hash of everything published so far, in order."""
     feed.inflict(Garbage(), NOW - 0.05)
-    told = lines(ask("/truth"))
+    told = lines(ask(f"/truth?until={NOW + 99}"))
     truth = list(feed.published(NOW))
     assert [(line["at"], line["seq"], line["betId"]) for line in told] == [
         (message.at, message.seq, message.bet_id) for message in truth
@@ -145,10 +128,6 @@ def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
     assert bodies == [message.body for message in feed.log.read(NOW - 1, NOW - 0.9)]
     assert len(bodies) == 4
     assert "base64" in told[2]
-
-
-def test_the_truth_ends_at_the_present(ask: Ask) -> None:
-    assert lines(ask(f"/truth?since={NOW}&until={NOW + 99}"))[-1]["at"] == NOW
 
 
 def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) -> None:
@@ -181,21 +160,13 @@ def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     assert (state["ended"], state["published"]) == (NOW - 50, 504)
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_inflicted(feed: Provider, ask: Ask, name: str) -> None:
-    """Each by its name; the answer repeats what was understood and when it happened."""
-    told = page(ask(f"/faults/{name}", "POST", b'{"by":1}' if name == "clock-jump" else b""))
-    assert told["at"] == NOW
-    assert set(told) == {"at", *FAULTS[name].model_fields}
-
-
 def test_an_invalid_fault_is_reported_by_field_and_has_no_effect(feed: Provider, ask: Ask) -> None:
     for body, reason in (
         (b'{"seconds":-1}', "seconds: Input should be greater than or equal to 0"),
         (b'{"second":1}', "second: Extra inputs are not permitted"),
         (b'{"close_code":1006}', "close_code: must be a close code that may be sent: 1000-1003"),
-        (b"[]", "the body: Input should be a valid dictionary"),
-        (b"{", "the body is not JSON"),
+        (b"[]", "the body: Input should be an object"),
+        (b"{", "the body: Invalid JSON"),
     ):
         assert error(ask("/faults/refuse", "POST", body), 400).startswith(reason)
     assert feed.lasting(NOW) == {}
@@ -213,26 +184,15 @@ def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
     assert page(ask("/state"))["ended"] == lines(ask("/truth"))[-1]["at"] == NOW - 1
 
 
-@pytest.mark.parametrize(("place", "method"), [("/nowhere", "GET"), ("/faults/flood", "POST")])
-def test_an_unknown_path_is_reported(ask: Ask, place: str, method: str) -> None:
-    """With the place that lists those there are, and what may be chosen at each."""
-    assert error(ask(place, method), 404) == f"there is no {place} here; GET / lists what there is"
-    listed = page(ask("/"))
-    assert set(listed) == {"GET", "POST"}
-    assert listed["GET"]["/truth"] == ["since", "until", "bodies"]
-    assert listed["POST"]["/faults/drop"] == ["code", "abort"]
-    assert listed["POST"]["/api/remove"] == ["kind", "id"]
-
-
 @pytest.mark.parametrize(
-    ("place", "method", "allowed"),
-    [("/faults/drop", "GET", "POST"), ("/truth", "POST", "GET"), ("/state", "DELETE", "GET")],
+    ("method", "place"), [("GET", "/nowhere"), ("POST", "/faults/flood"), ("GET", "/faults/drop")]
 )
-def test_another_method_is_not_allowed(ask: Ask, place: str, method: str, allowed: str) -> None:
-    """The answer names the one there is, in its text and in Allow."""
-    answer = ask(place, method)
-    assert error(answer, 405) == f"{place} takes {allowed} and nothing else"
-    assert answer[1]["Allow"] == allowed
+def test_an_unknown_place_is_reported(ask: Ask, method: str, place: str) -> None:
+    """GET / lists the places with their parameters."""
+    assert error(ask(place, method), 404) == f"there is no {method} {place} here; GET / lists what there is"
+    listed = page(ask("/"))
+    assert listed["GET /truth"] == ["since", "until", "bodies"]
+    assert listed["POST /faults/drop"] == ["code", "abort"]
 
 
 def get(rest: Rest, path: str, authorization: str | None = None) -> int:
@@ -257,14 +217,10 @@ def test_a_rest_fault_is_injected_and_cleared(rest: Rest, ask: Ask) -> None:
     ("place", "body", "status", "reason"),
     [
         ("faults", b"{}", 400, "the body: a fault needs at least one of status, body"),
-        ("faults", b'{"status":99}', 400, "status: Input should be greater than or equal to 200"),
         ("faults", b'{"endpoint":"teams","status":500}', 400, "endpoint: Input should be 'sports'"),
         ("rename", b'{"kind":"team","id":1,"text":"x"}', 400, "kind: Input should be 'sport'"),
-        ("rename", b'{"kind":"league","id":1}', 400, "text: Field required"),
         ("rename", b'{"kind":"league","id":1,"text":"x"}', 404, "there is no league 1"),
         ("rename", b'{"kind":"sport","id":1,"text":"x","language":"de"}', 404, "there is no language de"),
-        ("remove", b'{"kind":"selection-template","id":7}', 404, "there is no selection-template 7"),
-        ("clear", b'{"seconds":1}', 400, "seconds: Extra inputs are not permitted"),
     ],
     ids=repr,
 )
@@ -294,29 +250,23 @@ def test_the_truth_of_the_rest_side_is_a_line_for_each_thing(rest: Rest, ask: As
     assert (before.keys() - {(line["kind"], line["id"]) for line in after}) == {("sport", 2)}
 
 
+@pytest.mark.parametrize("on_loop", [Mock(side_effect=TimeoutError)])
 @pytest.mark.parametrize(
     ("place", "body"),
     [
         ("/stop", b""),
-        *((f"/faults/{name}", b'{"by":1}' if name == "clock-jump" else b"") for name in FAULTS),
+        ("/faults/garbage", b""),
         ("/api/faults", b'{"status":500}'),
-        ("/api/clear", b""),
-        ("/api/rename", b'{"kind":"sport","id":1,"text":"x"}'),
         ("/api/remove", b'{"kind":"sport","id":1}'),
     ],
 )
 def test_nothing_changes_while_the_provider_is_busy(
-    feed: Provider, rest: Rest, ask: Ask, loop: Loop, place: str, body: bytes
+    feed: Provider, rest: Rest, ask: Ask, place: str, body: bytes
 ) -> None:
-    """What cannot be done where the provider lives is not done at all, and that is told."""
-    let_in(feed, NOW, None)
-    ask("/api/faults", "POST", b'{"status":418}')
-    loop.busy = True
+    """A change that the event loop does not make in time is not made at all, and is reported."""
     assert error(ask(place, "POST", body), 503) == "the provider is too busy; ask again"
-    assert (feed.active is not None, feed.lasting(NOW), feed.log.injected) == (True, {}, [])
-    assert (feed.log.end, feed.edge(NOW), feed.log.stream.clock.ahead(NOW + 1)) == (inf, NOW - 259_200, 0)
-    assert rest.catalogue.changes == 0
-    assert [get(rest, "translations/en/sports") for _ in range(2)] == [418, 200]
+    assert (feed.log.end, feed.log.injected, rest.catalogue.changes) == (inf, [], 0)
+    assert get(rest, "translations/en/sports") == 200
 
 
 def test_the_requests_are_listed(rest: Rest, ask: Ask) -> None:

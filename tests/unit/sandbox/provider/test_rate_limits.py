@@ -90,30 +90,10 @@ def test_the_bucket_drains_four_seconds_a_second() -> None:
         assert rule(limits, NOW + wait, int(NOW) + wait - age) == expected
 
 
-def test_a_bucket_is_never_less_than_empty() -> None:
-    limits = Limits()
-    rule(limits, NOW, int(NOW) - 60)
-    assert broken(limits, [DAY, DAY], 1801) == [None, "bucket"]
-
-
 def test_a_refused_attempt_counts_as_an_attempt() -> None:
     limits = Limits()
     assert broken(limits, [i * 10.0 for i in range(5)], 10) == [None] * 5
     assert set(broken(limits, [50.0 * i for i in range(1, 40)], 10)) == {"proper"}
-
-
-def test_a_second_connection_is_a_breach() -> None:
-    limits = Limits()
-    breach = limits.attempt(NOW, int(NOW), connected=True).breach
-    assert breach is not None
-    assert (breach.rule, breach.revision) == ("active", int(NOW))
-    assert limits.breaches == [breach]
-
-
-def test_a_breach_says_what_was_broken() -> None:
-    limits = Limits()
-    broken(limits, [0.0] * 6, None)
-    assert limits.breaches[0].reason == "initial: 6 within 1800 s, 5 are allowed"
 
 
 @pytest.mark.parametrize("age", [None, 80_000, 1000, 450, 150, 0])

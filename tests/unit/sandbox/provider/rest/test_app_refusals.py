@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 import pytest
-from pydantic import ValidationError
 
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.faults import Answer, RestFault
@@ -106,12 +105,6 @@ def test_a_pause_gives_the_burst_back_and_no_more() -> None:
         assert [ask(side, PATHS["sports"], now).status for _ in range(4)] == [200, 200, 200, 429]
 
 
-def test_a_clock_that_is_set_back_takes_nothing() -> None:
-    """The rate counts from the new time on."""
-    side = rest(rate=1, burst=2)
-    assert [ask(side, PATHS["sports"], NOW + t).status for t in (3600, 0, 0, 1)] == [200, 200, 429, 200]
-
-
 def test_without_a_token_the_answer_is_401_and_spends_no_request() -> None:
     """401 comes before 429, 429 before 403, 403 before 400 and 404."""
     side = rest(rate=0.1, burst=2, forbidden={"all-event"})
@@ -155,24 +148,16 @@ def test_market_type_templates_need_one_sport(sport: str) -> None:
     assert detail(answer).startswith("sportId must be")
 
 
-STATUSES: dict[Endpoint, str] = {
-    "sports": "401 403 429",
-    "regions": "401 403 429",
-    "leagues": "401 403 429",
-    "competitors": "401 403 429",
-    "markets": "401 403 404 429 500",
-    "all-sport": "401 403 429",
-    "all-event": "401 403 404 429",
-    "all-markets": "401 403 404 429 500",
-    "all-region": "401 403 429",
-    "all-league": "401 403 429",
-    "all-competitor": "401 403 429",
-    "selection-templates": "400 401 403 429",
-    "market-type-templates": "400 401 403 429",
-    "active-currencies": "401 403 429 500",
-    "currency-precision": "401 403 429 500",
+STATUSES = {
+    "markets": {404, 500},
+    "all-event": {404},
+    "all-markets": {404, 500},
+    "selection-templates": {400},
+    "market-type-templates": {400},
+    "active-currencies": {500},
+    "currency-precision": {500},
 }
-"""What the interface's tables of endpoints have beside 200."""
+"""The statuses in the interface's tables of endpoints, besides 200, 401, 403 and 429."""
 ODD_QUERIES = (
     "",
     "ids=x",
@@ -204,8 +189,7 @@ def test_no_question_is_answered_with_a_status_that_the_interface_does_not_have(
     found = {ask(side, one).status for one in [PATHS[endpoint], *paths]}
     found |= {ask(rest(forbidden={endpoint}), PATHS[endpoint]).status, side.answer(NOW, path, None).status}
     found |= {ask(slow, PATHS[endpoint]).status for slow in [rest(rate=1, burst=1)] for _ in range(2)}
-    assert found >= {200, 401, 403, 429}
-    assert found <= {200, *map(int, STATUSES[endpoint].split())}
+    assert found - STATUSES.get(endpoint, set()) == {200, 401, 403, 429}
 
 
 @pytest.mark.parametrize("path", ["leagues", f"{EVENT}/markets"])
@@ -219,12 +203,6 @@ def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
     if path == "leagues":
         assert orjson.loads(ask(side, f"{listed}?sportId=x").body) == []
         assert len(orjson.loads(ask(side, f"{listed}?sportId=1,2").body)) == len(numbers)
-
-
-def test_an_unknown_currency_is_an_error_of_the_server() -> None:
-    """The interface has no other status for it."""
-    answer = ask(rest(), "/api/CurrencyExchange/currency-precision?symbol=NONE")
-    assert (answer.status, detail(answer)) == (500, "there is no currency NONE")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -271,18 +249,15 @@ def test_an_answer_can_be_anything() -> None:
     assert last == right
 
 
+def test_an_unknown_currency_is_an_error_of_the_server() -> None:
+    """The interface has no other status for it."""
+    answer = ask(rest(), "/api/CurrencyExchange/currency-precision?symbol=NONE")
+    assert (answer.status, detail(answer)) == (500, "there is no currency NONE")
+
+
 def test_a_late_answer_is_refused_like_any_other() -> None:
     """A fault without a status or body of its own changes nothing in who is let in."""
     side = rest()
     side.inject(RestFault(delay=1))
     answer = side.answer(NOW, PATHS["sports"], None)
     assert (answer.status, answer.delay) == (401, 1)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{}, {"nth": 0, "status": 500}, {"status": 42}, {"endpoint": "x", "delay": 1}]
-)
-def test_a_fault_that_does_nothing_is_refused(wrong: dict[str, Any]) -> None:
-    """As is one that could not happen."""
-    with pytest.raises(ValidationError):
-        RestFault.model_validate(wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
-from bridge.config import env_name
+from bridge.config.fields import env_name
 from bridge.errors import SettingsError
 from bridge.log import get
 

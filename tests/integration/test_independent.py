@@ -1,4 +1,4 @@
-"""What one answer keeps back is told and owed; all else is published, and the next run makes it whole.
+"""What one answer keeps back is left out and owed; all else is published, and the next run makes it whole.
 
 Against an independent provider, with the jobs as processes on the real Kafka.
 """
@@ -16,6 +16,7 @@ from tests.integration.independent import (
     EVENT,
     HALF,
     LANGUAGES,
+    LISTED,
     LISTS,
     MARKET_TYPES,
     MARKETS,
@@ -232,3 +233,37 @@ async def test_too_much_of_it(place: Place) -> None:
         done = await jobs.well()
         assert await jobs.published(done) == truth
         assert provider.ids(EVENT) == set(range(8))
+
+
+async def test_ids_from_0(place: Place) -> None:
+    """What the provider names under 0 is a name like any other."""
+    with provided() as provider:
+        jobs = Independent(place, provider)
+        jobs.place_bets(bets_on(provider.truth))
+        done = await jobs.well()
+        found = await jobs.published(done)
+        assert {f"{kind}:0" for kind in (*LISTED, "event", "selection", "market:0")} - found.keys() == set()
+        assert found == provider.truth.translations()
+        assert (await jobs.well()).report["written"] == (await jobs.well("--full")).report["written"] == 0
+
+
+async def test_a_list_of_one_currency(place: Place) -> None:
+    """Nothing of it is believed at first; then what no bet uses goes, and what one uses stays."""
+    with provided() as provider:
+        jobs, truth = Independent(place, provider), provider.truth.exchanged()
+        jobs.place_bets(bets_on(provider.truth))
+        assert len(await jobs.published(await jobs.well("currencies"))) == 41
+        provider.wrong = [Wrong(lambda right: [c for c in right if c["symbol"] == "EUR"], ACTIVE)]
+        for arguments in ((), ("--full",), ()):
+            done = await jobs.run("currencies", *arguments)
+            assert done.code in (0, 4), done.stderr
+            assert done.report["removed"] == 0
+            assert done.report["notes"]
+            assert await jobs.published(done) == truth
+        done = await jobs.run("currencies", "--full")
+        found = await jobs.published(done)
+        assert found.keys() == {"EUR", "SEK", "BTC"}
+        assert {s: r["precision"] for s, r in found.items()} == {s: truth[s]["precision"] for s in found}
+        assert done.report["notes"]
+        provider.mend()
+        assert await jobs.published(await jobs.well("currencies")) == truth

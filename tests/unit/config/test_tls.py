@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bridge import tls
+from bridge.config import tls
 from bridge.errors import SettingsError
 from tests.tls import Authority
 

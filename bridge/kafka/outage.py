@@ -1,0 +1,134 @@
+"""Say why no broker can be used, in plain words and with the setting to look at.
+
+A client reports its errors only while it is polled, and a call that times out names no cause. A process uses
+one cluster, so a cause is the process's, whichever of its clients has reported it.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bridge.config import env_name
+from bridge.log import get
+
+POLL_SECONDS = 0.1
+REPORT_SECONDS = 1.5
+"""A question that is open for longer is reported."""
+PROBE_SECONDS = 1.0
+
+SERVERS = env_name("kafka", "bootstrap_servers")
+NO_ANSWER = "no answer"
+_CAUSES = {
+    "certificate verify failed": ("the broker's certificate is refused", "ssl_ca_location"),
+    "alert (certificate|bad certificate|handshake failure|unknown ca)": (
+        "the listener wants another client certificate",
+        "ssl_certificate_location, ssl_key_location",
+    ),
+    "in state SSL_HANDSHAKE": ("the listener does not speak TLS", "security_protocol"),
+    "mechanism handshake": ("the listener has no such mechanism", "sasl_mechanism, security_protocol"),
+    "_AUTHENTICATION": ("the user or the password is wrong", "sasl_username, sasl_password(_file)"),
+    "_SSL": ("TLS failed", "security_protocol, ssl_…"),
+    "_RESOLVE": ("the name of the host is not known", "bootstrap_servers"),
+    "_BAD_MSG": ("the answer is not Kafka's", "bootstrap_servers, security_protocol"),
+    "_TRANSPORT": ("no connection", "bootstrap_servers"),
+    "_ALL_BROKERS_DOWN": ("connections are closed, as by a listener of another kind", "security_protocol"),
+}
+"""A pattern in an error's code and text → the cause and the settings to look at. The first match counts."""
+_PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
+"""Causes of an ordinary outage too: they are logged when somebody waits for an answer."""
+
+
+class Outage:
+    """The cause of an outage of Kafka, as far as it is known. Clients report errors on any thread."""
+
+    def __init__(self) -> None:
+        self.cause = ""
+        self._kind = ""
+        self.properties: Mapping[str, Any] = {}
+        """librdkafka's, of the last client that was created."""
+        self._reported: set[str] = set()
+
+    def hear(self, error: KafkaError) -> None:
+        """Take the error that a client reports. Logs a cause at once unless it may pass by itself."""
+        text = f"{error.name()} {error.str()}"
+        kind = next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
+        if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
+            return
+        # Without the milliseconds, or each attempt would be another reason.
+        detail = re.sub(r" \((after|\d+ identical).*", "", error.str())
+        if kind == "certificate verify failed":
+            detail = self._verify(detail) or detail
+        words, settings = _CAUSES[kind]
+        self._kind, self.cause = kind, f"{words}; look at kafka.{settings} ({detail})"
+        if kind not in _PASSING:
+            self.report()
+
+    def over(self) -> None:
+        """Forget the cause, because a broker has answered."""
+        self.cause = self._kind = ""
+
+    def explain(self, reason: str, unknown: str = "") -> str:
+        """Add to the reason of a failure where Kafka was tried and the cause; `unknown` stands for none."""
+        cause = self.cause or unknown
+        if not cause or SERVERS in reason:
+            return reason
+        return f"{reason}. Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"
+
+    def report(self) -> None:
+        """Log the cause, the first time only."""
+        if self._kind not in self._reported:
+            self._reported.add(self._kind)
+            get().warning("Kafka cannot be used", reason=self.explain("no broker answers", NO_ANSWER))
+
+    @contextmanager
+    def watched(self, client: AdminClient) -> Iterator[None]:
+        """Poll a client while a question to it is open. Reports an answer that takes long."""
+        answered = threading.Event()
+
+        def listen() -> None:
+            seconds = 0.0
+            while not answered.wait(POLL_SECONDS):
+                client.poll(0)
+                seconds += POLL_SECONDS
+                if seconds > REPORT_SECONDS:
+                    self.report()
+
+        listener = threading.Thread(target=listen, name="kafka-errors", daemon=True)
+        listener.start()
+        try:
+            yield
+        except KafkaException:
+            client.poll(0)
+            raise
+        finally:
+            answered.set()
+            listener.join()
+
+    def _verify(self, detail: str) -> str:
+        """Return why TLS refuses the certificate of the broker in `detail`. librdkafka does not tell."""
+        address = re.search(r"://\[?([^/]+?)\]?:(\d+)/", detail)
+        if address is None:
+            return ""
+        try:
+            file, text = map(self.properties.get, ("ssl.ca.location", "ssl.ca.pem"))
+            context = ssl.create_default_context(cafile=file, cadata=text)
+            with socket.create_connection((address[1], int(address[2])), PROBE_SECONDS) as plain:
+                context.wrap_socket(plain, server_hostname=address[1]).close()
+        except ssl.SSLCertVerificationError as error:
+            return error.verify_message.rstrip(".")
+        except (OSError, ValueError):
+            pass
+        return ""
+
+
+outage = Outage()
+"""Of the one cluster that this process uses."""

@@ -1,0 +1,288 @@
+"""What a user reads when Kafka cannot be used: where it was tried, why, and what to look at.
+
+One broker has a listener for each way to be wrong about TLS and SASL, and heeds access control lists.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+
+from bridge.sandbox import cluster
+from bridge.sandbox.cluster import broker as server
+from bridge.sandbox.cluster.ports import HOST, free_port
+from tests.harness import Bridge, Place, until
+from tests.tls import Authority
+
+PASSWORD, WRONG = "hush-8c1f-hush", "psst-77e0-psst"
+LISTENERS = {"sasl": "SASL_SSL", "expired": "SASL_SSL", "elsewhere": "SASL_SSL", "mutual": "SSL"}
+COMMANDS = {
+    "run": "checkpoints",
+    "tail --from-beginning": "bets",
+    "replay": "bets",
+    "gaps": "gaps",
+    "limits": "checkpoints",
+    "checkpoint show": "checkpoints",
+    "topics plan": "checkpoints",
+    "topics apply": "checkpoints",
+    "currencies": "snapshots",
+}
+"""Each command that talks to Kafka, and the first topic that it asks about."""
+
+_numbers = itertools.count(1)
+
+
+class Secured(NamedTuple):
+    """A cluster, the ports of its listeners, and the files of the authority it trusts and of another."""
+
+    cluster: cluster.Cluster
+    ports: dict[str, int]
+    authority: Path
+    stranger: Path
+
+    def settings(self, listener: str = "sasl", user: str = "known") -> dict[str, str]:
+        """What a client needs to be let in."""
+        return {
+            "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{self.ports[listener]}",
+            "KAFKA__SECURITY_PROTOCOL": LISTENERS[listener],
+            "KAFKA__SASL_MECHANISM": "SCRAM-SHA-512",
+            "KAFKA__SASL_USERNAME": user,
+            "KAFKA__SASL_PASSWORD": PASSWORD,
+            "KAFKA__SSL_CA_LOCATION": str(self.authority),
+            "FEED__BASE_URL": "http://127.0.0.1:1",
+            "API__BASE_URL": "http://127.0.0.1:1",
+            "API__TOKEN": "t0ken-of-the-api",
+        }
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Whoever comes by PLAINTEXT may do everything there."""
+    directory, others = tmp_path_factory.mktemp("authority"), tmp_path_factory.mktemp("stranger")
+    authority, stranger = Authority(directory), Authority(others)
+    ports: dict[str, int] = {}
+    for name in LISTENERS:
+        ports[name] = free_port(ports.values())
+    certificates = {
+        "expired": authority.server_file(HOST, timedelta(minutes=-1)),
+        "elsewhere": authority.server_file("127.0.0.2"),
+    }
+    ordinary = server.server_properties
+
+    def properties(node: int, listeners: list[server.Listener]) -> str:
+        addresses = "".join(f",{name.upper()}://{HOST}:{port}" for name, port in ports.items())
+        kinds = ",".join(f"{name.upper()}:{kind}" for name, kind in LISTENERS.items())
+        lines = [
+            re.sub(r"(?m)^((advertised\.)?listeners=.*)$", rf"\1{addresses}", ordinary(node, listeners)),
+            f"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{kinds}",
+            "inter.broker.listener.name=PLAINTEXT",
+            "sasl.enabled.mechanisms=SCRAM-SHA-512",
+            "listener.name.mutual.ssl.client.auth=required",
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users=User:ANONYMOUS",
+        ]
+        login = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        for name in LISTENERS:
+            own = f"listener.name.{name}"
+            lines += [
+                f"{own}.ssl.keystore.type=PEM",
+                f"{own}.ssl.keystore.location={certificates.get(name) or authority.server_file(HOST)}",
+                f"{own}.ssl.truststore.type=PEM",
+                f"{own}.ssl.truststore.location={authority.certificate}",
+                f"{own}.scram-sha-512.sasl.jaas.config={login}",
+            ]
+        return "\n".join([*lines, ""])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "server_properties", properties)
+        running = cluster.start(tmp_path_factory.mktemp("secured"), kafka_port=0, registry_port=0)
+    with running:
+        client = Place(running, "", directory).admin()
+        how = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        users: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(user, how, PASSWORD.encode())
+            for user in ("known", "nobody", "describer", "outsider")
+        ]
+        for added in client.alter_user_scram_credentials(users).values():
+            added.result(20)
+        yield Secured(running, ports, authority.certificate, stranger.certificate)
+
+
+@pytest.fixture
+def place(secured: Secured, tmp_path: Path) -> Iterator[Place]:
+    """Topics of the test's own there."""
+    bridges: list[Bridge] = []
+    yield Place(secured.cluster, f"s{next(_numbers)}", tmp_path, bridges)
+    for bridge in bridges:
+        bridge.kill()
+
+
+# No broker can be used.
+
+
+def wrong(secured: Secured) -> dict[str, dict[str, str]]:
+    """What is wrong, and the settings that make it so."""
+    right = secured.settings()
+    plain = {"KAFKA__BOOTSTRAP_SERVERS": secured.cluster.bootstrap_servers}
+    return {
+        "address": {**right, "KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:1"},
+        "host": {**right, "KAFKA__BOOTSTRAP_SERVERS": "no-such-host.invalid:9092"},
+        "password": {**right, "KAFKA__SASL_PASSWORD": WRONG},
+        "user": {**right, "KAFKA__SASL_USERNAME": "unknown"},
+        "mechanism": {**right, "KAFKA__SASL_MECHANISM": "PLAIN"},
+        "authority": {**right, "KAFKA__SSL_CA_LOCATION": str(secured.stranger)},
+        "expired": secured.settings("expired"),
+        "elsewhere": secured.settings("elsewhere"),
+        "TLS to plaintext": {**right, **plain},
+        "plaintext to TLS": {**right, "KAFKA__SECURITY_PROTOCOL": "PLAINTEXT"},
+        "client certificate": secured.settings("mutual"),
+    }
+
+
+CAUSES = {
+    "address": "no connection; look at kafka.bootstrap_servers (",
+    "host": "the name of the host is not known; look at kafka.bootstrap_servers (",
+    "password": "the user or the password is wrong; look at kafka.sasl_username, sasl_password(_file) (",
+    "user": "the user or the password is wrong; look at kafka.sasl_username, sasl_password(_file) (",
+    "mechanism": "the listener has no such mechanism; look at kafka.sasl_mechanism, security_protocol (",
+    "authority": "certificate is refused; look at kafka.ssl_ca_location (unable to get local issuer",
+    "expired": "certificate is refused; look at kafka.ssl_ca_location (certificate has expired)",
+    "elsewhere": "certificate is refused; look at kafka.ssl_ca_location (IP address mismatch,",
+    "TLS to plaintext": "the listener does not speak TLS; look at kafka.security_protocol (",
+    "plaintext to TLS": "closed, as by a listener of another kind; look at kafka.security_protocol (",
+    "client certificate": "wants another client certificate; look at kafka.ssl_certificate_location, ssl_key",
+}
+
+
+@pytest.fixture(scope="module")
+def said(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What `bridge gaps` has on stderr, line by line, for each that is wrong."""
+    place = Place(secured.cluster, "said", tmp_path_factory.mktemp("said"))
+    causes = wrong(secured)
+    with ThreadPoolExecutor(4) as some:
+        ran = some.map(lambda settings: place.run("gaps", **settings), causes.values())
+        return {cause: result.stderr.splitlines() for cause, result in zip(causes, ran, strict=True)}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_command_says_why_kafka_cannot_be_used(
+    secured: Secured, said: dict[str, list[str]], cause: str
+) -> None:
+    """Once while it waits and once at its end, with the addresses and their variable, and with no secret."""
+    while_waiting, at_the_end = said[cause]
+    servers = wrong(secured)[cause]["KAFKA__BOOTSTRAP_SERVERS"]
+    for line in (while_waiting.replace('\\"', '"'), at_the_end):
+        assert f"Tried {servers} (BRIDGE_KAFKA__BOOTSTRAP_SERVERS): " in line
+        assert CAUSES[cause] in line
+        assert "after" not in line  # the milliseconds would make a new reason of each attempt
+        assert not {PASSWORD, WRONG} & set(re.findall(r"[\w-]+", line))
+    assert '"Kafka cannot be used"' in while_waiting
+    assert at_the_end.startswith("error: looking for said.gaps: no broker answered (")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_every_command_says_it_before_it_gives_up(secured: Secured, place: Place, command: str) -> None:
+    """It may go on waiting."""
+    bridge = place.bridge(*command.split(), **wrong(secured)["password"])
+    await until(lambda: CAUSES["password"] in bridge.text(), "the cause", so_far=bridge.text)
+    assert not any(line.startswith("error: ") for line in bridge.text().splitlines())
+
+
+async def test_the_state_has_the_cause_as_its_reason(secured: Secured, place: Place) -> None:
+    """Also before the first attempt has ended, and once only while the cause stays."""
+    bridge = place.bridge(**wrong(secured)["expired"])
+    await until(lambda: "WaitingForKafka" in bridge.states(), "waiting for Kafka", so_far=bridge.text)
+    [line] = [line for line in bridge.lines() if line.get("state") == "WaitingForKafka"]
+    assert line["reason"].startswith("no broker answers. Tried 127.0.0.1:")
+    assert CAUSES["expired"] in line["reason"]
+
+
+def test_the_doctor_finds_the_cause(secured: Secured, place: Place) -> None:
+    """The checks that depend on Kafka are left out."""
+    found = place.run("doctor", **wrong(secured)["elsewhere"]).stdout
+    assert re.search(rf"✗ kafka .*{re.escape(CAUSES['elsewhere'])}", found)
+    assert "topics      needs kafka" in found
+
+
+# A right is missing.
+
+
+@pytest.fixture(scope="module")
+def rights(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Topics with a record in each. `describer` may only look at them, `outsider` not use the group."""
+    place = Place(secured.cluster, "rights", tmp_path_factory.mktemp("rights"))
+    made = place.run("topics", "apply")
+    assert made.returncode == 0, made.stderr
+    producer = Producer({"bootstrap.servers": secured.cluster.bootstrap_servers, "log_level": 0})
+    for topic in ("bets", "gaps", "checkpoints", "snapshots"):
+        producer.produce(f"rights.{topic}", b"whatever", b"key")
+    assert producer.flush(20) == 0
+    granted = [
+        (ResourceType.TOPIC, "describer", AclOperation.DESCRIBE),
+        (ResourceType.GROUP, "describer", AclOperation.READ),
+        (ResourceType.TOPIC, "outsider", AclOperation.READ),
+        (ResourceType.TOPIC, "outsider", AclOperation.DESCRIBE_CONFIGS),
+    ]
+    rules = [
+        AclBinding(
+            kind,
+            "rights",
+            ResourcePatternType.PREFIXED,
+            f"User:{user}",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for kind, user, operation in granted
+    ]
+    client = place.admin()
+    for rule in client.create_acls(rules).values():
+        rule.result(20)
+    return place
+
+
+READING = ("tail --from-beginning", "replay", "gaps", "limits", "checkpoint show")
+GRANTED = "; grant it: "
+
+
+@pytest.mark.parametrize(
+    ("user", "command", "right"),
+    [
+        *(("nobody", command, f"Describe the topic rights.{topic}") for command, topic in COMMANDS.items()),
+        *(("describer", command, f"Read the topic rights.{COMMANDS[command]}") for command in READING),
+        *(("outsider", command, "Describe the group rights.reader") for command in READING),
+        *(
+            ("describer", command, f"DescribeConfigs the topic rights.{COMMANDS[command]}")
+            for command in ("run", "topics plan", "topics apply", "currencies")
+        ),
+        ("outsider", "run", "Read the group rights.settlement-v4.owner"),
+        ("outsider", "currencies", "Read the group rights.currencies.owner"),
+    ],
+)
+def test_a_missing_right_is_named(
+    secured: Secured, rights: Place, user: str, command: str, right: str
+) -> None:
+    """The operation and the resource, with exit 6."""
+    ran = rights.run(*command.split(), **secured.settings(user=user))
+    assert (ran.returncode, ran.stdout) == (6, ""), ran.stderr
+    assert f". The principal has no right to {right}{GRANTED}" in ran.stderr.splitlines()[-1]
+    assert "Kafka cannot be used" not in ran.stderr
