@@ -82,7 +82,7 @@ def proxy_error(section: str) -> SettingsError:
 
 
 def env_name(*path: str) -> str:
-    """The environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
+    """Return the environment variable of a setting: `("feed", "base_url")` → `BRIDGE_FEED__BASE_URL`."""
     return ENV_PREFIX + "__".join(part.upper() for part in path)
 
 
