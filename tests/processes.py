@@ -63,6 +63,8 @@ class Forked:
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path
     ) -> None:
+        stdout.touch()
+        stderr.touch()
         self._process = SERVER.Process(
             target=_main, args=(tuple(command), dict(environment), str(stdout), str(stderr)), daemon=True
         )
