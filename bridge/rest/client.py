@@ -94,8 +94,6 @@ class Client:
         self._troubled = _Spell()
         self.requests = 0
         """Requests sent, retries included."""
-        self.refusals = 0
-        """Requests answered with 429."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -230,7 +228,6 @@ class Client:
         now = self._clock()
         self._check_clock(answer, asked, now)
         if answer.status == 429:
-            self.refusals += 1
             self._pace.refused(now.monotonic, sent_at)
         if not _is_passing(answer.status):
             self._pace.answered()
