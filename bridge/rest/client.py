@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from math import inf
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from tenacity import (
@@ -98,9 +97,7 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._transport.aclose()
 
     @property
@@ -240,7 +237,7 @@ class Client:
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:
-        skew = from_dates(answer.dates, asked.wall, received.wall)
+        skew = from_dates(answer.headers.get_list("Date"), asked.wall, received.wall)
         if skew is None:
             return
         # A cached answer is dated before the request, by its `Age`.
