@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from math import inf
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from tenacity import (
@@ -94,15 +93,11 @@ class Client:
         self._troubled = _Spell()
         self.requests = 0
         """Requests sent, retries included."""
-        self.refusals = 0
-        """Requests answered with 429."""
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._transport.aclose()
 
     @property
@@ -230,7 +225,6 @@ class Client:
         now = self._clock()
         self._check_clock(answer, asked, now)
         if answer.status == 429:
-            self.refusals += 1
             self._pace.refused(now.monotonic, sent_at)
         if not _is_passing(answer.status):
             self._pace.answered()
@@ -243,7 +237,7 @@ class Client:
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:
-        skew = from_dates(answer.dates, asked.wall, received.wall)
+        skew = from_dates(answer.headers.get_list("Date"), asked.wall, received.wall)
         if skew is None:
             return
         # A cached answer is dated before the request, by its `Age`.

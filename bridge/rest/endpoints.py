@@ -131,7 +131,7 @@ class Request(Generic[T_co]):
     """Path and query, relative to the base address."""
     shape: TypeAdapter[T_co]
     may_be_unknown: bool = False
-    """Whether the interface allows a 404."""
+    """Whether the interface allows a 404: for an event and its markets."""
     body: str = ""
     """JSON, if the ids are neither in the path nor in the query."""
 
@@ -183,37 +183,28 @@ class Questions:
         assert (sport_id is not None) == self.by_sport(kind)
         name = _LISTS[kind]
         query = self._query(name, language=language, sportId=sport_id)
-        return Request(
-            f"/api/translations/{{lang}}/{name}",
-            _with(f"/api/translations/{_quoted(language)}/{name}", query),
-            _ITEMS,
-        )
+        return _request(f"/api/translations/{{lang}}/{name}", _ITEMS, query, lang=language)
 
     def single(self, kind: Listed, number: int) -> Request[EntityTranslation]:
         """One sport, region, league or competitor, in all languages."""
-        path = f"/api/translations/all/{kind}"
-        return Request(f"{path}/{{{kind}Id}}", f"{path}/{number}", _ENTITY)
+        return _request(f"/api/translations/all/{kind}/{{{kind}Id}}", _ENTITY, (), **{f"{kind}Id": number})
 
     def event(self, event_id: int) -> Request[EventTranslations]:
         """An event with its sport, region, league and competitors, in all languages."""
-        path = "/api/translations/all/event"
-        return Request(f"{path}/{{eventId}}", f"{path}/{event_id}", _EVENT, may_be_unknown=True)
+        return _request("/api/translations/all/event/{eventId}", _EVENT, eventId=event_id)
 
     def markets(
         self, event_id: int, language: str, sport_id: int = 0
     ) -> Request[list[MarketTranslationItem]]:
         """The markets of an event with their selections, in one language. `sport_id` is the event's."""
-        path = f"/api/translations/{_quoted(language)}/{event_id}/markets"
         query = self._query("markets", language=language, eventId=event_id, sportId=sport_id)
         endpoint = "/api/translations/{lang}/{eventId}/markets"
-        return Request(endpoint, _with(path, query), _MARKETS, may_be_unknown=True)
+        return _request(endpoint, _MARKETS, query, lang=language, eventId=event_id)
 
     def all_markets(self, event_id: int, sport_id: int = 0) -> Request[list[MarketTranslations]]:
         """The markets of an event with their selections, in all languages. `sport_id` is the event's."""
-        path = f"/api/translations/all/{event_id}/markets"
         query = self._query("all-markets", eventId=event_id, sportId=sport_id)
-        endpoint = "/api/translations/all/{eventId}/markets"
-        return Request(endpoint, _with(path, query), _ALL_MARKETS, may_be_unknown=True)
+        return _request("/api/translations/all/{eventId}/markets", _ALL_MARKETS, query, eventId=event_id)
 
     def selection_templates(self, ids: Sequence[int]) -> Request[list[EntityTranslation]]:
         """Templates of at most `MAX_IDS` selections, in all languages."""
@@ -228,13 +219,12 @@ class Questions:
 
     def active_currencies(self, type_: int | None = None) -> Request[list[ListedCurrency]]:
         """All active currencies, or those of one type."""
-        path = "/api/CurrencyExchange/active-currencies"
-        return Request(path, _with(path, [] if type_ is None else [("type", type_)]), _CURRENCIES)
+        query = [] if type_ is None else [("type", type_)]
+        return _request("/api/CurrencyExchange/active-currencies", _CURRENCIES, query)
 
     def currency_precision(self, symbol: str) -> Request[CurrencyPrecision]:
         """The precision of any currency."""
-        path = "/api/CurrencyExchange/currency-precision"
-        return Request(path, _with(path, [("symbol", symbol)]), _PRECISION)
+        return _request("/api/CurrencyExchange/currency-precision", _PRECISION, [("symbol", symbol)])
 
     def _query(self, endpoint: ListEndpoint, **asked: object) -> list[tuple[str, object]]:
         given = self._settings.query.get(endpoint, {})
@@ -253,21 +243,20 @@ class Questions:
             case "body":
                 return Request(path, path, _ENTITIES, body=json.dumps({**dict(of), name: list(ids)}))
             case "query" if self._settings.collections == "commas":
-                return Request(path, _with(path, [*of, (name, with_commas)]), _ENTITIES)
+                return _request(path, _ENTITIES, [*of, (name, with_commas)])
             case "query":
-                return Request(path, _with(path, [*of, *((name, number) for number in ids)]), _ENTITIES)
+                return _request(path, _ENTITIES, [*of, *((name, number) for number in ids)])
 
 
 def _each(values: str | list[str]) -> list[str]:
     return [values] if isinstance(values, str) else values
 
 
-def _quoted(part: str) -> str:
-    """Percent-encode a part of a path."""
-    return quote(part, safe="")
-
-
-def _with(path: str, query: Iterable[tuple[str, object]]) -> str:
+def _request(
+    endpoint: str, shape: TypeAdapter[T_co], query: Iterable[tuple[str, object]] = (), **path: object
+) -> Request[T_co]:
+    """Build a request. `path` has the values of the endpoint's placeholders."""
+    target = endpoint.format_map({name: quote(str(value), safe="") for name, value in path.items()})
     # A space is %20: not every server reads + as one.
     encoded = urlencode(list(query), safe=",", quote_via=quote)
-    return f"{path}?{encoded}" if encoded else path
+    return Request(endpoint, f"{target}?{encoded}" if encoded else target, shape, "eventId" in path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urljoin, urlsplit
@@ -28,12 +28,10 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response. Header names are case-insensitive."""
+    """A response."""
 
     status: int
-    headers: Mapping[str, str]
-    dates: tuple[str, ...]
-    """The values of all `Date` headers."""
+    headers: httpx2.Headers
     refusal: bytes
     """The beginning of the body, if the status is not 200."""
 
@@ -99,7 +97,6 @@ class Transport:
         return Answer(
             response.status_code,
             response.headers,
-            tuple(response.headers.get_list("Date")),
             # It becomes part of an error message, and a provider may quote the token in it.
             bytes(refusal.replace(token.encode(), b"***")),
         )

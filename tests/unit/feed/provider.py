@@ -38,6 +38,29 @@ async def provider(handler: Handler | None = None, **options: Any) -> AsyncItera
         yield f"http://127.0.0.1:{port}"
 
 
+def sending(*messages: Any, close: tuple[int, str] | None = None) -> Handler:
+    """A provider that sends messages, and then closes or ends the connection."""
+
+    async def handler(server: ServerConnection) -> None:
+        for message in messages:
+            await server.send(message)
+        if close:
+            await server.close(*close)
+
+    return handler
+
+
+def writing(data: bytes, times: int = 1) -> Handler:
+    """A provider that writes bytes as they are, and stays."""
+
+    async def handler(server: ServerConnection) -> None:
+        for _ in range(times):
+            server.transport.write(data)
+        await server.wait_closed()
+
+    return handler
+
+
 def refusing(
     status: int, body: str, location: str | None = None
 ) -> Callable[[ServerConnection, HttpRequest], Response]:

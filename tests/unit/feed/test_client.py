@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection
-from websockets.frames import CloseCode, Opcode
+from websockets.frames import Close, Opcode
 
 from bridge.clock import Instant, now
-from bridge.errors import FeedLost
+from bridge.errors import FeedLost, FeedRefused
 from bridge.feed import client
 from bridge.feed.client import QUEUE_BYTES, QUEUE_MESSAGES
 from bridge.feed.framing import HEAD_BYTES
 from bridge.feed.received import Oversized
 from tests.frames import frame
-from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading
+from tests.tls import Authority
+from tests.unit.feed.provider import ONE_READ, PATIENCE, provider, reading, sending, writing
 
 
 @pytest.mark.parametrize("compression", ["deflate", "none"])
@@ -49,13 +51,8 @@ async def test_a_message_above_the_limit_is_cut_to_its_head(compression: str, fr
     """Its size is that of what it inflates to; the connection lives, and what follows is whole."""
     limit, large = 200_000, b"0123456789" * 100_000
     step = len(large) // fragments + 1
-
-    async def handler(server: ServerConnection) -> None:
-        await server.send(large[:limit])
-        await server.send(iter([large[i : i + step] for i in range(0, len(large), step)]))
-        await server.send(large[: limit + 1])
-        await server.send("after")
-
+    pieces = iter([large[i : i + step] for i in range(0, len(large), step)])
+    handler = sending(large[:limit], pieces, large[: limit + 1], "after")
     options: dict[str, Any] = {"compression": compression, "max_message_bytes": limit}
     async with provider(handler) as url, reading(url, **options) as reader:
         first, whole, one_more, after = (m.body for m in await reader.take(4))
@@ -94,11 +91,7 @@ async def test_a_provider_that_is_not_listened_to_is_held_back(size: int) -> Non
 
 async def test_reading_goes_on_as_soon_as_there_is_room() -> None:
     """Not only once the queue is empty."""
-
-    async def handler(server: ServerConnection) -> None:
-        for number in range(20_000):
-            await server.send(b"%0*d" % (1000, number))
-
+    handler = sending(*(b"%0*d" % (1000, number) for number in range(20_000)))
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: not connection.transport.is_reading())
@@ -119,13 +112,20 @@ class Hand:
         return Instant(real.wall, real.monotonic + self._ahead)
 
     def pass_(self, seconds: float) -> None:
-        """So many have passed."""
+        """Set the clock forward."""
         self._ahead += seconds
 
 
-@pytest.mark.parametrize(("seconds", "stalled"), [(14.0, False), (16.0, True)])
-async def test_the_first_message_after_a_stall_is_marked(seconds: float, stalled: bool) -> None:
-    """When the socket was not read for more than half the overlap; the next one is not marked."""
+@pytest.mark.parametrize(
+    ("pauses", "alive", "paused"),
+    [([14.0], False, False), ([16.0], False, True), ([14.0] * 5, True, False)],
+)
+async def test_the_first_message_after_a_pause_in_reading_is_marked(
+    pauses: list[float], alive: bool, paused: bool
+) -> None:
+    """After more than half the margin; the next message is not marked. While the event loop turns and the
+    socket is read, silence is the provider's.
+    """
     go_on = asyncio.Event()
 
     async def handler(server: ServerConnection) -> None:
@@ -137,42 +137,20 @@ async def test_the_first_message_after_a_stall_is_marked(seconds: float, stalled
     clock = Hand()
     async with provider(handler) as url, reading(url, clock=clock, safety_margin_seconds=30) as reader:
         [before] = await reader.take(1)
-        clock.pass_(seconds)
+        for seconds in pauses:
+            clock.pass_(seconds)
+            if alive:
+                reader.connection.note_alive()
         go_on.set()
         after = await reader.take(2)
-    assert not before.after_read_pause
-    assert [m.after_read_pause for m in after] == [stalled, False]
-
-
-async def test_a_quiet_feed_is_no_stall() -> None:
-    """While the event loop turns and nothing holds the socket up, silence is the provider's."""
-    go_on = asyncio.Event()
-
-    async def handler(server: ServerConnection) -> None:
-        await go_on.wait()
-        await server.send("later")
-
-    clock = Hand()
-    async with provider(handler) as url, reading(url, clock=clock, safety_margin_seconds=30) as reader:
-        connection = reader.connection
-        for _ in range(5):
-            clock.pass_(14)
-            connection.note_alive()
-        go_on.set()
-        [message] = await reader.take(1)
-        assert not message.after_read_pause
+    assert [m.after_read_pause for m in (before, *after)] == [False, paused, False]
 
 
 async def test_a_full_queue_is_a_stall() -> None:
     """Breathing does not help while the socket is not read."""
-
-    async def handler(server: ServerConnection) -> None:
-        for _ in range(400):
-            await server.send(bytes(50_000))
-
     clock = Hand()
     async with (
-        provider(handler, compression=None) as url,
+        provider(sending(*[bytes(50_000)] * 400), compression=None) as url,
         reading(url, clock=clock, safety_margin_seconds=30) as reader,
     ):
         connection = reader.connection
@@ -224,11 +202,7 @@ async def test_a_reply_goes_out_as_text() -> None:
 
 async def test_what_came_before_the_end_can_still_be_taken() -> None:
     """And the reason of the end is known."""
-
-    async def handler(server: ServerConnection) -> None:
-        await server.send("last words")
-        await server.close(1012, "restart")
-
+    handler = sending("last words", close=(1012, "restart"))
     async with provider(handler) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.closed)
         assert [m.body for m in reader.connection.receive_many(10)] == [b"last words"]
@@ -238,13 +212,8 @@ async def test_what_came_before_the_end_can_still_be_taken() -> None:
 @pytest.mark.parametrize("size", [5, 100_000])
 async def test_a_provider_that_breaks_the_protocol_is_hung_up_on(size: int) -> None:
     """A masked frame, small or large, ends the connection; what came before is kept."""
-
-    async def handler(server: ServerConnection) -> None:
-        await server.send("before")
-        server.transport.write(frame(Opcode.TEXT, bytes(size), masked=True))
-        await server.wait_closed()
-
-    async with provider(handler, compression=None) as url, reading(url) as reader:
+    data = frame(Opcode.TEXT, b"before") + frame(Opcode.TEXT, bytes(size), masked=True)
+    async with provider(writing(data), compression=None) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.closed)
         assert [m.body for m in reader.connection.receive_many(10)] == [b"before"]
         assert "1002" in str(reader.connection.end_reason())
@@ -277,18 +246,26 @@ async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.Mo
         assert reader.connection.protocol.close_rcvd is None
 
 
-@pytest.mark.parametrize("size", [50_000, 100_000])
-async def test_hanging_up_amid_a_flood_is_polite(size: int) -> None:
-    """What was sent before the provider's answer is read and dropped, in small frames and in large."""
+@pytest.mark.parametrize("over_tls", [False, True], ids=["plain", "TLS"])
+async def test_all_before_the_end_is_taken_while_the_queue_is_full(tmp_path: Path, over_tls: bool) -> None:
+    """All messages, and the code of the close frame behind them."""
+    data = b"".join(frame(Opcode.TEXT, b"%04d" % n) for n in range(6_000))
 
     async def handler(server: ServerConnection) -> None:
-        server.transport.write(frame(Opcode.BINARY, bytes(size)) * (2 * QUEUE_BYTES // size))
-        await server.wait_closed()
+        server.transport.write(data + frame(Opcode.CLOSE, Close(1013, "").serialize()))
+        server.transport.close()
 
-    async with provider(handler, compression=None) as url, reading(url) as reader:
-        connection = reader.connection
-        await reader.until(lambda: connection.reading_paused)
-        await connection.disconnect()
-        assert connection.close_code == CloseCode.NORMAL_CLOSURE
-        assert not connection.reading_paused
-        assert connection.receive_many(1) == []
+    authority = Authority(tmp_path)
+    options: dict[str, Any] = {"ssl": authority.server_context("127.0.0.1")} if over_tls else {}
+    changes: dict[str, Any] = {"ca_file": authority.certificate} if over_tls else {}
+    async with provider(handler, compression=None, **options) as url:
+        url = url.replace("http:", "https:") if over_tls else url
+        async with reading(url, refusal_close_codes=(1013,), **changes) as reader:
+            connection, taken = reader.connection, []
+            await reader.until(lambda: connection.waiting > 0)
+            while not connection.closed or connection.waiting:
+                taken += connection.receive_many(100)
+                if not connection.waiting and not connection.closed:
+                    await reader.until(lambda: connection.waiting > 0 or connection.closed)
+            assert [m.body for m in taken] == [b"%04d" % n for n in range(6_000)]
+            assert isinstance(connection.end_reason(), FeedRefused)

@@ -17,32 +17,20 @@ from websockets.utils import accept_key
 from bridge.errors import FeedLost, FeedRefused, SettingsError
 from tests.proxy import proxy
 from tests.tls import Authority
-from tests.unit.feed.provider import failure, provider, reading, refusing
-
-
-async def test_it_asks_the_interfaces_path_and_hears_the_providers_clock() -> None:
-    """The request carries the revision, the answer the provider's time."""
-    paths: list[str] = []
-
-    async def handler(server: ServerConnection) -> None:
-        assert server.request is not None
-        paths.append(server.request.path)
-
-    async with provider(handler) as url, reading(url):
-        pass
-    assert paths == ["/feed/settlement/v4?revision=17"]
+from tests.unit.feed.provider import failure, provider, reading, refusing, sending
 
 
 @pytest.mark.parametrize(
     ("settings", "seen"),
     [
+        ({"auth": "bearer"}, "GET /feed/settlement/v4?revision=17 HTTP/1.1\r\n"),
         ({"auth": "bearer"}, "Authorization: Bearer s3cret\r\n"),
         ({"auth": "header", "auth_name": "X-Key"}, "X-Key: s3cret\r\n"),
         ({"auth": "query", "auth_name": "key"}, "revision=17&key=s3cret "),
     ],
 )
 async def test_the_credential_is_sent(settings: dict[str, Any], seen: str, tmp_path: Path) -> None:
-    """As a bearer token, in a header or in the query; anew from its file at each dial."""
+    """As a bearer token, in a header or in the query; read from its file at each connect."""
     requests: list[str] = []
 
     async def handler(server: ServerConnection) -> None:
@@ -218,11 +206,7 @@ async def test_no_answer_does_more_than_end_that_connection(answer: Callable[[by
 
 async def test_it_goes_through_a_proxy() -> None:
     """Which is asked for a tunnel to the provider, with its own credentials."""
-
-    async def handler(server: ServerConnection) -> None:
-        await server.send("through")
-
-    async with provider(handler) as url, proxy() as middle:
+    async with provider(sending("through")) as url, proxy() as middle:
         address = middle.url.replace("://", "://user:pass@")
         async with reading(url, proxy=address) as reader:
             assert [m.body for m in await reader.take(1)] == [b"through"]
@@ -253,11 +237,7 @@ async def test_a_proxy_that_cannot_be_one_is_a_wrong_setting(
 async def test_it_trusts_the_authority_that_the_settings_name(tmp_path: Path) -> None:
     """A provider with a certificate of its own authority."""
     authority = Authority(tmp_path)
-
-    async def handler(server: ServerConnection) -> None:
-        await server.send("encrypted")
-
-    async with provider(handler, ssl=authority.server_context("127.0.0.1")) as url:
+    async with provider(sending("encrypted"), ssl=authority.server_context("127.0.0.1")) as url:
         https = url.replace("http:", "https:")
         async with reading(https, ca_file=authority.certificate) as reader:
             assert [m.body for m in await reader.take(1)] == [b"encrypted"]

@@ -14,21 +14,10 @@ from bridge.feed.client import QUEUE_BYTES, TAKE_BYTES, TURN_BYTES, UNREAD_BYTES
 from bridge.feed.framing import SLICE_BYTES
 from bridge.feed.received import Received
 from tests.frames import frame
-from tests.unit.feed.provider import Handler, Reader, provider, reading
+from tests.unit.feed.provider import Reader, provider, reading, writing
 
 MIB = 1024 * 1024
 MOST_OF_A_STEP = 1032 * SLICE_BYTES
-
-
-def sending(data: bytes, times: int = 1) -> Handler:
-    """A provider that sends bytes as they are, and stays."""
-
-    async def handler(server: ServerConnection) -> None:
-        for _ in range(times):
-            server.transport.write(data)
-        await server.wait_closed()
-
-    return handler
 
 
 def deflated(body: bytes) -> bytes:
@@ -47,7 +36,7 @@ async def test_what_is_small_on_the_wire_and_large_when_inflated_waits_there() -
     """What came in one read becomes messages as there is room for them; all of them come, in order."""
     count = 100  # of 1 KB each: one read would be 100 MiB
     data = b"".join(deflated(b"%03d" % n + bytes(MIB)) for n in range(count))
-    async with provider(sending(data)) as url, reading(url, max_message_bytes=2 * MIB) as reader:
+    async with provider(writing(data)) as url, reading(url, max_message_bytes=2 * MIB) as reader:
         connection = reader.connection
         taken: list[bytes] = []
         while len(taken) < count:
@@ -61,7 +50,7 @@ async def test_what_is_small_on_the_wire_and_large_when_inflated_waits_there() -
 
 async def test_a_part_of_what_waits_is_taken() -> None:
     """Bounded by its bytes, because its handling takes time."""
-    handler = sending(frame(Opcode.TEXT, bytes(10_000)) * 100)
+    handler = writing(frame(Opcode.TEXT, bytes(10_000)) * 100)
     async with provider(handler, compression=None) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: connection.waiting == 100)
@@ -83,7 +72,7 @@ async def test_others_have_their_turn_meanwhile(data: bytes, turns: int) -> None
     """The event loop comes back again and again while one read is worked off."""
     begun = frame(Opcode.TEXT, b"", fin=False) if data[:1] == b"\x00" else b""
     end = frame(Opcode.CONT, b"") if begun else b""
-    handler = sending(begun + data + end + frame(Opcode.TEXT, b"after"))
+    handler = writing(begun + data + end + frame(Opcode.TEXT, b"after"))
     async with provider(handler) as url, reading(url, max_message_bytes=MIB) as reader:
         seen = 0
         while not reader.connection.waiting or reader.connection._reader.more:
@@ -139,9 +128,18 @@ async def test_who_asks_and_does_not_read_the_answers_is_left() -> None:
         assert most <= UNREAD_BYTES + 2 * SLICE_BYTES
 
 
-async def test_hanging_up_amid_inflation_is_polite() -> None:
-    """What has been read and not handled is dropped, and the provider's answer behind it is seen."""
-    async with provider(sending(deflated(bytes(4 * MIB)), 20)) as url, reading(url) as reader:
+@pytest.mark.parametrize(
+    ("data", "times"),
+    [
+        (frame(Opcode.BINARY, bytes(50_000)), 2 * QUEUE_BYTES // 50_000),
+        (frame(Opcode.BINARY, bytes(100_000)), 2 * QUEUE_BYTES // 100_000),
+        (deflated(bytes(4 * MIB)), 20),
+    ],
+    ids=["small frames", "large frames", "inflation"],
+)
+async def test_hanging_up_amid_a_flood_is_polite(data: bytes, times: int) -> None:
+    """Everything before the provider's answer is read and dropped."""
+    async with provider(writing(data, times)) as url, reading(url) as reader:
         connection = reader.connection
         await reader.until(lambda: connection.reading_paused)
         await connection.disconnect()
@@ -153,7 +151,7 @@ async def test_hanging_up_amid_inflation_is_polite() -> None:
 async def test_what_takes_several_turns_is_told_at_the_last() -> None:
     """Nobody has to look for it: the reader is woken."""
     data = deflated(bytes(64 * MIB)) + frame(Opcode.TEXT, b"after")
-    async with provider(sending(data)) as url, reading(url, max_message_bytes=MIB) as reader:
+    async with provider(writing(data)) as url, reading(url, max_message_bytes=MIB) as reader:
         assert [m.body for m in (await reader.take(2))[1:]] == [b"after"]
 
 
@@ -161,6 +159,6 @@ async def test_what_takes_several_turns_is_told_at_the_last() -> None:
 async def test_what_comes_after_the_end_is_no_message(end: bytes) -> None:
     """Behind a close frame, and behind what breaks the protocol."""
     data = frame(Opcode.TEXT, b"before") + end + frame(Opcode.TEXT, b"after")
-    async with provider(sending(data), compression=None) as url, reading(url) as reader:
+    async with provider(writing(data), compression=None) as url, reading(url) as reader:
         await reader.until(lambda: reader.connection.closed)
         assert [m.body for m in reader.connection.receive_many(9)] == [b"before"]

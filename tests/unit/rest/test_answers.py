@@ -1,4 +1,4 @@
-"""What is wrong in an answer is left out of it, and told; the rest is used."""
+"""The invalid parts of an answer are left out and reported; the rest is used."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ STRING = "Input should be a valid string"
 CHARACTERS = f"{STRING}, unable to parse raw data as a unicode string"
 INTEGER = "Input should be a valid integer"
 OBJECT = "Input should be a valid dictionary"
+HUGE = "123456789"
+"""Replaced by 5,001 digits, which Python itself does not write."""
 
 
 def read(request: Request[Any], answer: object) -> tuple[Any, list[tuple[str, int | None]]]:
-    """What is used of an answer, and what is told of the rest."""
+    """The content of an answer, and reason and id of each flaw."""
     found = request.read(json.dumps(answer).encode())
     assert found.more == 0
     return found.content, [(flaw.why, flaw.id) for flaw in found.flaws]
@@ -46,7 +48,7 @@ def read(request: Request[Any], answer: object) -> tuple[Any, list[tuple[str, in
         ({**ITEM, "id": "5"}, f"id: {INTEGER}", None),
         ({**ITEM, "id": True}, f"id: {INTEGER}", None),
         ({**ITEM, "id": 2**63}, "id: Input should be less than or equal to 9223372036854775807", None),
-        ({**ITEM, "id": 10**5000}, f"id: {INTEGER}", None),
+        ({**ITEM, "id": int(HUGE)}, f"id: {INTEGER}", None),
         ({**ITEM, "id": float("nan")}, f"id: {INTEGER}", None),
         ({**ITEM, "translation": float("inf")}, f"translation: {STRING}", 1),
         ("text", OBJECT, None),
@@ -55,23 +57,15 @@ def read(request: Request[Any], answer: object) -> tuple[Any, list[tuple[str, in
     ],
 )
 @pytest.mark.parametrize("place", [0, 999, 1000, 1499])
-def test_a_bad_item_of_a_list_is_left_out(item: object, why: str, number: int | None, place: int) -> None:
-    """Wherever it is; of all others nothing is missing."""
-    answer: list[object] = [ITEM] * 1500
-    answer[place] = item
-    where = f"[{place}]" + ("" if why == OBJECT else ".")
-    text = json.dumps(answer[:place]), json.dumps(answer[place + 1 :])
-    middle = _dumped(item)
-    body = ", ".join(part for part in (text[0][1:-1], middle, text[1][1:-1]) if part)
-    found = SPORTS.read(f"[{body}]".encode())
-    colon = ": " if why == OBJECT else ""
-    assert found == Answered([ITEM] * 1499, (Flaw(f"{where}{colon}{why}", number),))
-
-
-def _dumped(item: object) -> str:
-    """As JSON; Python itself writes no integer of thousands of digits."""
-    huge = isinstance(item, dict) and item.get("id") == 10**5000
-    return json.dumps({**item, "id": 0}).replace("0", "1" * 5001, 1) if huge else json.dumps(item)  # type: ignore[dict-item]
+def test_an_invalid_item_of_a_list_is_left_out(
+    item: object, why: str, number: int | None, place: int
+) -> None:
+    """At any place; no other item is missing."""
+    items = [json.dumps(ITEM)] * 1500
+    items[place] = json.dumps(item).replace(HUGE, "1" * 5001)
+    found = SPORTS.read(f"[{','.join(items)}]".encode())
+    separator = ": " if why == OBJECT else "."
+    assert found == Answered([ITEM] * 1499, (Flaw(f"[{place}]{separator}{why}", number),))
 
 
 def test_bytes_that_are_no_utf8_cost_their_item() -> None:
@@ -81,157 +75,152 @@ def test_bytes_that_are_no_utf8_cost_their_item() -> None:
     assert found == Answered([ITEM, ITEM], (Flaw(f"[1].translation: {CHARACTERS}", 1),))
 
 
-def test_whole_pairs_are_characters() -> None:
-    """Written as escapes, or as they are."""
-    body = b'[{"id":1,"language":"en","translation":"\\ud83d\\ude00 \xf0\x9f\x98\x80"}]'
-    assert SPORTS.read(body) == Answered([{**ITEM, "translation": "😀 😀"}])
-
-
-def test_a_bad_language_is_left_out_of_its_map() -> None:
-    """Its key or its text; the others stay."""
-    bad = {"en": "Football", "de": None, "\ud83d": "x", "sv": "\udc00", "": "kept", "a b/?": "kept"}
-    kept = {"en": "Football", "": "kept", "a b/?": "kept"}
-    assert read(QUESTIONS.single("sport", 7), {"id": 7, "translations": bad}) == (
-        {"id": 7, "translations": kept},
-        [
-            (f"translations.de: {STRING}", None),
-            (f"translations.\\ud83d.[key]: {CHARACTERS}", None),
-            (f"translations.sv: {CHARACTERS}", None),
-        ],
-    )
-
-
 def test_too_many_errors_fail_the_answer() -> None:
     """They would fill the memory."""
-    parts: dict[str, Any] = dict.fromkeys(("eventTranslation", "sport", "region", "league"), ENTITY)
     with pytest.raises(ApiError, match="event/7 answered with 100,001 errors"):
-        read(QUESTIONS.event(7), {**parts, "competitors": [0] * 100_001})
+        read(QUESTIONS.event(7), {**PARTS, "league": ENTITY, "competitors": [0] * 100_001})
 
 
-def test_invalid_keys_that_look_alike_are_left_out_each() -> None:
-    """With their values, which may be invalid too."""
-    texts: dict[str, Any] = {chr(0xD83D): 5, chr(0xD83E): "x", "[key]": "kept", "en": "Football"}
-    content, flaws = read(QUESTIONS.single("sport", 7), {"id": 7, "translations": texts})
-    assert content["translations"] == {"[key]": "kept", "en": "Football"}
-    assert flaws == [(f"translations.\\ud83{x}.[key]: {CHARACTERS}", None) for x in "de"]
+PARTS: dict[str, Any] = dict.fromkeys(("eventTranslation", "sport", "region"), ENTITY)
+GOOD = {"marketTypeId": 1, "market": ITEM, "selections": [ITEM]}
+BAD = {"marketTypeId": 1, "market": {**ITEM, "id": 4}, "selections": [{**ITEM, "id": None}, ITEM, 7]}
+WORSE = {"marketTypeId": 1, "market": {**ITEM, "id": 5, "translation": None}, "selections": [None]}
+LONG = f"it begins with '\\x1b[X{'A' * 27}' and has 1,048,579 characters, 100 are allowed"
+NAMELESS = {"marketTypeId": 1, "market": {"language": "en"}, "selections": [ITEM]}
 
 
-def test_what_is_wrong_with_an_event_is_told_by_its_place() -> None:
-    """A competitor is left out; a language of the league is."""
-    competitors = [ENTITY, {"id": 8, "translations": None}, {"id": 9, "translations": {"en": 5, "sv": "Nio"}}]
-    parts: dict[str, Any] = dict.fromkeys(("eventTranslation", "sport", "region"), ENTITY)
-    league = {"id": 3, "translations": {"en": "League", "sv": []}}
-    content, flaws = read(QUESTIONS.event(7), {**parts, "league": league, "competitors": competitors})
-    assert content == {
-        **parts,
-        "league": {"id": 3, "translations": {"en": "League"}},
-        "competitors": [ENTITY, {"id": 9, "translations": {"sv": "Nio"}}],
-    }
-    assert flaws == [
-        (f"league.translations.sv: {STRING}", None),
-        (f"competitors[1].translations: {OBJECT}", 8),
-        (f"competitors[2].translations.en: {STRING}", 9),
-    ]
+def texts(**translations: object) -> dict[str, Any]:
+    return {"id": 7, "translations": translations}
 
 
-def test_a_bad_selection_does_not_take_its_market_along() -> None:
-    """A market without a name of its own goes as a whole, with whatever is wrong in it."""
-    good = {"marketTypeId": 1, "market": ITEM, "selections": [ITEM]}
-    bad = {"marketTypeId": 1, "market": {**ITEM, "id": 4}, "selections": [{**ITEM, "id": None}, ITEM, 7]}
-    worse = {"marketTypeId": 1, "market": {**ITEM, "id": 5, "translation": None}, "selections": [None]}
-    content, flaws = read(QUESTIONS.markets(7, "en"), [good, bad, worse])
-    assert content == [good, {**bad, "selections": [ITEM]}]
-    assert flaws == [
-        (f"[1].selections[0].id: {INTEGER}", 4),
-        (f"[1].selections[2]: {OBJECT}", 4),
-        (f"[2].market.translation: {STRING}", 5),
-    ]
+@pytest.mark.parametrize(
+    ("request_", "answer", "content", "flaws"),
+    [
+        pytest.param(
+            QUESTIONS.single("sport", 7),
+            texts(en="Football", de=None, sv="\udc00"),
+            texts(en="Football"),
+            [(f"translations.de: {STRING}", None), (f"translations.sv: {CHARACTERS}", None)],
+            id="texts of an entity",
+        ),
+        pytest.param(
+            QUESTIONS.single("sport", 7),
+            texts(**{chr(0xD83D): 5, chr(0xD83E): "x", "[key]": "kept", "": "kept", "a b/?": "kept"}),
+            texts(**{"[key]": "kept", "": "kept", "a b/?": "kept"}),
+            [(f"translations.\\ud83{x}.[key]: {CHARACTERS}", None) for x in "de"],
+            id="keys that look alike, also with an invalid text",
+        ),
+        pytest.param(
+            QUESTIONS.single("sport", 7),
+            texts(**{"k" * 2**20: 5}),
+            texts(),
+            [(f"translations.{'k' * 30}.[key]: String should have at most 10000 characters", None)],
+            id="a key of a megabyte, which is not shown whole",
+        ),
+        pytest.param(
+            QUESTIONS.event(7),
+            {
+                **PARTS,
+                "league": texts(en="League", sv=[]),
+                "competitors": [ENTITY, {"id": 8, "translations": None}, texts(en=5, sv="Nio") | {"id": 9}],
+            },
+            {**PARTS, "league": texts(en="League"), "competitors": [ENTITY, texts(sv="Nio") | {"id": 9}]},
+            [
+                (f"league.translations.sv: {STRING}", None),
+                (f"competitors[1].translations: {OBJECT}", 8),
+                (f"competitors[2].translations.en: {STRING}", 9),
+            ],
+            id="a competitor of an event, and a text of its league",
+        ),
+        pytest.param(
+            QUESTIONS.markets(7, "en"),
+            [GOOD, BAD, WORSE, NAMELESS],
+            [GOOD, {**BAD, "selections": [ITEM]}],
+            [
+                (f"[1].selections[0].id: {INTEGER}", 4),
+                (f"[1].selections[2]: {OBJECT}", 4),
+                (f"[2].market.translation: {STRING}", 5),
+                ("[3].market.id: Field required", None),
+            ],
+            id="selections; a market without a name goes as a whole, and takes no id of its selections",
+        ),
+        pytest.param(
+            QUESTIONS.all_markets(7),
+            [
+                {
+                    "marketTypeId": 1,
+                    "marketTranslations": texts(en="Win", sv=1),
+                    "selections": [texts(en="Home", sv=1), {"id": 6}],
+                },
+                {"marketTypeId": 1, "selections": [ENTITY]},
+            ],
+            [{"marketTypeId": 1, "marketTranslations": texts(en="Win"), "selections": [texts(en="Home")]}],
+            [
+                (f"[0].marketTranslations.translations.sv: {STRING}", 7),
+                (f"[0].selections[0].translations.sv: {STRING}", 7),
+                ("[0].selections[1].translations: Field required", 7),
+                ("[1].marketTranslations: Field required", None),
+            ],
+            id="the same in all languages",
+        ),
+        pytest.param(
+            QUESTIONS.active_currencies(),
+            [
+                {"type": 1, "precision": -(2**31)},
+                {"symbol": "\x1b[X" + "A" * 2**20, "type": 1, "precision": 2},
+                {"symbol": "A" * 100, "type": 9, "precision": 2**31 - 1},
+                {"symbol": "EUR", "type": 1, "precision": 2**31},
+                {"symbol": "EUR", "type": 1, "precision": -(2**31) - 1},
+            ],
+            [
+                {"symbol": None, "type": 1, "precision": -(2**31)},
+                {"symbol": "A" * 100, "type": 9, "precision": 2**31 - 1},
+            ],
+            [
+                (f"[1].symbol: {LONG}", None),
+                ("[3].precision: Input should be less than or equal to 2147483647", None),
+                ("[4].precision: Input should be greater than or equal to -2147483648", None),
+            ],
+            id="currencies, of which a symbol may be missing",
+        ),
+    ],
+)
+def test_what_is_invalid_is_left_out_and_reported(
+    request_: Request[Any], answer: object, content: object, flaws: list[tuple[str, int | None]]
+) -> None:
+    assert read(request_, answer) == (content, flaws)
 
 
-def test_a_market_in_all_languages_is_no_different() -> None:
-    """Down to one language of one selection."""
-    market = {"marketTypeId": 1, "marketTranslations": {"id": 4, "translations": {"en": "Win", "sv": 1}}}
-    selections = [{"id": 5, "translations": {"en": "Home", "sv": 1}}, {"id": 6}]
-    content, flaws = read(QUESTIONS.all_markets(7), [{**market, "selections": selections}])
-    assert content == [
-        {
-            "marketTypeId": 1,
-            "marketTranslations": {"id": 4, "translations": {"en": "Win"}},
-            "selections": [{"id": 5, "translations": {"en": "Home"}}],
-        }
-    ]
-    assert flaws == [
-        (f"[0].marketTranslations.translations.sv: {STRING}", 4),
-        (f"[0].selections[0].translations.sv: {STRING}", 4),
-        ("[0].selections[1].translations: Field required", 4),
-    ]
-
-
-def test_what_has_no_id_borrows_none() -> None:
-    """Not of what is in it: that may be asked about by itself."""
-    market = {"marketTypeId": 1, "market": {"language": "en"}, "selections": [{**ITEM, "language": 5}]}
-    _, flaws = read(
-        QUESTIONS.markets(7, "en"), [market, {**market, "market": ITEM}, {"selections": [ITEM, 5]}]
-    )
-    assert [number for _, number in flaws] == [None, 1, None]
-    entity = {"id": 5, "translations": {"en": 1}}
-    _, flaws = read(QUESTIONS.all_markets(7), [{"marketTypeId": 1, "selections": [entity]}])
-    assert [number for _, number in flaws] == [None]
+@pytest.mark.parametrize(
+    ("request_", "body", "content"),
+    [
+        (SPORTS, b"[]", []),
+        (SPORTS, b" [ ] ", []),
+        (SPORTS, b'[{"id":9,"language":"en","translation":"Football","id":1}]', [ITEM]),
+        (
+            SPORTS,
+            b'[{"id":1,"language":"en","translation":"\\ud83d\\ude00 \xf0\x9f\x98\x80"}]',
+            [{**ITEM, "translation": "😀 😀"}],
+        ),
+        (QUESTIONS.currency_precision("X"), b'{"precision": -3}', {"precision": -3}),
+    ],
+)
+def test_a_valid_answer_is_read(request_: Request[Any], body: bytes, content: object) -> None:
+    """With pairs of surrogates; of two keys of one name the last counts."""
+    assert request_.read(body) == Answered(content)
 
 
 @pytest.mark.parametrize("answer", [{"id": 1}, "text", None, 5, True])
-def test_what_is_no_list_is_no_answer(answer: object) -> None:
-    """Where one is due."""
+def test_an_answer_that_must_be_a_list_is(answer: object) -> None:
+    """Or it is invalid as a whole."""
     with pytest.raises(
         ApiError, match="sports answered with an unexpected shape: the whole: Input should be a valid list"
     ):
         read(SPORTS, answer)
 
 
-def test_an_empty_list_is_one() -> None:
-    """With spaces, too."""
-    assert read(SPORTS, []) == ([], [])
-    assert SPORTS.read(b" [ ] ") == Answered([])
-
-
-def test_currencies_may_lack_a_symbol_and_have_any_precision() -> None:
-    """A field that may be null may be missing; a precision is any int32."""
-    request = QUESTIONS.active_currencies()
-    listed: list[dict[str, Any]] = [
-        {"type": 1, "precision": -(2**31)},
-        {"symbol": None, "type": 9, "precision": 2**31 - 1},
-    ]
-    assert read(request, listed) == ([{"symbol": None, **currency} for currency in listed], [])
-    for wrong in (-(2**31) - 1, 2**31):
-        content, flaws = read(request, [{"symbol": "EUR", "type": 1, "precision": wrong}])
-        assert (content, len(flaws)) == ([], 1)
-    assert read(QUESTIONS.currency_precision("X"), {"precision": -3}) == ({"precision": -3}, [])
-
-
-def test_a_symbol_of_a_megabyte_is_not_told_whole() -> None:
-    """Nor taken."""
-    content, flaws = read(
-        QUESTIONS.active_currencies(),
-        [
-            {"symbol": "\x1b[X" + "A" * 2**20, "type": 1, "precision": 2},
-            {"symbol": "A" * 100, "type": 1, "precision": 2},
-        ],
-    )
-    assert [currency["symbol"] for currency in content] == ["A" * 100]
-    begins = "\\x1b[X" + "A" * 27
-    assert flaws == [
-        (f"[0].symbol: it begins with '{begins}' and has 1,048,579 characters, 100 are allowed", None)
-    ]
-
-
-def test_a_key_of_a_megabyte_is_not_told_whole() -> None:
-    """Its beginning is."""
-    _, [(why, _)] = read(QUESTIONS.single("sport", 7), {"id": 7, "translations": {"k" * 2**20: 5}})
-    assert why == f"translations.{'k' * 30}.[key]: String should have at most 10000 characters"
-
-
-def test_a_long_text_of_a_flaw_ends_early() -> None:
-    """Keys within keys may make it long; shapes of the interface are not so deep."""
+def test_the_reason_of_a_flaw_is_cut() -> None:
+    """Keys within keys may make it long, deeper than in shapes of the interface."""
     shape: Any = int
     for _ in range(10):
         shape = dict[str, shape]
@@ -247,7 +236,7 @@ def test_a_long_text_of_a_flaw_ends_early() -> None:
 
 
 def test_many_flaws_are_counted() -> None:
-    """The first of them are told."""
+    """The first of them are listed."""
     bad = [{**ITEM, "id": number, "translation": None} for number in range(2 * MAX_FLAWS + 500)]
     found = SPORTS.read(json.dumps([*bad, ITEM]).encode())
     assert found.content == [ITEM]
@@ -256,22 +245,17 @@ def test_many_flaws_are_counted() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[" * 10**6, b'[{"a":' + b"[" * 10**6, b'{"a":' * 10**5])
-def test_json_within_json_ends(body: bytes) -> None:
-    """Before the interpreter does."""
+def test_deep_json_is_invalid(body: bytes) -> None:
+    """It does not end the interpreter."""
     with pytest.raises(ApiError, match=r"sports answered with invalid JSON: nested too deep$"):
         SPORTS.read(body)
-
-
-def test_of_two_keys_of_one_name_the_last_counts() -> None:
-    """As most do."""
-    assert SPORTS.read(b'[{"id":9,"language":"en","translation":"Football","id":1}]') == Answered([ITEM])
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"  ", b"[", b'[{"id": 1', b'[{"id":1}', b'[{"id":1},', b'{"id": tr', b'["\\ud8']
 )
-def test_json_that_ends_too_early_is_half_an_answer(body: bytes) -> None:
-    """Of which the rest may come at the next try."""
+def test_json_that_ends_too_early_is_unfinished(body: bytes) -> None:
+    """The next attempt may bring all of it."""
     with pytest.raises(
         Unfinished, match=r"^GET /api/translations/en/sports answered with incomplete JSON: it ends after "
     ):
@@ -281,8 +265,8 @@ def test_json_that_ends_too_early_is_half_an_answer(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body", [b"<html>", b"[}", b"[,]", b"[1,]", b"[1 2]", b"[] x", b"{} {}", b'{"a" 1}', b"nope", b"[1]]"]
 )
-def test_what_is_no_json_names_the_question(body: bytes) -> None:
-    """It came whole, so that asking again would bring the same."""
+def test_invalid_json_names_the_request(body: bytes) -> None:
+    """It is complete, so that another attempt would bring the same."""
     with pytest.raises(
         ApiError, match=r"^GET /api/translations/en/sports answered with invalid JSON: "
     ) as caught:
@@ -290,8 +274,8 @@ def test_what_is_no_json_names_the_question(body: bytes) -> None:
     assert not isinstance(caught.value, Unfinished)
 
 
-def test_what_is_too_large_names_the_setting() -> None:
-    """And nothing more of it is wanted."""
+def test_an_answer_that_is_too_large_names_the_setting() -> None:
+    """And the rest of it is not read."""
     reader = SPORTS.reader(100)
     assert reader.feed(b"[" + b" " * 99)
     assert not reader.feed(b"]")

@@ -3,81 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 
 import pytest
 
 from bridge.errors import ClockError
-from tests.unit.snapshots.provider import AT, SPORTS, Provider, Reply, api
-from tests.virtual.loop import run
-
-HOUR = timedelta(hours=1)
+from bridge.rest.answers import Answered
+from tests.unit.snapshots.provider import AT, SPORTS, Provider, Reply
 
 
-def dated(*offsets: timedelta, **headers: str) -> Reply:
-    """An answer by a clock that is so far from ours."""
-    moments = (format_datetime(datetime.fromtimestamp(AT, UTC) + offset, usegmt=True) for offset in offsets)
+def dated(*offsets: int, **headers: str) -> Reply:
+    """An answer by a clock that is these seconds ahead of ours."""
+    moments = (format_datetime(datetime.fromtimestamp(AT + offset, UTC), usegmt=True) for offset in offsets)
     return Reply(headers=[*(("Date", moment) for moment in moments), *headers.items()])
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "skew"),
     [
-        (dated(HOUR), "the provider's clock is 3600 s ahead of ours"),
-        (dated(-HOUR), "the provider's clock is 3599 s behind ours"),
-        (replace(dated(HOUR), status=401), "ahead of ours"),
-        (replace(dated(HOUR), status=503), "ahead of ours"),
-        (replace(dated(HOUR), body="<html>"), "ahead of ours"),
-        (dated(-HOUR, Age="60"), "the provider's clock is 3539 s behind ours"),
+        (dated(3600), "3600 s ahead of ours"),
+        (dated(-3600), "3599 s behind ours"),
+        (replace(dated(3600), status=401), "ahead of ours"),
+        (replace(dated(3600), status=503), "ahead of ours"),
+        (replace(dated(3600), body="<html>"), "ahead of ours"),
+        (dated(-3600, Age="60"), "3539 s behind ours"),
     ],
 )
-def test_a_clock_that_is_wrong_ends_it(reply: Reply, said: str) -> None:
-    """At the first answer of any kind, before anything is asked further."""
+def test_a_wrong_clock_is_an_error(reply: Reply, skew: str) -> None:
+    """At the first answer of any kind, before another request."""
     provider = Provider(otherwise=reply)
-
-    async def story() -> str:
-        async with provider.client() as client:
-            with pytest.raises(ClockError, match=r"BRIDGE_API__MAX_CLOCK_SKEW_SECONDS\) = 300") as caught:
-                await client.ask(SPORTS)
-        assert caught.value.exit_code == 9
-        return str(caught.value)
-
-    assert said in run(story())
+    [error] = provider.ask(SPORTS)
+    assert isinstance(error, ClockError)
+    assert error.exit_code == 9
+    assert "BRIDGE_API__MAX_CLOCK_SKEW_SECONDS) = 300" in str(error)
+    assert "the provider's clock is " in str(error)
+    assert skew in str(error)
     assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "limit"),
     [
-        dated(),
-        dated(timedelta(seconds=300)),
-        dated(timedelta(seconds=-301)),
-        dated(HOUR, timedelta()),
-        replace(dated(HOUR), after=3400.0),
-        dated(-HOUR, Age="3600"),
-        dated(-HOUR, Age="9" * 5000),
-        Reply(headers={"Date": "tomorrow"}),
-        Reply(headers={"Date": "Mon, 99 Sep 99999 99:99:99 GMT"}),
+        (dated(), 300),
+        (dated(300), 300),
+        (dated(-301), 300),
+        (dated(3600, 0), 300),
+        (replace(dated(3600), after=3400.0), 300),
+        (dated(-3600, Age="3600"), 300),
+        (dated(-3600, Age="9" * 5000), 300),
+        (Reply(headers={"Date": "tomorrow"}), 300),
+        (Reply(headers={"Date": "Mon, 99 Sep 99999 99:99:99 GMT"}), 300),
+        (dated(3600), 3601),
+        (dated(-3600), 3601),
     ],
 )
-def test_a_clock_that_may_be_right_changes_nothing(reply: Reply) -> None:
-    """None, nonsense, two that differ, a long way, and what was kept somewhere on it."""
-    provider = Provider(reply)
-
-    async def story() -> None:
-        async with provider.client(api(timeout_seconds=3600)) as client:
-            assert (await client.ask(SPORTS)).content == []
-
-    run(story())
-
-
-def test_how_far_a_clock_may_be_off_is_a_setting() -> None:
-    """In both directions."""
-
-    async def story() -> None:
-        async with Provider(dated(HOUR), dated(-HOUR)).client(api(max_clock_skew_seconds=3601)) as client:
-            for _ in range(2):
-                assert (await client.ask(SPORTS)).content == []
-
-    run(story())
+def test_a_clock_that_may_be_right_changes_nothing(reply: Reply, limit: int) -> None:
+    """No date, an invalid one, two that differ, a slow answer, a cached one, and a higher limit."""
+    answers = Provider(reply).ask(SPORTS, timeout_seconds=3600, max_clock_skew_seconds=limit)
+    assert answers == [Answered([])]

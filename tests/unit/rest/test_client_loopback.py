@@ -1,4 +1,4 @@
-"""The client and the simulated provider on a loopback socket, and what only a socket can do."""
+"""The client and the simulated provider on a loopback socket, and answers that only a socket can cut."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def toward(provider: Simulator, **changes: Any) -> ApiSettings:
 
 
 def everything(provider: Simulator, settings: ApiSettings) -> list[Request[Any]]:
-    """A question for each of the 15 endpoints."""
+    """A request for each of the 15 endpoints."""
     questions = Questions(settings)
     known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
     event, template = known["event"].id, known["market-type-template"]
@@ -57,7 +57,7 @@ def everything(provider: Simulator, settings: ApiSettings) -> list[Request[Any]]
 
 
 async def test_each_endpoint_answers() -> None:
-    """All 15 of them, each with something in it."""
+    """All 15, each with content."""
     async with simulator() as provider, Client(settings := toward(provider)) as client:
         answers = await asyncio.gather(*(client.ask(request) for request in everything(provider, settings)))
         assert all(answer.content and not answer.flaws for answer in answers)
@@ -66,8 +66,8 @@ async def test_each_endpoint_answers() -> None:
 
 
 @pytest.mark.parametrize("place", ["query", "path"])
-async def test_templates_are_asked_for_where_the_provider_wants_it(place: str) -> None:
-    """One that wants it elsewhere has none for us."""
+async def test_template_ids_go_where_the_provider_expects_them(place: str) -> None:
+    """In another place they are not found."""
     async with simulator(template_ids=place) as provider:
         known = {thing.kind: thing for thing in provider.rest.catalogue.truth()}
         selection, type_ = known["selection-template"].id, known["market-type-template"]
@@ -87,8 +87,8 @@ async def test_templates_are_asked_for_where_the_provider_wants_it(place: str) -
                             await client.ask(request)
 
 
-async def test_parameters_that_depend_on_what_is_asked_arrive() -> None:
-    """A list for each sport, together, is the whole list; and markets can be narrowed to what they are."""
+async def test_parameters_with_placeholders_arrive() -> None:
+    """The lists of all sports together are the whole list; an added parameter selects markets."""
     query = {"leagues": {"sportId": "{sportId}"}, "markets": {"ids": ["{eventId}", "0"]}}
     async with simulator() as provider, Client(settings := toward(provider, query=query)) as client:
         questions, whole_list = Questions(settings), Questions(toward(provider)).listed("league", "sv")
@@ -111,7 +111,7 @@ def whole(body: bytes, *headers: str) -> bytes:
 
 
 class Server:
-    """Answers each request with the next of its raw responses; closes behind one that is not whole."""
+    """Answers each request with the next raw response, and closes after an incomplete one."""
 
     def __init__(self, responses: Sequence[bytes]) -> None:
         self._responses = list(responses)
@@ -121,26 +121,21 @@ class Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections.append(asyncio.current_task())
-        with suppress(ConnectionResetError):  # by a client that has heard enough
-            await self._serve(reader, writer)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.readline():
-            while (await reader.readline()).strip():
-                pass
-            response = self._responses.pop(0)
-            writer.write(response)
-            self.answered.set()
-            if response in HALVES.values():
-                break
-        else:
+        with suppress(ConnectionResetError, asyncio.IncompleteReadError):  # by a client that needs no more
+            while await reader.readuntil(b"\r\n\r\n"):
+                response = self._responses.pop(0)
+                writer.write(response)
+                self.answered.set()
+                if response in HALVES.values():
+                    break
+        if reader.at_eof():
             self.gone.set()
         writer.close()
 
 
 @asynccontextmanager
 async def serving(*responses: bytes) -> AsyncIterator[tuple[Server, ApiSettings]]:
-    """A server of these responses, and settings that lead there."""
+    """A server of these responses, and settings with its address."""
     server = Server(responses)
     async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listening:
         host, port = listening.sockets[0].getsockname()
@@ -149,7 +144,7 @@ async def serving(*responses: bytes) -> AsyncIterator[tuple[Server, ApiSettings]
 
 
 async def at_once(seconds: float) -> None:
-    """For waits that nobody needs to live through."""
+    """Sleep hardly at all."""
     await asyncio.sleep(min(seconds, 0.001))
 
 
@@ -157,7 +152,7 @@ SPORT = b'{"id": 1, "translations": {"en": "Football"}}'
 
 
 async def test_a_connection_is_kept() -> None:
-    """Ten questions, one connection; a body may be packed."""
+    """Ten requests, one connection; a body may be compressed."""
     packed = whole(gzip.compress(SPORT), "Content-Encoding: gzip")
     async with serving(*[whole(SPORT)] * 9, packed) as (server, settings), Client(settings) as client:
         request = Questions(settings).single("sport", 1)
@@ -182,8 +177,8 @@ HALVES = {
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
-async def test_half_an_answer_is_asked_for_again(half: bytes) -> None:
-    """However it was cut."""
+async def test_an_incomplete_answer_is_retried(half: bytes) -> None:
+    """Wherever it ends."""
     async with serving(half, whole(SPORT)) as (_, settings), Client(settings, sleep=at_once) as client:
         answer = await client.ask(Questions(settings).single("sport", 1))
     assert answer.content == {"id": 1, "translations": {"en": "Football"}}
@@ -191,8 +186,8 @@ async def test_half_an_answer_is_asked_for_again(half: bytes) -> None:
 
 
 @pytest.mark.parametrize("within", [b"[%s]", b'[{"id":1},%s', b"%s"])
-async def test_a_bomb_does_not_go_off(within: bytes) -> None:
-    """What counts is the size of what comes out of it; no more than that is unpacked, nor is it held."""
+async def test_a_compressed_bomb_takes_little_memory(within: bytes) -> None:
+    """The limit is on the decompressed size; no more is decompressed, and nothing is held."""
     bomb = whole(gzip.compress(within % (b" " * (512 << 20))), "Content-Encoding: gzip")
     assert len(bomb) < 1 << 20
     async with serving(bomb) as (_, settings):
@@ -209,8 +204,8 @@ async def test_a_bomb_does_not_go_off(within: bytes) -> None:
                 tracemalloc.stop()
 
 
-async def test_nobody_listens() -> None:
-    """The error names the request and what the system said."""
+async def test_an_unreachable_provider_is_named() -> None:
+    """The error shows the request and the reason."""
     async with serving() as (_, settings):
         pass
     async with Client(settings, sleep=at_once) as client:
@@ -218,8 +213,8 @@ async def test_nobody_listens() -> None:
             await client.ask(Questions(settings).single("sport", 1))
 
 
-async def test_a_cancelled_question_closes_its_connection() -> None:
-    """The provider sees that nobody waits any more."""
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    """The provider sees it."""
     beginning = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + SPORT
     async with asyncio.timeout(5), serving(beginning) as (server, settings), Client(settings) as client:
         asking = asyncio.create_task(client.ask(Questions(settings).single("sport", 1)))

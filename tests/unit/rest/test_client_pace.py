@@ -1,4 +1,4 @@
-"""How fast the client asks: evenly, and after a 429 all of it later and slower."""
+"""When the client sends: evenly, and after a 429 later and slower."""
 
 from __future__ import annotations
 
@@ -24,81 +24,61 @@ from tests.virtual.loop import run
 IN_A_MINUTE = {"Retry-After": "Mon, 21 Sep 2026 14:14:20 GMT", "Date": DATE}
 
 
-def gaps(provider: Provider) -> list[float]:
-    return [after - before for before, after in pairwise(provider.sent_at)]
-
-
-async def ask_often(client: Client, times: int) -> None:
-    await asyncio.gather(*(client.ask(SPORTS) for _ in range(times)))
-
-
-def asked(provider: Provider, times: int, **changes: Any) -> list[dict[str, Any]]:
-    """Ask so often at once. Returns the lines of the log."""
-
-    async def story() -> None:
-        async with provider.client(api(**changes)) as client:
-            await ask_often(client, times)
-
+def logged(provider: Provider, times: int, **changes: Any) -> list[dict[str, Any]]:
+    """Ask this often at once. Returns the lines of the log."""
     with capture_logs() as lines:
-        run(story())
+        provider.ask(*[SPORTS] * times, at_once=True, **changes)
     return [dict(line) for line in lines]
 
 
 def test_requests_are_sent_evenly() -> None:
-    """However many ask at once, and however many may be under way."""
+    """However many are asked for at once."""
     provider = Provider(otherwise=Reply(after=0.25))
-    assert asked(provider, 50, requests_per_second=5.0, concurrency=10) == []
-    assert gaps(provider) == pytest.approx([0.2] * 49)
+    assert logged(provider, 50, requests_per_second=5.0, concurrency=10) == []
+    assert provider.gaps == pytest.approx([0.2] * 49)
 
 
-def test_slow_answers_are_not_made_up_for() -> None:
-    """With one at a time the provider sets the pace; no burst follows."""
+def test_no_burst_follows_slow_answers() -> None:
+    """With one request at a time the provider sets the pace."""
     provider = Provider(*[Reply(after=3.0)] * 3)
-    asked(provider, 8, requests_per_second=5.0, concurrency=1)
-    assert gaps(provider) == pytest.approx([3.0] * 3 + [0.2] * 4)
+    logged(provider, 8, requests_per_second=5.0, concurrency=1)
+    assert provider.gaps == pytest.approx([3.0] * 3 + [0.2] * 4)
 
 
 @pytest.mark.parametrize("headers", [{"Retry-After": "60"}, IN_A_MINUTE])
 @pytest.mark.parametrize("status", [429, 503])
-def test_nobody_asks_before_retry_after_is_over(status: int, headers: dict[str, str]) -> None:
-    """One refusal holds all up, also those that were waiting for their turn already."""
+def test_nothing_is_sent_before_retry_after_is_over(status: int, headers: dict[str, str]) -> None:
+    """One refusal delays all requests, also those that wait for their turn."""
     provider = Provider(
         Reply(), Reply(), Reply(status, headers=headers, after=0.05), otherwise=Reply(after=0.5)
     )
-    asked(provider, 20, requests_per_second=10.0, concurrency=4)
+    logged(provider, 20, requests_per_second=10.0, concurrency=4)
     before = [moment for moment in provider.sent_at if moment < 0.25]
     assert len(before) == 3
     assert min(moment for moment in provider.sent_at if moment > 0.25) == pytest.approx(60.25)
     assert len(provider.sent_at) == 21
 
 
-def test_a_pause_is_an_hour_at_most() -> None:
-    """Then the provider is asked whether it meant it."""
-    provider = Provider(Reply(429, headers={"Retry-After": "99999999"}))
-    asked(provider, 1)
-    assert gaps(provider) == [3600.0]
-
-
-def test_a_refusal_halves_the_pace_until_answers_bring_it_back() -> None:
-    """Also without Retry-After; in the end it is the configured one again."""
+def test_a_refusal_halves_the_rate_until_answers_raise_it() -> None:
+    """Also without Retry-After; in the end to the configured rate."""
     provider = Provider(*[Reply()] * 10, Reply(429))
-    asked(provider, 200, requests_per_second=10.0, concurrency=4)
-    slowed = gaps(provider)[10:]
+    logged(provider, 200, requests_per_second=10.0, concurrency=4)
+    slowed = provider.gaps[10:]
     assert slowed[0] == pytest.approx(0.2)
     assert all(after <= before + 1e-6 for before, after in pairwise(slowed))
     assert slowed[-1] == pytest.approx(0.1)
     assert sum(gap > 0.1001 for gap in slowed) == 1 + 50
 
 
-def test_being_slowed_down_is_told_once() -> None:
-    """Not a line for each refusal; but again when it comes back after a calm minute."""
-    told = {
+def test_a_spell_of_failures_is_logged_once() -> None:
+    """Not each refusal or failure; and again after a calm minute."""
+    limited = {
         "log_level": "warning",
         "event": "the provider limits the rate",
         "rate": 5.0,
         "pause": "3s",
     }
-    tried = {
+    retried = {
         "log_level": "warning",
         "event": "retrying the provider",
         "endpoint": "/api/translations/{lang}/sports",
@@ -106,7 +86,9 @@ def test_being_slowed_down_is_told_once() -> None:
         "pause": "3s",
     }
     refused = Reply(429, headers={"Retry-After": "3"})
-    assert asked(Provider(*[refused] * 10), 20, attempts=20) == [told, tried]
+    assert logged(Provider(*[refused] * 10), 20, attempts=20) == [limited, retried]
+    [line] = logged(Provider(*[Reply(502, "bad gateway")] * 20), 20, attempts=20)
+    assert (line["event"], line["reason"]) == (retried["event"], "HTTP 502: bad gateway")
 
     provider = Provider(refused, Reply(), refused)
 
@@ -115,19 +97,10 @@ def test_being_slowed_down_is_told_once() -> None:
             await client.ask(SPORTS)
             await asyncio.sleep(61)
             await client.ask(SPORTS)
-            assert client.refusals == 2
 
     with capture_logs() as lines:
         run(story())
-    assert [line["event"] for line in lines] == [told["event"], tried["event"]] * 2
-
-
-def test_trouble_is_told_when_it_begins() -> None:
-    """One line for a hundred tries."""
-    lines = asked(Provider(*[Reply(502, "bad gateway")] * 20), 20, attempts=20)
-    assert [(line["event"], line["reason"]) for line in lines] == [
-        ("retrying the provider", "HTTP 502: bad gateway")
-    ]
+    assert [line["event"] for line in lines] == [limited["event"], retried["event"]] * 2
 
 
 REPLIES = st.builds(
@@ -147,20 +120,12 @@ REPLIES = st.builds(
     rate=st.sampled_from([0.5, 5.0, 300.0]),
     concurrency=st.integers(1, 6),
 )
-def test_the_provider_is_never_pressed(script: list[Reply], rate: float, concurrency: int) -> None:
-    """Whatever it answers and when: no two requests closer than the rate says, none in a pause."""
+def test_rate_and_pauses_are_kept(script: list[Reply], rate: float, concurrency: int) -> None:
+    """Whatever the answers: no two requests are closer than the rate allows, and none is in a pause."""
     provider = Provider(*script)
-
-    async def story() -> None:
-        async with provider.client(
-            api(
-                requests_per_second=rate, concurrency=concurrency, attempts=100, max_clock_skew_seconds=86_400
-            )
-        ) as client:
-            await asyncio.gather(*(client.ask(SPORTS) for _ in range(12)), return_exceptions=True)
-
-    run(story())
-    assert all(gap >= 1 / rate - 1e-8 for gap in gaps(provider))
+    changes = {"requests_per_second": rate, "attempts": 100, "max_clock_skew_seconds": 86_400}
+    provider.ask(*[SPORTS] * 12, at_once=True, concurrency=concurrency, **changes)
+    assert all(gap >= 1 / rate - 1e-8 for gap in provider.gaps)
     answered = [
         (sent + reply.after, reply)
         for sent, reply in zip(provider.sent_at, script, strict=False)
@@ -172,8 +137,11 @@ def test_the_provider_is_never_pressed(script: list[Reply], rate: float, concurr
         assert not [sent for sent in provider.sent_at if moment + 1e-8 < sent < held_until - 1e-8]
 
 
-async def ask_a_simulator(allowed: float, rate: float) -> Client:
-    """A thousand questions, at once, to a provider with a token bucket of its own and a burst of two."""
+async def ask_a_simulator(allowed: float, rate: float) -> tuple[int, float]:
+    """Send 1,000 requests at once to a provider with a token bucket of its own and a burst of two.
+
+    Returns the number of refusals and the final rate.
+    """
     world = World(1, AT, Sizes(sports=3, leagues=3, competitors=6, events=1))
     rest = Rest(world, RestPolicy(rate=allowed, burst=2))
 
@@ -186,27 +154,25 @@ async def ask_a_simulator(allowed: float, rate: float) -> Client:
     async with Client(asking, clock=now, network=httpx2.MockTransport(answer)) as client:
         answers = await asyncio.gather(*(client.ask(sport) for _ in range(1000)))
     assert {answer.content["id"] for answer in answers if answer.content} == {1}
-    assert client.requests == 1000 + client.refusals
-    return client
+    statuses = [exchange.status for exchange in rest.requests]
+    assert (len(statuses), statuses.count(200)) == (client.requests, 1000)
+    return statuses.count(429), client.rate
 
 
 @pytest.mark.parametrize("rate", [5.0, 50.0])
 def test_a_provider_with_the_same_rate_never_refuses(rate: float) -> None:
-    """Nor is anything of the rate left unused."""
+    """And the whole rate is used."""
 
     async def story() -> None:
-        client = await ask_a_simulator(rate, rate)
-        assert (client.refusals, client.rate) == (0, rate)
+        assert await ask_a_simulator(rate, rate) == (0, rate)
         assert now().monotonic == pytest.approx(999 / rate)
 
     run(story())
 
 
-def test_a_provider_that_allows_less_is_asked_less() -> None:
-    """At twice the rate that it allows, few of the requests are refused."""
-
+def test_a_provider_that_allows_half_the_rate_refuses_few_requests() -> None:
     async def story() -> None:
-        client = await ask_a_simulator(5.0, 10.0)
-        assert 0 < client.refusals < 50
+        refusals, _ = await ask_a_simulator(5.0, 10.0)
+        assert 0 < refusals < 50
 
     run(story())

@@ -1,4 +1,4 @@
-"""What is asked of the 15 endpoints, and what their answers may look like."""
+"""The requests to the 15 endpoints, and the shapes of their answers."""
 
 from __future__ import annotations
 
@@ -28,90 +28,48 @@ CURRENCY = {"symbol": "EUR", "type": 1, "precision": 2}
 
 Ask = Callable[[Questions], Request[Any]]
 
+TEXTS, EXCHANGE = "/api/translations/", "/api/CurrencyExchange/"
+TYPES = "templates/market-types"
+SYMBOLLESS = {"symbol": None, "type": 9, "precision": 0}
 ENDPOINTS: list[tuple[Ask, str, str, object]] = [
-    (
-        lambda q: q.listed("sport", "sv"),
-        "/api/translations/{lang}/sports",
-        "/api/translations/sv/sports",
-        [ITEM],
-    ),
-    (
-        lambda q: q.listed("region", "sv"),
-        "/api/translations/{lang}/regions",
-        "/api/translations/sv/regions",
-        [ITEM],
-    ),
-    (
-        lambda q: q.listed("league", "pt-BR"),
-        "/api/translations/{lang}/leagues",
-        "/api/translations/pt-BR/leagues",
-        [ITEM],
-    ),
-    (
-        lambda q: q.listed("competitor", "sv"),
-        "/api/translations/{lang}/competitors",
-        "/api/translations/sv/competitors",
-        [],
-    ),
-    (
-        lambda q: q.markets(7, "sv"),
-        "/api/translations/{lang}/{eventId}/markets",
-        "/api/translations/sv/7/markets",
-        [MARKET],
-    ),
-    (
-        lambda q: q.single("sport", 7),
-        "/api/translations/all/sport/{sportId}",
-        "/api/translations/all/sport/7",
-        ENTITY,
-    ),
-    (lambda q: q.event(7), "/api/translations/all/event/{eventId}", "/api/translations/all/event/7", EVENT),
-    (
-        lambda q: q.all_markets(7),
-        "/api/translations/all/{eventId}/markets",
-        "/api/translations/all/7/markets",
-        [ALL_MARKET],
-    ),
-    (
-        lambda q: q.single("region", 7),
-        "/api/translations/all/region/{regionId}",
-        "/api/translations/all/region/7",
-        ENTITY,
-    ),
-    (
-        lambda q: q.single("league", 7),
-        "/api/translations/all/league/{leagueId}",
-        "/api/translations/all/league/7",
-        ENTITY,
-    ),
+    (lambda q: q.listed("sport", "sv"), f"{TEXTS}{{lang}}/sports", "sv/sports", [ITEM]),
+    (lambda q: q.listed("region", "sv"), f"{TEXTS}{{lang}}/regions", "sv/regions", [ITEM]),
+    (lambda q: q.listed("league", "pt-BR"), f"{TEXTS}{{lang}}/leagues", "pt-BR/leagues", [ITEM]),
+    (lambda q: q.listed("competitor", "sv"), f"{TEXTS}{{lang}}/competitors", "sv/competitors", []),
+    (lambda q: q.markets(7, "sv"), f"{TEXTS}{{lang}}/{{eventId}}/markets", "sv/7/markets", [MARKET]),
+    (lambda q: q.single("sport", 7), f"{TEXTS}all/sport/{{sportId}}", "all/sport/7", ENTITY),
+    (lambda q: q.event(7), f"{TEXTS}all/event/{{eventId}}", "all/event/7", EVENT),
+    (lambda q: q.all_markets(7), f"{TEXTS}all/{{eventId}}/markets", "all/7/markets", [ALL_MARKET]),
+    (lambda q: q.single("region", 7), f"{TEXTS}all/region/{{regionId}}", "all/region/7", ENTITY),
+    (lambda q: q.single("league", 7), f"{TEXTS}all/league/{{leagueId}}", "all/league/7", ENTITY),
     (
         lambda q: q.single("competitor", -7),
-        "/api/translations/all/competitor/{competitorId}",
-        "/api/translations/all/competitor/-7",
-        {"id": -7, "translations": {}},
+        f"{TEXTS}all/competitor/{{competitorId}}",
+        "all/competitor/-7",
+        ENTITY,
     ),
     (
-        lambda q: q.selection_templates([4, 5]),
-        "/api/translations/templates/selections",
-        "/api/translations/templates/selections?selectionIds=4&selectionIds=5",
+        lambda q: q.selection_templates([4]),
+        f"{TEXTS}templates/selections",
+        "templates/selections?selectionIds=4",
         [ENTITY],
     ),
     (
-        lambda q: q.market_type_templates(1, [4, 5]),
-        "/api/translations/templates/market-types",
-        "/api/translations/templates/market-types?sportId=1&marketTypeIds=4&marketTypeIds=5",
+        lambda q: q.market_type_templates(1, [4]),
+        f"{TEXTS}{TYPES}",
+        f"{TYPES}?sportId=1&marketTypeIds=4",
         [ENTITY],
     ),
     (
         lambda q: q.active_currencies(),
-        "/api/CurrencyExchange/active-currencies",
-        "/api/CurrencyExchange/active-currencies",
-        [CURRENCY, {"symbol": None, "type": 9, "precision": 0}],
+        f"{EXCHANGE}active-currencies",
+        "active-currencies",
+        [CURRENCY, SYMBOLLESS],
     ),
     (
         lambda q: q.currency_precision("EUR"),
-        "/api/CurrencyExchange/currency-precision",
-        "/api/CurrencyExchange/currency-precision?symbol=EUR",
+        f"{EXCHANGE}currency-precision",
+        "currency-precision?symbol=EUR",
         {"precision": 2},
     ),
 ]
@@ -121,84 +79,74 @@ ENDPOINTS: list[tuple[Ask, str, str, object]] = [
     ("ask", "endpoint", "target", "answer"), ENDPOINTS, ids=[e for _, e, _, _ in ENDPOINTS]
 )
 def test_each_endpoint_is_asked_and_understood(ask: Ask, endpoint: str, target: str, answer: object) -> None:
-    """By its path in the interface, and in the interface's shape."""
+    """By its path and in its shape, as in the interface."""
     request = ask(Questions(api()))
+    target = (EXCHANGE if endpoint.startswith(EXCHANGE) else TEXTS) + target
     assert (request.endpoint, request.target) == (endpoint, target)
     assert str(request) == f"GET {target}"
     assert request.read(orjson.dumps(answer)) == Answered(answer)
 
 
 def test_every_endpoint_of_the_interface_is_there() -> None:
-    """13 of translations and 2 of currencies."""
+    """13 of translations and 2 of currencies. Only an event and its markets may be unknown."""
     assert len({endpoint for _, endpoint, _, _ in ENDPOINTS}) == 15
+    missing = {target for ask, _, target, _ in ENDPOINTS if ask(Questions(api())).may_be_unknown}
+    assert missing == {"sv/7/markets", "all/event/7", "all/7/markets"}
 
 
-def test_only_where_the_interface_has_a_404_may_something_be_missing() -> None:
-    """With the event and its markets."""
-    missing = [endpoint for ask, endpoint, _, _ in ENDPOINTS if ask(Questions(api())).may_be_unknown]
-    assert missing == [
-        "/api/translations/{lang}/{eventId}/markets",
-        "/api/translations/all/event/{eventId}",
-        "/api/translations/all/{eventId}/markets",
-    ]
-
-
-def test_what_the_interface_leaves_open_comes_from_the_settings() -> None:
-    """Names of parameters, the form of a collection, and parameters to add, by the endpoint."""
-    questions = Questions(
-        api(
-            selection_ids_parameter="selection",
-            sport_id_parameter="sport",
-            market_type_ids_parameter="types[]",
-            collections="commas",
-            query={"leagues": {"active": "a b+c"}, "markets": {"x": "1", "y": "é"}, "all-markets": {"z": ""}},
-        )
-    )
-    asked: list[Request[object]] = [
-        questions.selection_templates([4, 5]),
-        questions.market_type_templates(1, [4, 5]),
-        questions.listed("league", "sv"),
-        questions.listed("sport", "sv"),
-        questions.markets(7, "sv"),
-        questions.all_markets(7),
-    ]
-    assert [request.target.removeprefix("/api/translations/") for request in asked] == [
-        "templates/selections?selection=4,5",
-        "templates/market-types?sport=1&types%5B%5D=4,5",
-        "sv/leagues?active=a%20b%2Bc",
-        "sv/sports",
-        "sv/7/markets?x=1&y=%C3%A9",
-        "all/7/markets?z=",
-    ]
+NAMES = {"selection_ids_parameter": "s", "sport_id_parameter": "sport", "market_type_ids_parameter": "t[]"}
+COMMAS = {**NAMES, "collections": "commas"}
+QUERY = {
+    "query": {
+        "sports": {"lang": "{language}"},
+        "regions": {"of": "{sportId}"},
+        "leagues": {"x": ["1", "{{{sportId}}}"], "active": "a b+c"},
+        "markets": {"e": "{eventId}", "s": ["{sportId}", "{language}", "é"]},
+        "all-markets": {"e": "{eventId}-{sportId}", "z": ""},
+    }
+}
 
 
 @pytest.mark.parametrize(
-    ("symbol", "query"), [("US D", "US%20D"), ("₿&x=1", "%E2%82%BF%26x%3D1"), ("A+B#/", "A%2BB%23%2F")]
+    ("settings", "ask", "target"),
+    [
+        (NAMES, lambda q: q.selection_templates([4, 5]), "templates/selections?s=4&s=5"),
+        (NAMES, lambda q: q.market_type_templates(1, [4, 5]), f"{TYPES}?sport=1&t%5B%5D=4&t%5B%5D=5"),
+        (COMMAS, lambda q: q.selection_templates([4, 5]), "templates/selections?s=4,5"),
+        (COMMAS, lambda q: q.market_type_templates(1, [4, 5]), f"{TYPES}?sport=1&t%5B%5D=4,5"),
+        (QUERY, lambda q: q.listed("sport", "sv"), "sv/sports?lang=sv"),
+        (QUERY, lambda q: q.listed("region", "sv", 0), "sv/regions?of=0"),
+        (QUERY, lambda q: q.listed("league", "sv", 3), "sv/leagues?x=1&x=%7B3%7D&active=a%20b%2Bc"),
+        (QUERY, lambda q: q.listed("competitor", "sv"), "sv/competitors"),
+        (QUERY, lambda q: q.markets(7, "sv", 3), "sv/7/markets?e=7&s=3&s=sv&s=%C3%A9"),
+        (QUERY, lambda q: q.markets(7, "sv"), "sv/7/markets?e=7&s=0&s=sv&s=%C3%A9"),
+        (QUERY, lambda q: q.all_markets(7, 3), "all/7/markets?e=7-3&z="),
+        ({}, lambda q: q.listed("sport", "日本 %;&"), "%E6%97%A5%E6%9C%AC%20%25%3B%26/sports"),
+        ({}, lambda q: q.markets(7, "日本 %;&"), "%E6%97%A5%E6%9C%AC%20%25%3B%26/7/markets"),
+        ({}, lambda q: q.currency_precision("US D"), f"{EXCHANGE}currency-precision?symbol=US%20D"),
+        ({}, lambda q: q.currency_precision("₿&x"), f"{EXCHANGE}currency-precision?symbol=%E2%82%BF%26x"),
+        ({}, lambda q: q.currency_precision("A+B#/"), f"{EXCHANGE}currency-precision?symbol=A%2BB%23%2F"),
+        ({}, lambda q: q.active_currencies(3), f"{EXCHANGE}active-currencies?type=3"),
+    ],
 )
-def test_a_symbol_is_encoded(symbol: str, query: str) -> None:
-    """It comes from bets, and may hold anything."""
-    target = Questions(api()).currency_precision(symbol).target
-    assert target == f"/api/CurrencyExchange/currency-precision?symbol={query}"
-
-
-@pytest.mark.parametrize("type_", [1, 2, 3])
-def test_currencies_are_listed_by_type(type_: int) -> None:
-    """Fiat, crypto and custom."""
-    target = Questions(api()).active_currencies(type_).target
-    assert target == f"/api/CurrencyExchange/active-currencies?type={type_}"
+def test_settings_and_arguments_are_in_the_target(settings: dict[str, Any], ask: Ask, target: str) -> None:
+    """Settings name parameters, choose the form of collections and add parameters, also several of a name,
+    with placeholders and braces. All is encoded.
+    """
+    assert ask(Questions(api(**settings))).target == (target if target.startswith("/") else TEXTS + target)
 
 
 @pytest.mark.parametrize("count", [0, MAX_IDS + 1])
 def test_a_collection_has_its_bounds(count: int) -> None:
-    """The interface's: whoever asks for more has to ask in parts."""
+    """Those of the interface."""
     with pytest.raises(AssertionError):
         Questions(api()).selection_templates(range(count))
     with pytest.raises(AssertionError):
         Questions(api()).market_type_templates(1, range(count))
 
 
-def test_a_field_that_the_interface_does_not_know_is_let_pass() -> None:
-    """Wherever it is; nothing is made of it."""
+def test_an_unknown_field_is_ignored() -> None:
+    """At any depth."""
     answer = {**EVENT, "sport": ENTITY | {"icon": None}, "venue": [1]}
     assert Questions(api()).event(7).read(orjson.dumps(answer)) == Answered(EVENT)
 
@@ -217,8 +165,8 @@ def test_a_field_that_the_interface_does_not_know_is_let_pass() -> None:
         (None, "the whole: "),
     ],
 )
-def test_another_shape_is_named_by_its_place(answer: object, place: str) -> None:
-    """With the endpoint and its ids; nothing is taken for what it is not."""
+def test_an_unexpected_shape_is_named_by_its_place(answer: object, place: str) -> None:
+    """With the endpoint and its ids. No value is converted."""
     with pytest.raises(ApiError) as caught:
         Questions(api()).event(7).read(orjson.dumps(answer))
     assert str(caught.value).startswith(
@@ -226,69 +174,22 @@ def test_another_shape_is_named_by_its_place(answer: object, place: str) -> None
     )
 
 
-def test_further_mistakes_are_counted() -> None:
-    """The first is enough to look for the others."""
+def test_further_errors_are_counted() -> None:
+    """The answer itself, which can be long, is not repeated."""
     request = Questions(api()).single("sport", 7)
-    with pytest.raises(ApiError, match=r"an unexpected shape: id: .*, and 1 more$"):
-        request.read(orjson.dumps({"id": "x", "translations": None}))
-
-
-def test_what_was_answered_is_not_repeated() -> None:
-    """An error tells the place, not the content, which can be long."""
-    with pytest.raises(ApiError) as caught:
-        Questions(api()).single("sport", 7).read(orjson.dumps({**ENTITY, "id": "long-story"}))
+    with pytest.raises(ApiError, match=r"an unexpected shape: id: .*, and 1 more$") as caught:
+        request.read(orjson.dumps({"id": "long-story", "translations": None}))
     assert "long-story" not in str(caught.value)
 
 
-def targets(*requests: Request[object]) -> list[str]:
-    """What is asked for, in short."""
-    return [request.target.removeprefix("/api/translations/") for request in requests]
-
-
-def test_parameters_depend_on_what_is_asked() -> None:
-    """On language, event and sport; a value may be several, and a brace a brace."""
-    query = {
-        "sports": {"lang": "{language}"},
-        "regions": {"of": "{sportId}"},
-        "leagues": {"x": ["1", "{{{sportId}}}"]},
-        "markets": {"e": "{eventId}", "s": ["{sportId}", "{language}"]},
-        "all-markets": {"e": "{eventId}-{sportId}"},
-    }
-    questions = Questions(api(query=query))
+def test_a_list_is_fetched_by_sport_if_the_settings_say_so() -> None:
+    """And no other list."""
+    questions = Questions(api(**QUERY))
     assert [kind for kind in LISTED if questions.by_sport(kind)] == ["region", "league"]
-    assert targets(
-        questions.listed("sport", "sv"),
-        questions.listed("region", "sv", 0),
-        questions.listed("league", "sv", 3),
-        questions.listed("competitor", "sv"),
-        questions.markets(7, "sv", 3),
-        questions.markets(7, "sv"),
-        questions.all_markets(7, 3),
-    ) == [
-        "sv/sports?lang=sv",
-        "sv/regions?of=0",
-        "sv/leagues?x=1&x=%7B3%7D",
-        "sv/competitors",
-        "sv/7/markets?e=7&s=3&s=sv",
-        "sv/7/markets?e=7&s=0&s=sv",
-        "all/7/markets?e=7-3",
-    ]
-
-
-def test_a_list_is_asked_for_by_sport_where_the_settings_say_so() -> None:
-    """And there alone."""
-    questions = Questions(api(query={"leagues": {"sport": "{sportId}"}}))
     with pytest.raises(AssertionError):
         questions.listed("league", "sv")
     with pytest.raises(AssertionError):
-        questions.listed("region", "sv", 3)
-
-
-def test_a_language_stays_one_part_of_the_path() -> None:
-    """Whatever its code is made of."""
-    questions = Questions(api(languages=("日本 %;&",)))
-    asked = targets(questions.listed("sport", "日本 %;&"), questions.markets(7, "日本 %;&"))
-    assert [path.split("/", 1)[0] for path in asked] == ["%E6%97%A5%E6%9C%AC%20%25%3B%26"] * 2
+        questions.listed("competitor", "sv", 3)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +203,7 @@ def test_a_language_stays_one_part_of_the_path() -> None:
 def test_ids_of_templates_go_where_the_settings_say(
     place: str, selections: tuple[str, str], types: tuple[str, str]
 ) -> None:
-    """Errors name them there, too."""
+    """And errors show them there."""
     names = {"selection_ids_parameter": "s", "sport_id_parameter": "sport", "market_type_ids_parameter": "t"}
     questions = Questions(api(template_ids=place, **names))
     for request, (target, body) in (

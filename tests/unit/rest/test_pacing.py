@@ -12,31 +12,19 @@ from bridge.rest.pacing import LONGEST_PAUSE_SECONDS, SLOWEST_SHARE, TIMER_SECON
 from tests.unit.snapshots.provider import AT, DATE
 
 
-def test_the_first_request_waits_for_nothing() -> None:
-    """Whenever it comes."""
-    assert Pace(5).left(-100.0) == 0
-
-
-def test_requests_go_out_evenly() -> None:
-    """At five a second one may follow after a fifth of a second."""
+def test_requests_are_spaced_evenly() -> None:
+    """At five a second one may follow after a fifth of a second; an idle hour saves nothing up."""
     pace = Pace(5)
-    pace.sent(100.0)
-    assert pace.left(100.0) == pytest.approx(0.2)
-    assert pace.left(100.15) == pytest.approx(0.05)
-    assert pace.left(100.2) == 0
+    assert pace.left(-100.0) == 0
+    for sent in (100.0, 3700.0):
+        pace.sent(sent)
+        assert pace.left(sent) == pytest.approx(0.2)
+        assert pace.left(sent + 0.15) == pytest.approx(0.05)
+        assert pace.left(sent + 0.2) == 0
 
 
-def test_nothing_is_saved_up() -> None:
-    """After an idle hour one request may go out, not two."""
-    pace = Pace(5)
-    pace.sent(0.0)
-    assert pace.left(3600.0) == 0
-    pace.sent(3600.0)
-    assert pace.left(3600.0) == pytest.approx(0.2)
-
-
-def test_a_timer_that_fires_a_hair_early_is_on_time() -> None:
-    """Or the loop would spin until the rest of a nanosecond is over."""
+def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
+    """Or the loop would spin for the rest of a nanosecond."""
     pace = Pace(1)
     pace.sent(0.0)
     assert pace.left(1 - TIMER_SECONDS / 2) == 0
@@ -58,8 +46,8 @@ def test_a_refusal_halves_the_rate_and_answers_bring_it_back() -> None:
     assert pace.rate == 10
 
 
-def test_refusals_of_what_was_under_way_count_once() -> None:
-    """They were all sent at the old rate; a later one was not, and halves it again."""
+def test_refusals_of_requests_in_flight_count_once() -> None:
+    """They were all sent at the old rate. A later one was not, and halves it again."""
     pace = Pace(8)
     for moment in (1.0, 1.125, 1.25):
         pace.sent(moment)
@@ -72,27 +60,22 @@ def test_refusals_of_what_was_under_way_count_once() -> None:
 
 
 def test_the_rate_has_a_floor() -> None:
-    """A provider that refuses everything is still asked now and then."""
+    """A provider that refuses everything still gets requests."""
     pace = Pace(64)
     for moment in range(1, 100):
         pace.refused(float(moment), sent_at=float(moment))
     assert pace.rate == 64 * SLOWEST_SHARE
 
 
-def test_a_pause_holds_everything_up() -> None:
-    """A shorter one that is asked for later does not end it sooner."""
+def test_a_pause_delays_everything() -> None:
+    """A later, shorter one does not end it sooner. It is an hour at most."""
     pace = Pace(5)
     pace.pause(10.0, 60.0)
     pace.pause(11.0, 5.0)
     assert pace.left(12.0) == pytest.approx(58.0)
     assert pace.left(70.0) == 0
-
-
-def test_a_pause_has_an_end() -> None:
-    """Whatever the provider asks for."""
-    pace = Pace(5)
-    pace.pause(0.0, inf)
-    assert pace.left(0.0) == LONGEST_PAUSE_SECONDS
+    pace.pause(100.0, inf)
+    assert pace.left(100.0) == LONGEST_PAUSE_SECONDS
 
 
 @given(
@@ -102,7 +85,7 @@ def test_a_pause_has_an_end() -> None:
     ),
 )
 def test_the_configured_rate_and_every_pause_are_kept(rate: float, events: list[tuple[str, float]]) -> None:
-    """In any order of answers, refusals and pauses, for whoever waits as long as it is told."""
+    """In any order of answers, refusals and pauses, if each request waits as computed."""
     pace, now, sent_at, held_until = Pace(rate), 0.0, -inf, -inf
     for event, seconds in events:
         match event:
@@ -132,7 +115,7 @@ def test_the_configured_rate_and_every_pause_are_kept(rate: float, events: list[
         ("9" * 400, None, inf),
         ("Mon, 21 Sep 2026 14:14:20 GMT", DATE, 60),
         ("Mon, 21 Sep 2026 14:13:00 GMT", DATE, 0),
-        # The provider's clock is an hour behind ours, which is of no account.
+        # The provider's clock is an hour behind ours, which does not matter.
         ("Mon, 21 Sep 2026 13:13:50 GMT", "Mon, 21 Sep 2026 13:13:20 GMT", 30),
         ("Mon, 21 Sep 2026 14:14:20 GMT", None, 60),
         ("Mon, 21 Sep 2026 14:14:20 GMT", "yesterday", 60),
@@ -146,5 +129,5 @@ def test_the_configured_rate_and_every_pause_are_kept(rate: float, events: list[
     ],
 )
 def test_a_retry_after_is_read(header: str | None, date: str | None, seconds: float | None) -> None:
-    """As seconds, or as a moment of the provider's clock; what is neither says nothing."""
+    """As seconds, or as a moment by the provider's clock; anything else is ignored."""
     assert retry_after(header, date, AT) == seconds

@@ -1,4 +1,4 @@
-"""The bearer token: where it is read, what it must be made of, and when its end is told."""
+"""The bearer token: where it is read, which texts are valid, and when its end is logged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from joserfc.jwk import OctKey
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bridge.config import ApiSettings
 from bridge.errors import SettingsError
 from bridge.rest.token import Token, expiry, validity_of
 from tests.unit.snapshots.provider import AT, api, minted
@@ -24,54 +23,48 @@ def lines(token: Token, *moments: float) -> list[dict[str, Any]]:
     return [dict(line) for line in logged]
 
 
-def test_a_token_comes_from_the_settings() -> None:
-    """As it stands there."""
-    assert Token(api(token=SecretStr("abc.def"))).read(AT) == "abc.def"
-
-
-def test_a_file_is_read_each_time(tmp_path: Path) -> None:
-    """What it holds now counts, without the line's end."""
+def test_the_last_usable_token_of_a_file_is_kept(tmp_path: Path) -> None:
+    """The file is read each time. While it is written, missing or a wrong one, the last token counts, also in
+    the next run.
+    """
     file = tmp_path / "token"
+    file.write_text("one")
     token = Token(api(token_file=file))
-    file.write_text("one\n")
-    assert token.read(AT) == "one"
-    file.write_text("two\n")
-    assert token.read(AT) == "two"
+    for text, read in (
+        ("one\n", "one"),
+        ("", "one"),
+        ("t wo", "one"),
+        ("nul\x00", "one"),
+        ("two", "two"),
+        ("<html>\n</html>", "two"),
+        (None, "two"),
+        ("three", "three"),
+    ):
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text)
+        assert token.read(AT) == Token(api(token_file=file)).read(AT) == read
 
 
-def test_a_file_that_is_emptied_before_it_is_written_holds_the_last_token(tmp_path: Path) -> None:
-    """For whoever renews it that way, the moment in between does no harm."""
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (None, r"BRIDGE_API__TOKEN_FILE: cannot read .*/token"),
+        ("\n", "BRIDGE_API__TOKEN_FILE holds no token"),
+    ],
+)
+def test_a_file_without_a_token_is_named(content: str | None, error: str, tmp_path: Path) -> None:
     file = tmp_path / "token"
-    token = Token(api(token_file=file))
-    for text, read in (("one", "one"), ("", "one"), ("two", "two")):
-        file.write_text(text)
-        assert token.read(AT) == read
-
-
-def test_what_no_header_can_hold_is_passed_over_where_there_was_a_token(tmp_path: Path) -> None:
-    """Somebody is writing, or has put the wrong file there."""
-    file = tmp_path / "token"
-    token = Token(api(token_file=file))
-    for text, read in (("one", "one"), ("t wo", "one"), ("two", "two"), ("<html>\n</html>", "two")):
-        file.write_text(text)
-        assert token.read(AT) == read
-
-
-def test_without_a_token_the_setting_is_named() -> None:
-    """Both ways to give one."""
-    with pytest.raises(SettingsError, match=r"BRIDGE_API__TOKEN_FILE.*BRIDGE_API__TOKEN\."):
-        Token(ApiSettings()).read(AT)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """With the setting that led there."""
-    with pytest.raises(SettingsError, match=r"BRIDGE_API__TOKEN_FILE: cannot read .*/nothing"):
-        Token(api(token_file=tmp_path / "nothing")).read(AT)
+    if content:
+        file.write_text(content)
+    with pytest.raises(SettingsError, match=error):
+        Token(api(token_file=file)).read(AT)
 
 
 @pytest.mark.parametrize("text", ["hush\nhush", "hush hush", "Bearer hush", "hüsh", "hush\x00", "hush\x7f"])
-def test_what_no_header_can_hold_is_refused(text: str, tmp_path: Path) -> None:
-    """By the name of its setting, and without a word of what it is."""
+def test_a_text_that_no_header_can_hold_is_refused(text: str, tmp_path: Path) -> None:
+    """The error names the setting and does not show the text."""
     file = tmp_path / "token"
     file.write_text(text)
     for settings, name in (
@@ -83,16 +76,8 @@ def test_what_no_header_can_hold_is_refused(text: str, tmp_path: Path) -> None:
         assert "sh" not in str(caught.value)
 
 
-def test_an_empty_file_holds_no_token(tmp_path: Path) -> None:
-    """Which is said."""
-    file = tmp_path / "token"
-    file.write_text("\n")
-    with pytest.raises(SettingsError, match="BRIDGE_API__TOKEN_FILE holds no token"):
-        Token(api(token_file=file)).read(AT)
-
-
-def test_a_token_that_ends_soon_is_told_of_once(tmp_path: Path) -> None:
-    """From 15 minutes before; the next token is told of again."""
+def test_a_token_that_ends_soon_is_logged_once(tmp_path: Path) -> None:
+    """From 15 minutes before; so is the next token."""
     file = tmp_path / "token"
     token = Token(api(token_file=file))
     file.write_text(minted(AT + 1000))
@@ -103,8 +88,8 @@ def test_a_token_that_ends_soon_is_told_of_once(tmp_path: Path) -> None:
     assert lines(token, AT + 1000, AT + 1001) == [warning | {"left": "1m 30s"}]
 
 
-def test_a_token_that_has_expired_is_told_of() -> None:
-    """By our clock: the provider may see it otherwise, so it is sent all the same."""
+def test_an_expired_token_is_logged() -> None:
+    """By our clock. It is sent: the provider may judge otherwise."""
     token = Token(api(token=SecretStr(minted(AT))))
     (line,) = lines(token, AT, AT + 1)
     assert line["event"] == "the token has expired, by our clock"
@@ -130,20 +115,16 @@ def claims(content: bytes) -> str:
         minted(True),
     ],
 )
-def test_a_token_that_names_no_end_is_nothing_to_tell_of(text: str) -> None:
-    """It need not be a JWT, nor have an `exp`."""
+def test_a_token_without_an_end_is_not_logged(text: str) -> None:
+    """It need not be a JWT, nor have a valid `exp`."""
     assert expiry(text) is None
     assert lines(Token(api(token=SecretStr(text))), AT) == []
     assert validity_of(text, AT) == "does not say how long it is valid"
 
 
-def test_an_end_may_have_a_fraction() -> None:
-    """A number of any kind is a moment."""
-    assert expiry(minted(AT + 0.5)) == AT + 0.5
-
-
 def test_a_token_says_how_long_it_is_valid() -> None:
-    """Even when it has taken milliseconds for seconds."""
+    """Also with a fraction, or in milliseconds by mistake."""
+    assert expiry(minted(AT + 0.5)) == AT + 0.5
     assert validity_of(minted(AT), AT) == "expired at 2026-09-21T14:13:20Z"
     assert validity_of(minted(AT), AT - 1) == "says that it is valid until 2026-09-21T14:13:20Z"
     assert "valid until" in validity_of(minted(AT * 1000), AT)

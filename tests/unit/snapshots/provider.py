@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import httpx2
@@ -15,7 +16,8 @@ from pydantic import SecretStr
 from bridge.clock import Instant
 from bridge.config import ApiSettings
 from bridge.rest.client import Client
-from bridge.rest.endpoints import Questions
+from bridge.rest.endpoints import Questions, Request
+from tests.virtual.loop import run
 
 AT = 1_790_000_000.0
 """When the virtual clock begins, Unix seconds."""
@@ -72,6 +74,23 @@ class Provider:
     def client(self, settings: ApiSettings | None = None) -> Client:
         """A client that asks here."""
         return Client(settings or api(), clock=now, network=httpx2.MockTransport(self._answer))
+
+    def ask(self, *requests: Request[Any], at_once: bool = False, **changes: Any) -> list[Any]:
+        """Ask with one client, in virtual time. Returns the answers, and an error in place of an answer."""
+
+        async def story() -> list[Any]:
+            results: list[Any] = []
+            async with self.client(api(**changes)) as client:
+                for group in [requests] if at_once else zip(requests, strict=True):
+                    results += await asyncio.gather(*map(client.ask, group), return_exceptions=True)
+            return results
+
+        return run(story())
+
+    @property
+    def gaps(self) -> list[float]:
+        """The seconds between the requests."""
+        return [after - before for before, after in pairwise(self.sent_at)]
 
     @property
     def tokens(self) -> list[str]:
