@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
 import pytest
 
-from bridge import config
 from bridge.config import ApiSettings, load
 from bridge.errors import SettingsError
 
 DAY_SECONDS = 86_400
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in os.environ:
-        if name.startswith(config.ENV_PREFIX):
-            monkeypatch.delenv(name)
 
 
 def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings:
