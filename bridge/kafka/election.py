@@ -35,7 +35,6 @@ from bridge.kafka.group import Group, Member
 
 POLL_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
-ASK_SECONDS = 3.0
 HANDOVER_SECONDS = 5.0
 """How long giving up leadership may hold the group's rebalance, while the socket is closed."""
 
@@ -152,7 +151,7 @@ class LeaderElection:
         try:
             with explained(f"listing the members of {self.group}", client):
                 # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
-                found = client.list_groups(group=self.group, timeout=ASK_SECONDS)
+                found = client.list_groups(group=self.group, timeout=admin.ASK_SECONDS)
         except TopologyError:
             return None
         except KafkaUnavailable:

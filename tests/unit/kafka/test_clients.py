@@ -139,7 +139,7 @@ def test_a_client_that_was_made_before_can_be_made_again_later(tmp_path: Path) -
     clients.admin(settings)
 
 
-SHARED = {
+SHARED: Any = {
     "bootstrap_servers": "127.0.0.1:1",
     "client_id": "mine",
     "security_protocol": "PLAINTEXT",
