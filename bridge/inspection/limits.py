@@ -118,8 +118,11 @@ def outlook_as_lines(outlook: LimitForecast) -> str:
         free = "" if room.free_at is None else f", full until {format_utc(room.free_at)}"
         lines.append(f"  {room.name:8}  {room.used:.0f} of {room.allowed:g}{unit}{free}")
     lines.append("attempts")
-    for attempt in outlook.ledger:
-        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
-        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {format_utc(attempt.at)}  {asked}, {answer}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(attempt_as_line, outlook.ledger)])
+
+
+def attempt_as_line(attempt: Attempt) -> str:
+    """Return a connection attempt for people."""
+    answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
+    asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
+    return f"  {format_utc(attempt.at)}  {asked}, {answer}"

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
-from bridge import formatting
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
@@ -17,6 +16,8 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
+from bridge.formatting import format_duration, format_utc
+from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
@@ -104,10 +105,10 @@ _MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt
 def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """The checkpoint with its date-times in words."""
     datum = checkpoint.to_avro()
-    datum["revisionTime"] = formatting.format_utc(checkpoint.revision)
+    datum["revisionTime"] = format_utc(checkpoint.revision)
     for place in (datum, *datum["connections"], datum["catchUp"] or {}):
         for name in _MOMENTS & place.keys():
-            place[name] = None if place[name] is None else formatting.format_utc(place[name] / MICROS)
+            place[name] = None if place[name] is None else format_utc(place[name] / MICROS)
     return datum
 
 
@@ -117,20 +118,20 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     lines = [
         f"feed        {checkpoint.feed}",
         f"state       {checkpoint.state.value}"
-        + (f" since {formatting.format_utc(since)}" if since is not None else ""),
+        + (f" since {format_utc(since)}" if since is not None else ""),
     ]
     if checkpoint.reason:
         lines.append(f"reason      {checkpoint.reason}")
     if checkpoint.until is not None:
-        lines.append(f"until       {formatting.format_utc(checkpoint.until)}")
+        lines.append(f"until       {format_utc(checkpoint.until)}")
     if checkpoint.catch_up is not None:
         lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
         lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
-    age = formatting.format_duration(now - checkpoint.updated_at)
+    age = format_duration(now - checkpoint.updated_at)
     lines += [
-        f"committed   {formatting.format_utc(checkpoint.updated_at)} ({age} ago)",
-        f"revision    {checkpoint.revision} ({formatting.format_utc(checkpoint.revision)})",
+        f"committed   {format_utc(checkpoint.updated_at)} ({age} ago)",
+        f"revision    {checkpoint.revision} ({format_utc(checkpoint.revision)})",
         f"owner       {checkpoint.owner}",
         f"received    {counters.received:,}",
         f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
@@ -141,11 +142,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         f"  empty         {counters.empty:,}",
         "connections",
     ]
-    for attempt in checkpoint.ledger:
-        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
-        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {formatting.format_utc(attempt.at)}  {asked}, {answer}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(attempt_as_line, checkpoint.ledger)])
 
 
 def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:
@@ -155,9 +152,7 @@ def leadership_as_json(group: Group | None, last: Checkpoint, session: float, no
         "owners": group and group.owners,
         "standbys": group and group.standbys,
         "awaited": group and [member.name for member in awaited],
-        "freeBy": formatting.format_utc(_free_by(group, awaited, session, now))
-        if group and awaited
-        else None,
+        "freeBy": format_utc(_free_by(group, awaited, session, now)) if group and awaited else None,
         "lastCommitAgeSeconds": round(now - last.updated_at, 3),
     }
 
@@ -185,9 +180,9 @@ def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float
 def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
         return "nothing with a plausible settlementTime has come yet"
-    distance = formatting.format_duration(max(0.0, now - catch_up.position))
-    behind = f"at {formatting.format_utc(catch_up.position)}, {distance} behind"
-    left = "" if catch_up.remaining is None else f", {formatting.format_duration(catch_up.remaining)} left"
+    distance = format_duration(max(0.0, now - catch_up.position))
+    behind = f"at {format_utc(catch_up.position)}, {distance} behind"
+    left = "" if catch_up.remaining is None else f", {format_duration(catch_up.remaining)} left"
     return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
 
 
@@ -239,7 +234,7 @@ def bet_as_line(bet: Bet, width: int) -> str:
     key, datum = (bet.record.key or b"").decode("utf-8", "replace"), bet.datum
     settled, result, payout, stake, items = "", "removed", "", "", ""
     if datum is not None:
-        settled = formatting.format_utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
+        settled = format_utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
         result = f"{datum['betSettlement']} v{datum['settlementVersion']}"
         payout, stake = payout_in_words(datum["payout"], datum["amount"]), amount_in_words(datum["amount"])
         items = str(len(datum["selections"] or ()))
