@@ -1,4 +1,4 @@
-"""What the provider's limits leave, by the committed ledger: nothing is asked of the provider for it."""
+"""Forecast what the provider's limits allow, from the committed ledger. Sends nothing to the provider."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bridge.state.checkpoint import Checkpoint, State
 
 @dataclass(frozen=True, slots=True)
 class LimitForecast:
-    """The limits as of a moment, and when a reconnect would be let in. Moments are Unix seconds."""
+    """The limits at a moment, and when they allow a reconnect. Moments are Unix seconds."""
 
     at: float
     revision: int
-    """What the reconnect would ask for, Unix seconds."""
+    """The revision that the reconnect requests, Unix seconds."""
     dial_at: float
-    """`at` when it would be let in then."""
+    """When the limits allow the reconnect; `at` if at once."""
     reason: str
     """Why it has to wait; empty when it does not."""
     paused_until: float | None
@@ -32,7 +32,7 @@ class LimitForecast:
 
 
 def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> LimitForecast:
-    """What the limits would say at a moment to a reconnect that asks for `revision`."""
+    """Return what the limits allow at a moment to a reconnect that requests `revision`."""
     limiter = Limiter(
         settings.limits,
         settings.feed.connect_timeout_seconds,
@@ -54,7 +54,7 @@ def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: in
 
 
 def parse_moment(text: str, now: float) -> float:
-    """Unix seconds of `+30m` (from now) or of an ISO 8601 time with its zone. Raises SettingsError."""
+    """Return the Unix time of `+30m` (from now) or an ISO 8601 time with its zone. Raises SettingsError."""
     if text.startswith("+"):
         return now + age_seconds(text[1:])
     if (found := parse_instant(text)) is None:
@@ -65,7 +65,7 @@ def parse_moment(text: str, now: float) -> float:
 
 
 def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
-    """For scripts."""
+    """Return a forecast for scripts."""
     return {
         "at": format_utc(outlook.at),
         "revision": outlook.revision,
@@ -98,7 +98,7 @@ def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
 
 
 def outlook_as_lines(outlook: LimitForecast) -> str:
-    """For people."""
+    """Return a forecast for people."""
     recovery = format_duration(max(0.0, outlook.at - outlook.revision))
     lines = [
         f"at          {format_utc(outlook.at)}",
