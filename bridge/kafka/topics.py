@@ -1,4 +1,4 @@
-"""Every topic and its settings, declared once; what differs in the cluster, and how to mend it."""
+"""Declares every topic and its settings; plans and applies the changes that a cluster needs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def as_created(topic: Topic, copies: int) -> dict[str, str]:
 
 
 class Action(Enum):
-    """What `apply` would do about a difference."""
+    """How `apply` treats a difference."""
 
     CREATE = "create"
     ALTER = "alter"
@@ -127,7 +127,7 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between what is declared and what is there."""
+    """A difference between a declared topic and the one in the cluster."""
 
     topic: Topic
     action: Action

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -213,21 +214,6 @@ def test_a_proxy_that_cannot_be_used_is_named_and_not_shown(
     assert "SOCKS needs the package" in complaint()
 
 
-@pytest.mark.parametrize(
-    ("auth", "name", "said"),
-    [
-        ("header", "X Key", "must be the name of a header"),
-        ("query", "revision", "the bridge's own parameter"),
-    ],
-)
-def test_a_credential_is_not_sent_under_any_name(
-    auth: str, name: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for key, text in {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": "x"}.items():
-        monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
-    assert said in complaint()
-
-
 def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     """One line for each."""
     file = toml(
@@ -243,29 +229,21 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path) -> None:
+    file = toml(tmp_path, "[feed\n")
+    assert complaint(file).startswith(f"the settings file {file} cannot be read: ")
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("line", "said"),
     [
-        ("[feed\n", "the settings file {file} cannot be read: "),
-        (
-            "[kafka]\nsasl = {a = 1}\n",
-            "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false; write _ for the "
-            "dots of a property",
-        ),
-        (
-            '[kafka]\n"bootstrap.servers" = "b:1"\n',
-            "kafka (BRIDGE_KAFKA): bootstrap.servers is not a setting; did you mean bootstrap_servers?",
-        ),
-        (
-            '[kafka]\nbootstrap.servers = "b:1"\n',
-            "kafka (BRIDGE_KAFKA): bootstrap is not a setting; did you mean bootstrap_servers?",
-        ),
+        ("sasl = {a = 1}", "sasl must be a string, a number or true/false; write _ for the dots of a prop"),
+        ('"bootstrap.servers" = "b"', "bootstrap.servers is not a setting; did you mean bootstrap_servers?"),
+        ('bootstrap.servers = "b"', "bootstrap is not a setting; did you mean bootstrap_servers?"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_an_error(text: str, said: str, tmp_path: Path) -> None:
-    """It is not TOML, or has a table in place of a value."""
-    file = toml(tmp_path, text)
-    assert complaint(file).startswith(said.replace("{file}", str(file)))
+def test_a_property_of_kafka_is_written_with_underscores(line: str, said: str, tmp_path: Path) -> None:
+    assert complaint(toml(tmp_path, f"[kafka]\n{line}\n")).startswith(f"kafka (BRIDGE_KAFKA): {said}")
 
 
 def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,11 +255,8 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_a_missing_file_is_an_error_with_the_fix(tmp_path: Path) -> None:
-    said = complaint(tmp_path / "none.toml")
-    assert (
-        said
-        == f"there is no settings file {tmp_path / 'none.toml'}. Copy bridge.example.toml to begin with one."
-    )
+    none = tmp_path / "none.toml"
+    assert complaint(none) == f"there is no settings file {none}. Copy bridge.example.toml to begin with one."
 
 
 def test_all_missing_settings_of_a_command_are_named() -> None:
@@ -341,34 +316,31 @@ def test_a_credential_for_a_header_fits_one(
 
 
 @pytest.mark.parametrize(
-    ("auth", "name", "value", "file", "ok"),
+    ("auth", "name", "value", "file", "said"),
     [
-        ("bearer", None, "x", None, True),
-        ("bearer", None, None, "x", True),
-        ("bearer", None, "x", "x", False),
-        ("header", "X-Key", "x", None, True),
-        ("header", None, "x", None, False),
-        ("query", "key", None, "x", True),
-        ("query", None, None, "x", False),
+        ("bearer", None, "x", None, None),
+        ("bearer", None, None, "x", None),
+        ("bearer", None, "x", "x", "needs one of"),
+        ("header", "X-Key", "x", None, None),
+        ("header", None, "x", None, "needs auth_name"),
+        ("header", "X Key", "x", None, "must be the name of a header"),
+        ("query", "key", None, "x", None),
+        ("query", None, None, "x", "needs auth_name"),
+        ("query", "revision", "x", None, "the bridge's own parameter"),
     ],
 )
 def test_a_credential_is_complete(
-    auth: str,
-    name: str | None,
-    value: str | None,
-    file: str | None,
-    ok: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    auth: str, name: str | None, value: str | None, file: str | None, said: str | None, monkeypatch: Any
 ) -> None:
     """By value or by file, not both, and with the name of its header or parameter."""
     given = {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": value, "AUTH_VALUE_FILE": file}
     for key, text in given.items():
         if text is not None:
             monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
-    if ok:
+    if said is None:
         assert load().feed.auth == auth
     else:
-        assert "needs" in complaint()
+        assert said in complaint()
 
 
 # Secrets.
@@ -459,17 +431,11 @@ def test_other_ages_are_refused_with_examples(text: str) -> None:
         age_seconds(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("0", None),
-        ("2026-01-31T12:00:00Z", 1_769_860_800),
-        ("2026-01-31T12:00:00.9+02:00", 1_769_853_600),
-    ],
-)
-def test_a_start_is_0_or_a_time_with_its_zone(text: str, start: int | None) -> None:
+def test_a_start_is_0_or_a_time_with_its_zone() -> None:
     """A fraction of a second is cut."""
-    assert parse_start(text, now=0.0) == start
+    assert parse_start("0", now=0.0) is None
+    assert parse_start("2026-01-31T12:00:00Z", now=0.0) == 1_769_860_800
+    assert parse_start("2026-01-31T12:00:00.9+02:00", now=0.0) == 1_769_853_600
 
 
 @pytest.mark.parametrize("text", ["", "1", "2026-01-31", "2026-01-31T12:00:00", "now"])
@@ -488,12 +454,8 @@ def test_an_old_name_is_refused_with_the_new_one(
     old: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     section, name = old.split(".")
-    wanted = re.escape(f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})")
-    file = tmp_path / "bridge.toml"
-    file.write_text(f"[{section}]\n{name} = 1\n")
-    with pytest.raises(SettingsError, match=wanted):
-        load(file)
+    said = f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})"
+    assert said in complaint(toml(tmp_path, f"[{section}]\n{name} = 1\n"))
     monkeypatch.setenv(env_name(section, name), "1")
-    with pytest.raises(SettingsError, match=wanted):
-        load()
+    assert said in complaint()
     assert RENAMED[old].split(".")[1] in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
