@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from importlib.resources.abc import Traversable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from fastavro.schema import SchemaParseException, parse_schema
 
@@ -24,23 +24,12 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _READERS_DEFAULT: Final = "Unknown"
 
 
-class Problem(NamedTuple):
-    """An error in a schema."""
-
-    place: str
-    """The file and, after a colon, the path of the field."""
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.text}"
-
-
-def check(root: Traversable = ROOT, names: Iterable[str] = TOPICS) -> list[Problem]:
-    """Return all problems of these schemas and their history."""
+def check(root: Traversable = ROOT, names: Iterable[str] = TOPICS) -> list[str]:
+    """Return the problems of these schemas and their history, each with the file and the field's path."""
     return [problem for name in names for problem in _check(root, name)]
 
 
-def _check(root: Traversable, name: str) -> Iterator[Problem]:
+def _check(root: Traversable, name: str) -> Iterator[str]:
     file = f"{name}{SUFFIX}"
     try:
         current = read(root / file)
@@ -49,20 +38,20 @@ def _check(root: Traversable, name: str) -> Iterator[Problem]:
         yield from _type_problems(f"{file}: {current.get('name')}", current)
         yield from _history_problems(root / "history" / name, file, current)
     except SchemaError as error:
-        yield Problem(file, str(error))
+        yield f"{file}: {error}"
 
 
-def _root_problems(file: str, name: str, schema: Schema) -> Iterator[Problem]:
+def _root_problems(file: str, name: str, schema: Schema) -> Iterator[str]:
     expected = "".join(part.capitalize() for part in name.split("-"))
     if (schema.get("type"), schema.get("name"), schema.get("namespace")) != ("record", expected, NAMESPACE):
-        yield Problem(file, f"must be the record {expected} in the namespace {NAMESPACE}")
+        yield f"{file}: must be the record {expected} in the namespace {NAMESPACE}"
 
 
-def _type_problems(place: str, node: Any) -> Iterator[Problem]:
+def _type_problems(place: str, node: Any) -> Iterator[str]:
     """Yield the problems of a type and of the types inside it; `place` is its path."""
     if isinstance(node, list):
         if len(node) != 2 or node[0] != "null":
-            yield Problem(place, 'a union must be ["null", X]')
+            yield f'{place}: a union must be ["null", X]'
         for branch in node:
             yield from _type_problems(place, branch)
     elif isinstance(node, dict):
@@ -75,47 +64,41 @@ def _type_problems(place: str, node: Any) -> Iterator[Problem]:
             yield from _field_problems(f"{place}.{field['name']}", field)
 
 
-def _named_problems(place: str, node: Any) -> Iterator[Problem]:
+def _named_problems(place: str, node: Any) -> Iterator[str]:
     if not node.get("doc"):
-        yield Problem(place, f"{node['name']} has no doc")
+        yield f"{place}: {node['name']} has no doc"
     if node["type"] == "enum" and node.get("default") != _READERS_DEFAULT:
-        yield Problem(
-            place,
-            f"{node['name']} needs the default {_READERS_DEFAULT}, or a new symbol breaks old readers",
-        )
+        fix = f"needs the default {_READERS_DEFAULT}, or a new symbol breaks old readers"
+        yield f"{place}: {node['name']} {fix}"
     names = [field["name"] for field in node.get("fields", ())] + node.get("symbols", [])
     for name in {name for name in names if names.count(name) > 1}:
-        yield Problem(place, f"{name} occurs twice")
+        yield f"{place}: {name} occurs twice"
     for name in [node["name"], *names]:
         if not _NAME(name):
-            yield Problem(place, f"{name!r} is not an Avro name: only letters, digits and _, no digit first")
+            yield f"{place}: {name!r} is not an Avro name: only letters, digits and _, no digit first"
 
 
-def _field_problems(place: str, field: Any) -> Iterator[Problem]:
+def _field_problems(place: str, field: Any) -> Iterator[str]:
     if not field.get("doc"):
-        yield Problem(place, "has no doc")
+        yield f"{place}: has no doc"
     if isinstance(field["type"], list) and field.get("default", ...) is not None:
-        yield Problem(place, "may be null, so its default must be null")
+        yield f"{place}: may be null, so its default must be null"
     yield from _type_problems(place, field["type"])
 
 
-def _history_problems(folder: Traversable, file: str, current: Schema) -> Iterator[Problem]:
+def _history_problems(folder: Traversable, file: str, current: Schema) -> Iterator[str]:
     numbers = sorted(_released(folder))
     if numbers != list(range(1, len(numbers) + 1)):
-        yield Problem(
-            f"history/{folder.name}", f"versions must be numbered from v1 without gaps, not {numbers}"
-        )
+        yield f"history/{folder.name}: versions must be numbered from v1 without gaps, not {numbers}"
     versions = {f"history/{folder.name}/v{n}{SUFFIX}": read(folder / f"v{n}{SUFFIX}") for n in numbers}
     if current not in list(versions.values())[-1:]:
-        yield Problem(
-            file,
-            f"is not the latest version in the history: add it as v{max(numbers, default=0) + 1}{SUFFIX}",
-        )
+        new = f"v{max(numbers, default=0) + 1}{SUFFIX}"
+        yield f"{file}: is not the latest version in the history: add it as {new}"
     for place, version in versions.items():
         for reason in incompatibilities(current, version):
-            yield Problem(file, f"cannot read records of {place}: {reason}")
+            yield f"{file}: cannot read records of {place}: {reason}"
         for reason in incompatibilities(version, current):
-            yield Problem(file, f"its records cannot be read with {place}: {reason}")
+            yield f"{file}: its records cannot be read with {place}: {reason}"
 
 
 def _released(folder: Traversable) -> Iterator[int]:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
+from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
 from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
@@ -110,6 +111,10 @@ class Registry:
             for name, schema in subjects.items()
         }
 
+    def codec(self, name: str) -> Codec:
+        """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""
+        return Codec(load(name), READ_ONLY, self.schema_by_id)
+
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""
         if unknown := self._unknown.get(schema_id):
@@ -147,9 +152,7 @@ class Registry:
             schema_id = self._agree(
                 lambda: self._client.register_schema(subject_name, written, normalize_schemas=True)
             )
-            if (
-                subject_name not in known
-            ):  # not every registry accepts a rule for a subject that does not exist
+            if subject_name not in known:  # not every registry takes a rule for a subject before its schema
                 self._agree(lambda: self._client.set_compatibility(subject_name, _COMPATIBILITY))
         self._schemas[schema_id] = schema
         return schema_id

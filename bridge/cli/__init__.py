@@ -12,7 +12,7 @@ import typer
 
 from bridge import __version__, log
 from bridge.cli import inspection, sandbox, snapshots
-from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json
+from bridge.cli.output import Config, Json, JsonLines, print_bets, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, TopologyError
 
@@ -139,11 +139,11 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
     except TopologyError:  # a principal that may read the topic need not be allowed to see the group
         group = None
     now, session = time.time(), session_seconds(settings.kafka)
-    if json:
-        print_json({**checkpoint_as_json(found), **leadership_as_json(group, found, session, now)})
-    else:
-        typer.echo(checkpoint_as_lines(found, now))
-        typer.echo(leadership_as_lines(group, found, session, now))
+    show(
+        {**checkpoint_as_json(found), **leadership_as_json(group, found, session, now)},
+        f"{checkpoint_as_lines(found, now)}\n{leadership_as_lines(group, found, session, now)}",
+        json=json,
+    )
 
 
 @topics.command("plan")
@@ -179,7 +179,7 @@ def schemas_check() -> None:
 
     problems = check()
     for problem in problems:
-        typer.echo(str(problem), err=True)
+        typer.echo(problem, err=True)
     if problems:
         raise typer.Exit(6)
     typer.echo("all schemas are well, and compatible with every earlier version")
@@ -195,11 +195,7 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
     settings.need("registry.url")
     ids = Registry(settings.registry).register(settings.topics.prefix)
     rows = {subject(settings.topics.prefix, name): schema_id for name, schema_id in ids.items()}
-    if json:
-        print_json(rows)
-    else:
-        for name, schema_id in rows.items():
-            typer.echo(f"{name}: schema {schema_id}")
+    show(rows, "\n".join(f"{name}: schema {schema_id}" for name, schema_id in rows.items()), json=json)
 
 
 app.command()(inspection.replay)
@@ -219,10 +215,6 @@ def _with_kafka(config: Path | None) -> Settings:
 
 
 def _print_changes(changes: list[Any], json: bool) -> None:
-    if json:
-        print_json([{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes])
-    elif not changes:
-        typer.echo("the topics are as they must be")
-    else:
-        for change in changes:
-            typer.echo(f"{change.topic.name}: {change.action.value}: {change.detail}")
+    rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
+    lines = "\n".join(": ".join(row.values()) for row in rows)
+    show(rows, lines or "the topics are as they must be", json=json)

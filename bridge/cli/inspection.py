@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json
+from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json, show
 from bridge.config import age_seconds, load
 from bridge.errors import BridgeError
 
@@ -25,7 +25,7 @@ def doctor(config: Config = None, json: Json = False) -> None:
     findings = []
     for name, finding in run_checks(partial(load, config)):
         findings.append((name, finding))
-        if not json:
+        if not json:  # each at once, because a check may take long
             typer.echo(finding_as_lines(name, finding, width))
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings])
@@ -64,10 +64,7 @@ def limits(
         )
     revision = checkpoint.revision if length is None else math.ceil(then) - length
     outlook = forecast(settings, checkpoint, then, revision)
-    if json:
-        print_json(outlook_as_json(outlook))
-    else:
-        typer.echo(outlook_as_lines(outlook))
+    show(outlook_as_json(outlook), outlook_as_lines(outlook), json=json)
 
 
 def gaps(
@@ -81,13 +78,8 @@ def gaps(
     from bridge.inspection.gaps import gap_as_json, gap_as_line, read_gaps
 
     found = read_gaps(load(config), feed)
-    if json:
-        print_json([gap_as_json(gap) for gap in found])
-    elif not found:
-        typer.echo("no gap was ever declared")
-    else:
-        for gap in found:
-            typer.echo(gap_as_line(gap))
+    lines = "\n".join(gap_as_line(gap) for gap in found) or "no gap was ever declared"
+    show([gap_as_json(gap) for gap in found], lines, json=json)
 
 
 def replay(

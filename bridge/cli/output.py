@@ -1,4 +1,4 @@
-"""What the commands share: how they print."""
+"""Print the results of commands, and declare the options that several of them have."""
 
 from __future__ import annotations
 
@@ -23,17 +23,22 @@ JsonLines = Annotated[bool, typer.Option("--json", help="Print whole records, on
 
 
 def say(line: str) -> None:
-    """A line for a person, on stderr."""
+    """Print a line for a person on stderr."""
     typer.echo(line, err=True)
 
 
+def show(data: Any, text: str, *, json: bool) -> None:
+    """Print a result on stdout: the data for a script, or the text for a person."""
+    print_json(data) if json else typer.echo(text)
+
+
 def print_json(value: Any) -> None:
-    """Data for a script, on stdout."""
+    """Print data for a script on stdout."""
     typer.echo(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2))
 
 
 def print_bets(bets: Iterable[Bet], *, json: bool) -> None:
-    """Settled bets on stdout: a table on a terminal, unless `json`; one JSON object a line elsewhere."""
+    """Print settled bets on stdout: a table on a terminal, unless `json`; elsewhere a JSON object a line."""
     from bridge.inspection.readers import BET_HEAD, bet_as_json, bet_as_line
 
     json = json or not sys.stdout.isatty()

@@ -12,7 +12,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from bridge.cli.output import Json, print_json, say
+from bridge.cli.output import Json, say, show
 from bridge.config import age_seconds
 from bridge.errors import SettingsError
 
@@ -83,19 +83,13 @@ def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
     from bridge.sandbox import cluster as _dev
 
     status = _dev.status(data)
-    if json:
-        print_json(asdict(status))
-    else:
-        typer.echo(f"{status.state} in {data}")
-        for member in status.members:
-            how = (
-                f"pid {member.pid}, {member.memory / 2**20:.0f} MB"
-                if member.alive
-                else f"died, see {member.log}"
-            )
-            typer.echo(f"  {member.name}: {how}")
-        if status.state == "running":
-            _print_addresses(status.bootstrap_servers, status.registry_url, json=False)
+    lines = [f"{status.state} in {data}"]
+    for member in status.members:
+        lives = f"pid {member.pid}, {member.memory / 2**20:.0f} MB"
+        lines.append(f"  {member.name}: {lives if member.alive else f'died, see {member.log}'}")
+    show(asdict(status), "\n".join(lines), json=json)
+    if status.state == "running" and not json:
+        _print_addresses(status.bootstrap_servers, status.registry_url, json=False)
     if status.state != "running":
         raise typer.Exit(1)
 
@@ -131,11 +125,12 @@ def demo(
 
 
 def _print_addresses(bootstrap_servers: str, registry_url: str, json: bool) -> None:
-    if json:
-        print_json({"bootstrap_servers": bootstrap_servers, "registry_url": registry_url})
-    else:
-        typer.echo(f"export BRIDGE_KAFKA__BOOTSTRAP_SERVERS={bootstrap_servers}")
-        typer.echo(f"export BRIDGE_REGISTRY__URL={registry_url}")
+    show(
+        {"bootstrap_servers": bootstrap_servers, "registry_url": registry_url},
+        f"export BRIDGE_KAFKA__BOOTSTRAP_SERVERS={bootstrap_servers}\n"
+        f"export BRIDGE_REGISTRY__URL={registry_url}",
+        json=json,
+    )
 
 
 def _wait_for_signal() -> None:

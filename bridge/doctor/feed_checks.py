@@ -19,7 +19,6 @@ from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
 
 PACKAGE = Path(__file__).parents[1]
-ASK_SECONDS = 5.0
 REQUIRED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
 """Settings that `bridge run` needs."""
 
@@ -99,7 +98,7 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
 def committed(settings: Settings) -> Checkpoint | None:
     """Read the feed's checkpoint; None before the first, or before its topic exists."""
     topic = topics.declare(settings).checkpoints.name
-    exists = admin.topic_id(clients.admin(settings.kafka), topic, ASK_SECONDS) is not None
+    exists = admin.topic_id(clients.admin(settings.kafka), topic, admin.LOOK_SECONDS) is not None
     return read_checkpoint(settings) if exists else None
 
 

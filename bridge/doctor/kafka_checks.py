@@ -18,7 +18,6 @@ from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
 
-ASK_SECONDS = 5.0
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
@@ -28,7 +27,7 @@ GROUP_RIGHTS = frozenset({"READ"})
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers."""
-    found = admin.metadata(clients.admin(settings.kafka), ASK_SECONDS)
+    found = admin.metadata(clients.admin(settings.kafka), admin.LOOK_SECONDS)
     count = len(found.brokers)
     return Finding(
         Outcome.OK, f"{count} broker{'' if count == 1 else 's'}, the controller is {found.controller_id}"
@@ -48,13 +47,13 @@ def assess_topics(changes: list[topics.Change]) -> Finding:
 def check_rights(settings: Settings) -> Finding:
     """Whether the principal has the rights on topics and group that the bridge needs."""
     client = clients.admin(settings.kafka)
-    present = admin.metadata(client, ASK_SECONDS).topics
+    present = admin.metadata(client, admin.LOOK_SECONDS).topics
     allowed: dict[str, frozenset[str] | None] = {}
     if names := [topic.name for topic in topics.declare(settings).all() if topic.name in present]:
         needed = f"Describe the topics {', '.join(names)}"
         with explained("asking for the rights on the topics", client, needed):
             futures = client.describe_topics(
-                TopicCollection(names), include_authorized_operations=True, request_timeout=ASK_SECONDS
+                TopicCollection(names), include_authorized_operations=True, request_timeout=admin.LOOK_SECONDS
             )
             allowed = {name: _operations(admin.result_of(future)) for name, future in futures.items()}
     return assess_rights(allowed, _operations(_group(client, group_of(settings))))
@@ -123,7 +122,7 @@ def _group(client: AdminClient, name: str) -> Any:
         try:
             with explained(f"describing the group {name}", client, f"Describe the group {name}"):
                 futures = client.describe_consumer_groups(
-                    [name], include_authorized_operations=True, request_timeout=ASK_SECONDS
+                    [name], include_authorized_operations=True, request_timeout=admin.LOOK_SECONDS
                 )
                 return admin.result_of(futures[name])
         except KafkaUnavailable:

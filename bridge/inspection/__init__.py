@@ -1,1 +1,1 @@
-"""What people look at in the topics, without running anything."""
+"""Read what the bridge has written to its topics, for the commands that show it."""

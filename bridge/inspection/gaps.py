@@ -1,4 +1,4 @@
-"""The gaps that were declared, as they stand in their topic."""
+"""Read the declared gaps from their topic, and print them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
-from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
@@ -30,7 +28,7 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
     gaps: list[Gap] = []
     foreign = Foreign()
     with Registry(settings.registry) as registry:
-        codec = Codec(load("feed-gap"), READ_ONLY, registry.schema_by_id)
+        codec = registry.codec("feed-gap")
 
         def take(message: Message) -> None:
             if (value := message.value()) is not None:
@@ -59,7 +57,7 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
 
 
 def gap_as_json(gap: Gap) -> dict[str, Any]:
-    """A gap with its times in words, and its length in seconds."""
+    """Return a gap for scripts: its times in ISO 8601, its length in seconds."""
     return {
         "feed": gap.feed,
         "from": format_utc(gap.start),
@@ -71,7 +69,7 @@ def gap_as_json(gap: Gap) -> dict[str, Any]:
 
 
 def gap_as_line(gap: Gap) -> str:
-    """A gap for a person."""
+    """Return a gap for people, on one line."""
     return (
         f"{gap.feed}  {format_utc(gap.start)} to {format_utc(gap.end)}  {format_duration(gap.seconds)}  "
         f"{gap.cause.value}, found {format_utc(gap.detected_at)}"

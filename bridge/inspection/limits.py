@@ -1,4 +1,4 @@
-"""What the provider's limits leave, by the committed ledger: nothing is asked of the provider for it."""
+"""Forecast what the provider's limits allow, from the committed ledger. Sends nothing to the provider."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bridge.state.checkpoint import Checkpoint, State
 
 @dataclass(frozen=True, slots=True)
 class LimitForecast:
-    """The limits as of a moment, and when a reconnect would be let in. Moments are Unix seconds."""
+    """The limits at a moment, and when they allow a reconnect. Moments are Unix seconds."""
 
     at: float
     revision: int
-    """What the reconnect would ask for, Unix seconds."""
+    """The revision that the reconnect requests, Unix seconds."""
     dial_at: float
-    """`at` when it would be let in then."""
+    """When the limits allow the reconnect; `at` if at once."""
     reason: str
     """Why it has to wait; empty when it does not."""
     paused_until: float | None
@@ -32,7 +32,7 @@ class LimitForecast:
 
 
 def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> LimitForecast:
-    """What the limits would say at a moment to a reconnect that asks for `revision`."""
+    """Return what the limits allow at a moment to a reconnect that requests `revision`."""
     limiter = Limiter(
         settings.limits,
         settings.feed.connect_timeout_seconds,
@@ -54,7 +54,7 @@ def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: in
 
 
 def parse_moment(text: str, now: float) -> float:
-    """Unix seconds of `+30m` (from now) or of an ISO 8601 time with its zone. Raises SettingsError."""
+    """Return the Unix time of `+30m` (from now) or an ISO 8601 time with its zone. Raises SettingsError."""
     if text.startswith("+"):
         return now + age_seconds(text[1:])
     if (found := parse_instant(text)) is None:
@@ -65,7 +65,7 @@ def parse_moment(text: str, now: float) -> float:
 
 
 def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
-    """For scripts."""
+    """Return a forecast for scripts."""
     return {
         "at": format_utc(outlook.at),
         "revision": outlook.revision,
@@ -98,7 +98,7 @@ def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
 
 
 def outlook_as_lines(outlook: LimitForecast) -> str:
-    """For people."""
+    """Return a forecast for people."""
     recovery = format_duration(max(0.0, outlook.at - outlook.revision))
     lines = [
         f"at          {format_utc(outlook.at)}",
@@ -118,8 +118,11 @@ def outlook_as_lines(outlook: LimitForecast) -> str:
         free = "" if room.free_at is None else f", full until {format_utc(room.free_at)}"
         lines.append(f"  {room.name:8}  {room.used:.0f} of {room.allowed:g}{unit}{free}")
     lines.append("attempts")
-    for attempt in outlook.ledger:
-        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
-        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {format_utc(attempt.at)}  {asked}, {answer}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(attempt_as_line, outlook.ledger)])
+
+
+def attempt_as_line(attempt: Attempt) -> str:
+    """Return a connection attempt for people."""
+    answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
+    asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
+    return f"  {format_utc(attempt.at)}  {asked}, {answer}"

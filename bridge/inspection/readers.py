@@ -1,38 +1,36 @@
-"""What people look at from outside: the committed checkpoint, and the bets as they arrive."""
+"""Read the committed checkpoint; print it, the leadership and settled bets."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
-from bridge import formatting
-from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.codec import Codec
 from bridge.avro.registry import Registry
-from bridge.avro.schemas import load
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
+from bridge.formatting import format_duration, format_utc
+from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions, whole
 from bridge.kafka.outage import outage
-from bridge.kafka.reader import at, key_of
+from bridge.kafka.reader import Foreign, at, key_of
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.restore import StateReader
 
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
-"""An owner that has committed since is not taken for dead: it commits whatever comes, pings too."""
-
-
+"""An owner that has committed this recently is alive: it commits each message, pings too."""
 MOST_DECIMALS = 8
-"""Of an amount of money: no currency has more."""
+"""Decimals of an amount of money: no currency has more."""
 
 
 class Bet(NamedTuple):
@@ -45,10 +43,10 @@ class Bet(NamedTuple):
 
 
 def read_checkpoint(settings: Settings) -> Checkpoint | None:
-    """The last committed checkpoint of the feed, None before the first.
+    """Return the last committed checkpoint of the feed, None before the first.
 
-    An open transaction is not waited for. One that a dead owner has left lasts until its place in the
-    leadership group is free, and who looks wants to know why nobody owns the feed.
+    Does not wait for an open transaction: one that a dead owner has left lasts until its place in the
+    leadership group is free, and the checkpoint shows why nobody owns the feed.
 
     Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
     """
@@ -59,8 +57,7 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
         value = _last_value(settings, declared, registry)
         if value is None:
             return None
-        codec = Codec(load("feed-checkpoint"), READ_ONLY, registry.schema_by_id)
-        return Checkpoint.from_avro(codec.decode(value))
+        return Checkpoint.from_avro(registry.codec("feed-checkpoint").decode(value))
 
 
 def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
@@ -84,53 +81,55 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
     return value
 
 
-def bet_of(codec: Codec, message: Message) -> Bet:
-    """The settled bet in a record of its topic. Raises SchemaError, with the place, where there is none."""
-    value = message.value()
-    try:
-        key = key_of(message)
-        datum = None if value is None else codec.decode(value)
-    except SchemaError as error:
-        raise at(message, error) from None
-    topic, received = message.topic() or "", message.timestamp()[1]
-    record = Record(topic, key, value or b"", received, partition=message.partition() or 0)
-    return Bet(record, message.offset() or 0, datum)
+def bets_of(codec: Codec, messages: Iterable[Message], foreign: Foreign) -> Iterator[Bet]:
+    """Yield the settled bets in records of their topic; count those that hold none."""
+    for message in messages:
+        value = message.value()
+        try:
+            key = key_of(message)
+            datum = None if value is None else codec.decode(value)
+        except SchemaError as error:
+            foreign.add(at(message, error))
+            continue
+        topic, received = message.topic() or "", message.timestamp()[1]
+        record = Record(topic, key, value or b"", received, partition=message.partition() or 0)
+        yield Bet(record, message.offset() or 0, datum)
 
 
 _MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt", "position"}
-"""The date-times of a checkpoint."""
+"""The fields of a checkpoint that are date-times."""
 
 
 def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The checkpoint with its date-times in words."""
+    """Return the checkpoint with its date-times in ISO 8601."""
     datum = checkpoint.to_avro()
-    datum["revisionTime"] = formatting.format_utc(checkpoint.revision)
+    datum["revisionTime"] = format_utc(checkpoint.revision)
     for place in (datum, *datum["connections"], datum["catchUp"] or {}):
         for name in _MOMENTS & place.keys():
-            place[name] = None if place[name] is None else formatting.format_utc(place[name] / MICROS)
+            place[name] = None if place[name] is None else format_utc(place[name] / MICROS)
     return datum
 
 
 def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
-    """The checkpoint for a person; `now` in Unix seconds."""
+    """Return the checkpoint for people; `now` in Unix seconds."""
     counters, since = checkpoint.counters, checkpoint.since
     lines = [
         f"feed        {checkpoint.feed}",
         f"state       {checkpoint.state.value}"
-        + (f" since {formatting.format_utc(since)}" if since is not None else ""),
+        + (f" since {format_utc(since)}" if since is not None else ""),
     ]
     if checkpoint.reason:
         lines.append(f"reason      {checkpoint.reason}")
     if checkpoint.until is not None:
-        lines.append(f"until       {formatting.format_utc(checkpoint.until)}")
+        lines.append(f"until       {format_utc(checkpoint.until)}")
     if checkpoint.catch_up is not None:
         lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
         lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
-    age = formatting.format_duration(now - checkpoint.updated_at)
+    age = format_duration(now - checkpoint.updated_at)
     lines += [
-        f"committed   {formatting.format_utc(checkpoint.updated_at)} ({age} ago)",
-        f"revision    {checkpoint.revision} ({formatting.format_utc(checkpoint.revision)})",
+        f"committed   {format_utc(checkpoint.updated_at)} ({age} ago)",
+        f"revision    {checkpoint.revision} ({format_utc(checkpoint.revision)})",
         f"owner       {checkpoint.owner}",
         f"received    {counters.received:,}",
         f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
@@ -141,23 +140,17 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         f"  empty         {counters.empty:,}",
         "connections",
     ]
-    for attempt in checkpoint.ledger:
-        answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
-        asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-        lines.append(f"  {formatting.format_utc(attempt.at)}  {asked}, {answer}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(attempt_as_line, checkpoint.ledger)])
 
 
 def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:
-    """Who is in the leadership group, beside the last checkpoint; None for what is not told."""
+    """Return the leadership group and the age of the last commit. None marks what Kafka does not report."""
     awaited = group.awaited(last.owner) if group else ()
     return {
         "owners": group and group.owners,
         "standbys": group and group.standbys,
         "awaited": group and [member.name for member in awaited],
-        "freeBy": formatting.format_utc(_free_by(group, awaited, session, now))
-        if group and awaited
-        else None,
+        "freeBy": format_utc(_free_by(group, awaited, session, now)) if group and awaited else None,
         "lastCommitAgeSeconds": round(now - last.updated_at, 3),
     }
 
@@ -185,14 +178,14 @@ def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float
 def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
         return "nothing with a plausible settlementTime has come yet"
-    distance = formatting.format_duration(max(0.0, now - catch_up.position))
-    behind = f"at {formatting.format_utc(catch_up.position)}, {distance} behind"
-    left = "" if catch_up.remaining is None else f", {formatting.format_duration(catch_up.remaining)} left"
+    distance = format_duration(max(0.0, now - catch_up.position))
+    behind = f"at {format_utc(catch_up.position)}, {distance} behind"
+    left = "" if catch_up.remaining is None else f", {format_duration(catch_up.remaining)} left"
     return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
 
 
 def bet_as_json(bet: Bet) -> dict[str, Any]:
-    """A whole record, date-times as integers of microseconds, as they are in Avro."""
+    """Return a whole record; its date-times are microseconds, as in Avro."""
     record = bet.record
     return {
         "topic": record.topic,
@@ -205,7 +198,7 @@ def bet_as_json(bet: Bet) -> dict[str, Any]:
 
 
 def amount_in_words(amount: Mapping[str, Any] | None) -> str:
-    """An amount for a person; a precision that no currency has is left as it is."""
+    """Return an amount for people; with an impossible precision, as an integer and a power of ten."""
     if amount is None:
         return "—"
     value, precision = amount["value"], amount["precision"]
@@ -215,10 +208,10 @@ def amount_in_words(amount: Mapping[str, Any] | None) -> str:
 
 
 def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
-    """The decimal that a payout's double stands for, with at least the decimals of the stake's currency.
+    """Return the decimal that a payout's double stands for, with at least the decimals of the stake.
 
-    A double holds 15 digits: what follows, as in 784.1062000000001, comes of the provider's arithmetic. A
-    payout so large that its cents are beyond them is shown as it is.
+    A double holds 15 digits: the rest, as in 784.1062000000001, is a rounding error of the provider. A
+    payout whose cents are beyond those digits is shown as it is.
     """
     if abs(value) >= 1e13:
         return f"{value:,}"
@@ -235,11 +228,11 @@ BET_HEAD = f"{'settled, UTC':<19}  {'result':<11} {'payout':>12} {'stake':>16} {
 
 
 def bet_as_line(bet: Bet, width: int) -> str:
-    """A bet for a person, in so many characters; its id is shortened in the middle where it does not fit."""
+    """Return a bet for people on a line of `width` characters; a long id is shortened in the middle."""
     key, datum = (bet.record.key or b"").decode("utf-8", "replace"), bet.datum
     settled, result, payout, stake, items = "", "removed", "", "", ""
     if datum is not None:
-        settled = formatting.format_utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
+        settled = format_utc(datum["settlementTime"] / MICROS)[:19].replace("T", " ")
         result = f"{datum['betSettlement']} v{datum['settlementVersion']}"
         payout, stake = payout_in_words(datum["payout"], datum["amount"]), amount_in_words(datum["amount"])
         items = str(len(datum["selections"] or ()))

@@ -1,4 +1,4 @@
-"""Settled bets of a time in the past, as the topic has them: read once, to its end."""
+"""Read the settled bets that were received between two times."""
 
 from __future__ import annotations
 
@@ -10,34 +10,32 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
 
-from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
-from bridge.avro.schemas import load
 from bridge.config import Settings, age_seconds
-from bridge.errors import SchemaError, SettingsError
+from bridge.errors import SettingsError
 from bridge.formatting import format_utc, parse_instant
-from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
+from bridge.inspection.readers import ANSWER_SECONDS, Bet, bets_of
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
 from bridge.kafka.reader import Cursor, Foreign, starts_since
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
-"""Of a partition, while its records wait for their turn."""
+"""Bytes of a partition that are held while its records wait for their turn."""
 
 
 class Window(NamedTuple):
-    """Times of receipt, in milliseconds since 1970 as records have them: from `begin` to before `end`."""
+    """An interval of receipt in Unix milliseconds, from `begin` to before `end`."""
 
     begin: int
     end: int | None
-    """None for whatever there is."""
+    """None for the end of the topic."""
 
 
 def parse_window(begin: str | None, end: str | None, now: float) -> Window:
-    """The window between two times, each an ISO 8601 time with its zone or an age such as `2h`.
+    """Return the window between two times, each an ISO 8601 time with its zone or an age such as `2h`.
 
-    Without `begin` it has no beginning, without `end` it reaches to `now` (Unix seconds) and what has come
-    since. Raises SettingsError when a time is none, or the first is not before the second.
+    Without `begin` it starts with the topic, without `end` it ends with the topic; an age counts back from
+    `now` (Unix seconds). Raises SettingsError for an invalid time, and unless the first is before the second.
     """
     first = 0.0 if begin is None else max(0.0, _seconds(begin, now))
     last = now if end is None else _seconds(end, now)
@@ -61,13 +59,12 @@ def _seconds(text: str, now: float) -> float:
 
 
 def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Iterator[Bet]:
-    """Settled bets received in a window, or every version of one of them, `read_committed`.
+    """Yield the settled bets received in a window, or every version of one of them, `read_committed`.
 
-    Ends at what the topic has when it begins; what an open transaction still hides is left out. Bets come
-    in the order of their receipt across partitions, because whoever looks into a day of them reads it as
-    what happened; a bet's own versions never change places. One bet is looked for in all partitions: which
-    is its own depends on how many there were when it was written. Records that are none of ours are passed
-    over, and counted in the log at the end.
+    Stops at the last stable offsets of the start, before open transactions. Merges the partitions by time
+    of receipt; the versions of a bet keep their order. Searches all partitions for a single bet: its own
+    depends on their number when it was written. Skips records not written by a bridge, and counts them in
+    the log.
 
     Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
     """
@@ -86,20 +83,13 @@ def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Ite
     consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
     registry = Registry(settings.registry)
     try:
-        codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
         starts = starts_since(client, consumer, topic, window.begin / 1000, ends)
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
         late = inf if window.end is None else window.end + 2000 * settings.feed.max_clock_skew_seconds
         cursor = Cursor(topic, [start.offset for start in starts], ends)
         partitions = [_records(consumer, cursor, p, late, is_wanted) for p in range(len(ends))]
-        for message in heapq.merge(*partitions, key=_received):
-            try:
-                bet = bet_of(codec, message)
-            except SchemaError as error:
-                foreign.add(error)
-            else:
-                yield bet
+        yield from bets_of(registry.codec("settled-bet"), heapq.merge(*partitions, key=_received), foreign)
     finally:
         consumer.close()
         registry.close()

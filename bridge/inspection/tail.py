@@ -8,12 +8,10 @@ from math import inf
 
 from confluent_kafka import Consumer, Message
 
-from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.registry import Registry
-from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.errors import SchemaError, TopologyError
-from bridge.inspection.readers import ANSWER_SECONDS, Bet, bet_of
+from bridge.errors import TopologyError
+from bridge.inspection.readers import ANSWER_SECONDS, Bet, bets_of
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
@@ -35,19 +33,14 @@ def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) ->
     settings.need("kafka.bootstrap_servers", "registry.url")
     foreign = Foreign()
     with Registry(settings.registry) as registry:
-        codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
+        codec = registry.codec("settled-bet")
         followed = _Followed(settings, from_beginning, until_end)
         try:
             while followed.cursor.left:
                 came = False
-                for message in followed.records():
+                for bet in bets_of(codec, followed.records(), foreign):
                     came = True
-                    try:
-                        bet = bet_of(codec, message)
-                    except SchemaError as error:
-                        foreign.add(error)
-                    else:
-                        yield bet
+                    yield bet
                 if not came:
                     yield None
         finally:

@@ -17,10 +17,12 @@ from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
 T = TypeVar("T")
 
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
+ASK_SECONDS = 3.0
+"""Time-out of a request that is repeated while Kafka is unavailable."""
 LOOK_SECONDS = 5.0
-"""Time-out of a request whose answer a person is waiting for."""
+"""Time-out of a request of a command, whose user waits for the answer."""
 ANSWER_SECONDS = 20.0
-"""Exceeds the time-out of every request: a client that has not answered by then never will."""
+"""Longer than any time-out of a request: a client that has not answered by then never will."""
 
 
 def result_of(future: Future[T]) -> T:
@@ -28,7 +30,7 @@ def result_of(future: Future[T]) -> T:
     return future.result(ANSWER_SECONDS)
 
 
-def metadata(client: AdminClient, timeout: float = 3) -> ClusterMetadata:
+def metadata(client: AdminClient, timeout: float = ASK_SECONDS) -> ClusterMetadata:
     """Return the brokers and all topics that the principal may describe. Raises as `explained`.
 
     Asking for a single topic could create it (auto.create.topics.enable).
@@ -48,7 +50,7 @@ def look_for(settings: KafkaSettings, topic: str) -> AdminClient:
     return client
 
 
-def topic_id(client: AdminClient, topic: str, timeout: float = 3.0) -> str | None:
+def topic_id(client: AdminClient, topic: str, timeout: float = ASK_SECONDS) -> str | None:
     """Return the id of a topic, None if it does not exist. A recreated topic has a new id.
 
     Raises as `explained`.
@@ -83,7 +85,7 @@ def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bo
         futures = client.list_offsets(
             {TopicPartition(topic, p): LATEST for p in range(partitions)},
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=3,
+            request_timeout=ASK_SECONDS,
         )
         found = [result_of(futures[partition]).offset for partition in sorted(futures)]
     # Seen: a broker that falls silent after it was found is no error to the client, which answers -1001.

@@ -1,8 +1,8 @@
 """Write batches of the feed, each in a transaction with the checkpoint that covers it.
 
 Records go to the broker as they come, into the open transaction; `commit` adds the checkpoint and commits.
-Nothing can be produced meanwhile: new records wait in the next batch. A batch is kept until it is committed,
-so that it can be written again. All that may block runs on one worker thread (decision 0004).
+New records wait in the next batch meanwhile. A batch is kept until it is committed, so that it can be written
+again. All calls that may block run on one worker thread (decision 0004).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from bridge.kafka.topics import max_record_bytes
 from bridge.kafka.transactions import TransactionalWriter
 
 T = TypeVar("T")
+ReadMarker = Callable[[Callable[[], bool], Callable[[str], None]], bytes | None]
+"""Reads back the committed checkpoint, given `give_up` and `on_status`."""
 
 CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0
@@ -46,12 +48,12 @@ def transactional(settings: Settings) -> Producer:
 
 
 class _Term:
-    """Leadership of the feed since it was won, as the lease of the writer."""
+    """The lease of the writer: one term of leadership of the feed."""
 
     def __init__(
         self,
         election: LeaderElection,
-        committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
+        committed: ReadMarker,
         on_error: Callable[[str], None],
     ) -> None:
         self.abandoned = threading.Event()
@@ -92,7 +94,7 @@ class _Term:
 class BatchWriter:
     """Writes batches one after the other.
 
-    The worker thread calls `on_error` with Kafka's error whenever something failed and is tried again.
+    The worker thread calls `on_error` with Kafka's error before each further attempt.
     `committed` reads back the feed's checkpoint, as `bridge.state.restore.StateReader.checkpoint` does.
     """
 
@@ -100,7 +102,7 @@ class BatchWriter:
         self,
         settings: Settings,
         election: LeaderElection,
-        committed: Callable[[Callable[[], bool], Callable[[str], None]], bytes | None],
+        committed: ReadMarker,
         on_error: Callable[[str], None],
     ) -> None:
         self._term = _Term(election, committed, on_error)
@@ -123,7 +125,7 @@ class BatchWriter:
     def write(self, batch: Batch) -> None:
         """Produce the new records of the batch, as far as the client's queue takes them.
 
-        Not to be called while a job is under way. It does not wait; `commit` handles errors and the rest.
+        Never blocks, and leaves errors and the rest to `commit`. Not to be called while a job is under way.
         """
         self._writer.produce_ready(batch.records)
 

@@ -1,4 +1,4 @@
-"""Run calls of Kafka's clients that may block, and now and then never return, on threads of their own."""
+"""Run calls of Kafka's clients that may block, sometimes for ever, on threads of their own."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Clients:
         self.consumer = consumer
 
     def close(self) -> None:
-        """Close and destroy both, which may block, on another thread; wait CLOSE_SECONDS for that.
+        """Close and destroy both, which may block, on another thread; wait at most CLOSE_SECONDS.
 
         The thread holds the last references to them.
         """

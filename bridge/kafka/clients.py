@@ -17,11 +17,17 @@ from bridge.errors import SettingsError
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 
-Properties = dict[str, Any]
 T = TypeVar("T")
 
 LOG = logging.getLogger("librdkafka")
 SESSION_MS = 10_000
+_COMMON = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
+_BY_HAND = {
+    "isolation.level": "read_committed",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+}
+"""For every consumer: offsets are committed in transactions, if at all."""
 
 # A client warns about each property of the other kind, and all clients share the settings.
 _CONSUMER_ONLY = re.compile(
@@ -49,26 +55,23 @@ def producer(
     return _create(
         Producer,
         settings,
-        _properties(
-            settings,
-            drop=_CONSUMER_ONLY,
-            defaults={
-                # Short, because a transaction left open by a dead owner hides later records.
-                "transaction.timeout.ms": transaction_ms,
-                # A burst is still batched: it waits while five requests are in flight.
-                "linger.ms": 0,
-                # librdkafka waits this long to begin before the last one has ended; default 100.
-                "retry.backoff.ms": 5,
-                "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
-                "message.max.bytes": max_record_bytes,
-            },
-            ours={
-                "transactional.id": transactional_id,
-                "enable.idempotence": True,
-                "acks": "all",
-                "partitioner": "murmur2_random",
-            },
-        ),
+        drop=_CONSUMER_ONLY,
+        defaults={
+            # Short, because a transaction left open by a dead owner hides later records.
+            "transaction.timeout.ms": transaction_ms,
+            # A burst is still batched: it waits while five requests are in flight.
+            "linger.ms": 0,
+            # The pause before a transaction begins while the last one has not ended; default 100.
+            "retry.backoff.ms": 5,
+            "queue.buffering.max.kbytes": max(queue_kbytes, 2 * max_record_bytes // 1024),
+            "message.max.bytes": max_record_bytes,
+        },
+        ours={
+            "transactional.id": transactional_id,
+            "enable.idempotence": True,
+            "acks": "all",
+            "partitioner": "murmur2_random",
+        },
     )
 
 
@@ -83,26 +86,21 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consu
     return _create(
         Consumer,
         settings,
-        _properties(
-            settings,
-            drop=_PRODUCER_ONLY,
-            defaults={
-                **({"fetch.wait.max.ms": 20} if prompt else {}),
-                # Bounds the memory for records read ahead.
-                "fetch.message.max.bytes": 1024 * 1024,
-                "queued.max.messages.kbytes": 4 * 1024,
-                # The pause before fetching again when that queue is full; default 1000.
-                "fetch.queue.backoff.ms": 10,
-            },
-            ours={
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
-                "group.id": name,
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-            },
-        ),
+        drop=_PRODUCER_ONLY,
+        defaults={
+            **({"fetch.wait.max.ms": 20} if prompt else {}),
+            # Bounds the memory for records read ahead.
+            "fetch.message.max.bytes": 1024 * 1024,
+            "queued.max.messages.kbytes": 4 * 1024,
+            # The pause before fetching again when that queue is full; default 1000.
+            "fetch.queue.backoff.ms": 10,
+        },
+        ours={
+            **_BY_HAND,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "group.id": name,
+        },
     )
 
 
@@ -120,24 +118,19 @@ def member(
     return _create(
         Consumer,
         settings,
-        _properties(
-            settings,
-            drop=_PRODUCER_ONLY,
-            defaults={
-                "session.timeout.ms": SESSION_MS,
-                "heartbeat.interval.ms": 1_000,
-                "auto.offset.reset": "latest",
-            },
-            ours={
-                **({"client.id": name} if name else {}),
-                "group.id": group,
-                "on_commit": committed,
-                "partition.assignment.strategy": "cooperative-sticky",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-            },
-        ),
+        drop=_PRODUCER_ONLY,
+        defaults={
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": 1_000,
+            "auto.offset.reset": "latest",
+        },
+        ours={
+            **_BY_HAND,
+            **({"client.id": name} if name else {}),
+            "group.id": group,
+            "on_commit": committed,
+            "partition.assignment.strategy": "cooperative-sticky",
+        },
     )
 
 
@@ -149,14 +142,23 @@ def session_seconds(settings: KafkaSettings) -> float:
 def admin(settings: KafkaSettings) -> AdminClient:
     """Create an administration client."""
     both = re.compile(f"{_CONSUMER_ONLY.pattern}|{_PRODUCER_ONLY.pattern}")
-    return _create(AdminClient, settings, _properties(settings, drop=both))
+    return _create(AdminClient, settings, drop=both)
 
 
-def _create(kind: Callable[..., T], settings: KafkaSettings, properties: Properties) -> T:
-    """Create a client.
+def _create(
+    kind: Callable[..., T],
+    settings: KafkaSettings,
+    *,
+    drop: re.Pattern[str],
+    defaults: Mapping[str, Any] | None = None,
+    ours: Mapping[str, Any] | None = None,
+) -> T:
+    """Create a client with the settings but those in `drop`, over `defaults` and under `ours`.
 
     Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them.
     """
+    given = {name: value for name, value in settings.properties().items() if not drop.match(name)}
+    properties = {**_COMMON, **(defaults or {}), **given, **(ours or {})}
     outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:
@@ -200,15 +202,3 @@ def _known_properties() -> list[str]:
 
 _accepted: set[tuple[Callable[..., object], frozenset[str], KafkaSettings]] = set()
 """Kind, property names and settings of every client created so far."""
-
-
-def _properties(
-    settings: KafkaSettings,
-    *,
-    drop: re.Pattern[str],
-    defaults: Mapping[str, Any] | None = None,
-    ours: Mapping[str, Any] | None = None,
-) -> Properties:
-    given = {name: value for name, value in settings.properties().items() if not drop.match(name)}
-    common = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
-    return {**common, **(defaults or {}), **given, **(ours or {})}

@@ -1,19 +1,16 @@
-"""One owner, many standbys: leadership is the assignment of the one partition of a topic.
+"""Elects a leader: the member of a consumer group that is assigned the one partition of a topic.
 
-All bridges of a feed are members of one consumer group that subscribes to the checkpoint topic, which
-has one partition: whoever is assigned it owns the feed. The snapshot jobs do likewise, each in a group
-of its own, with the topic of snapshots. Membership is dynamic, because a static member
-keeps its place for a whole session time-out even after a clean close, and cooperative, so that a
-standby that joins takes nothing away from the owner.
+All bridges of a feed are members of one group that subscribes to the checkpoint topic; the assigned one
+owns the feed. Each snapshot job has a group of its own, which subscribes to the topic of snapshots.
+Membership is dynamic, because a static member keeps its place for a whole session time-out even after a
+clean close, and cooperative, so that a standby that joins takes nothing away from the owner.
 
-The consumer is used on its own thread alone: while it polls, the client makes other threads wait, and
-may keep them waiting for ever.
+Only one thread uses the consumer: while it polls, the client blocks other threads, possibly for ever.
 
-The client.id of a `bridge run` in its group is its owner id, so that it can be found by the `owner` of a
-checkpoint.
+The client.id of a `bridge run` in its group is its owner id, the `owner` of its checkpoints.
 
-The assignment as this process knows it may be stale (it was paused, Kafka was away). `confirm` asks
-the coordinator itself, by a commit that only a current member can make.
+The assignment that this process knows may be stale after a pause or an outage. `confirm` asks the
+coordinator, by a commit that only a current member can make.
 """
 
 from __future__ import annotations
@@ -35,9 +32,8 @@ from bridge.kafka.group import Group, Member
 
 POLL_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
-ASK_SECONDS = 3.0
 HANDOVER_SECONDS = 5.0
-"""How long giving up leadership may hold the group's rebalance, while the socket is closed."""
+"""How long a former owner may hold the rebalance until its socket is closed."""
 
 _NOT_A_MEMBER = {
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -48,12 +44,12 @@ _NOT_A_MEMBER = {
 
 
 def group_of(settings: Settings) -> str:
-    """The consumer group whose member with the checkpoint partition owns the feed."""
+    """Return the leadership group of the feed."""
     return f"{settings.topics.prefix}.{settings.feed.name}.owner"
 
 
 def as_group(listed: Any, topic: str) -> Group:
-    """A group whose members want the one partition of a topic, as `AdminClient.list_groups` gives it."""
+    """Convert a group as `AdminClient.list_groups` returns it; its members subscribe to the topic."""
     # An assignment, as Kafka's consumers write it: two bytes of version, the number of topics in four, then
     # of each the length of its name in two, its name, and its partitions.
     return Group(
@@ -66,11 +62,11 @@ def as_group(listed: Any, topic: str) -> Group:
 
 
 class LeaderElection:
-    """Membership in a group, kept up by a thread of its own.
+    """Membership in a group, on a thread of its own.
 
-    `changed` is called on that thread whenever `owner` changes. After a loss the thread waits, for
-    `HANDOVER_SECONDS` at most, until `released` is called: first the socket is closed, then the next
-    owner may dial. `name` is the member's client.id, that of all clients where it is not given.
+    The thread calls `changed` whenever `owner` changes. After a loss it waits, at most `HANDOVER_SECONDS`,
+    for `released`: the next owner must not connect before the socket is closed. `name` is the member's
+    client.id, by default that of all clients.
     """
 
     def __init__(
@@ -106,7 +102,7 @@ class LeaderElection:
 
     @property
     def term(self) -> int:
-        """Counts the assignments: what began in an earlier term must not write in this one."""
+        """The number of assignments so far. Work of an earlier term must not write in this one."""
         return self._term
 
     def check(self) -> None:
@@ -115,15 +111,15 @@ class LeaderElection:
             raise TopologyError(self._refused)
 
     def holds(self, term: int) -> bool:
-        """Whether this process has been the owner without a break since that term began."""
+        """Whether this process has been the owner since that term began."""
         return self.owner and self._term == term
 
     def offsets(self) -> tuple[list[TopicPartition], Any]:
-        """What `send_offsets_to_transaction` takes, so that a stale owner cannot commit."""
+        """Return arguments of `send_offsets_to_transaction` with which a stale owner cannot commit."""
         return [TopicPartition(self._partition.topic, 0, 0)], self._metadata
 
     def confirm(self, give_up: Callable[[], bool]) -> bool:
-        """Ask the coordinator whether this process still is the owner; waits while it is away."""
+        """Ask the coordinator whether this process still is the owner; wait while it is unavailable."""
         while self.owner and not give_up():
             self._answers = SimpleQueue()
             self._question.set()
@@ -136,7 +132,7 @@ class LeaderElection:
         return False
 
     def _answer(self, give_up: Callable[[], bool]) -> int | None:
-        """The error code of the commit that was asked for, None for success."""
+        """Return the error code of the requested commit, None for success."""
         while self.owner and not give_up():
             try:
                 return self._answers.get(timeout=POLL_SECONDS)
@@ -145,27 +141,27 @@ class LeaderElection:
         return KafkaError._ASSIGNMENT_LOST
 
     def look(self, client: AdminClient) -> Group | None:
-        """Who is in the group; None where Kafka does not tell. Raises KafkaUnavailable where none answers.
+        """Return the group; None if Kafka refuses. Raises KafkaUnavailable when no broker answers.
 
         Without the right to describe the group it seems to be empty.
         """
         try:
             with explained(f"listing the members of {self.group}", client):
                 # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
-                found = client.list_groups(group=self.group, timeout=ASK_SECONDS)
+                found = client.list_groups(group=self.group, timeout=admin.ASK_SECONDS)
         except TopologyError:
             return None
         except KafkaUnavailable:
-            admin.metadata(client)  # it may be another one that is away
+            admin.metadata(client)  # raises unless only another broker is unavailable
             return None
         return as_group(found[0], self._partition.topic) if found else Group()
 
     def released(self) -> None:
-        """The former owner has closed its socket."""
+        """Report that the former owner has closed its socket."""
         self._released.set()
 
     def close(self) -> None:
-        """Leave the group, so that a standby is assigned at once. Waits for that, but not for long."""
+        """Leave the group, so that a standby is assigned at once. Waits at most CLOSE_SECONDS."""
         self._released.set()
         self._closing.set()
         self._thread.join(CLOSE_SECONDS)
@@ -177,14 +173,14 @@ class LeaderElection:
         try:
             while not self._closing.is_set():
                 self._poll()
-        except Exception as error:  # noqa: BLE001  # whatever it is, nobody keeps up the membership now
+        except Exception as error:  # noqa: BLE001  # any error ends the membership
             self._refuse(f"the membership in {self.group} has ended: {error}")
             self._released.wait(HANDOVER_SECONDS)
         self._owner.clear()
         self._consumer.close()
 
     def _poll(self) -> None:
-        # Nothing is ever read: the partition is paused. Polling keeps the membership.
+        # The partition is paused and never read. Polling keeps the membership.
         message = self._consumer.poll(POLL_SECONDS)
         error = message.error() if message is not None else None
         if error is not None and lacks_right(error):
@@ -204,7 +200,7 @@ class LeaderElection:
         self._changed()
 
     def _ask(self) -> None:
-        """Commit an offset that means nothing."""
+        """Commit an offset; its value does not matter."""
         try:
             self._consumer.commit(offsets=[TopicPartition(self._partition.topic, 0, 0)], asynchronous=True)
         except KafkaException as exception:

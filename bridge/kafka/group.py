@@ -1,13 +1,13 @@
-"""Who is in the leadership group, and whom a process that stands by waits for.
+"""The members of the leadership group, and how long a standby waits for them.
 
-A member that was killed keeps its place until its session ends, and until then nothing tells it from one
-that lives. What can be said is by when the place of a dead one is free. Seen with Kafka 4.3:
+A member that was killed keeps its place until its session ends, and until then looks alive. Only the time
+by which the place of a dead member is free is known. Seen with Kafka 4.3:
 
 - While nobody joins, the dead owner stays assigned. A newcomer starts a rebalance, which waits for all
-  members: for a dead one until its session ends. Meanwhile the group tells who held the partition before.
-- A member that has joined that rebalance and is killed while it waits is not missed: it becomes a member of
-  the next generation, and only then does its session begin to run. So where several are waited for, one
-  session may not be enough, but two are. This is how the dead pile up when a bridge dies every few seconds.
+  members: for a dead one until its session ends. Meanwhile the group shows the last assignment.
+- A member that is killed while it waits in a rebalance becomes a member of the next generation, and only
+  then does its session begin to run. So several members may take two sessions, not more. Dead members
+  accumulate this way when a bridge dies every few seconds.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Group(NamedTuple):
 
     @property
     def standbys(self) -> int:
-        """How many are not."""
+        """The number of members without the partition."""
         return len(self.members) - len(self.owners)
 
     def awaited(self, last: str = "") -> tuple[Member, ...]:
-        """Who holds the partition; else the `last` owner known, by name; else all that it may depend on."""
+        """The member that holds the partition, else the `last` owner by name, else all members."""
         return (
             tuple(member for member in self.members if member.holds)
             or tuple(member for member in self.members if member.name == last)
@@ -56,34 +56,34 @@ class Group(NamedTuple):
 
 
 def sessions(group: Group, awaited: Sequence[Member]) -> int:
-    """After how many session time-outs the places of those that are dead are free at the latest."""
+    """Return the number of session time-outs after which the places of dead members are free."""
     return 2 if group.joining and len(awaited) > 1 else 1
 
 
 def whole(moment: float) -> float:
-    """The first whole second that is not before a moment."""
+    """Return a moment rounded up to a whole second."""
     return float(math.ceil(moment))
 
 
 def release(awaited: Sequence[Member], by: float) -> str:
-    """By when the places of dead members are free, in words; `by` in Unix seconds."""
+    """Format the time by which the places of dead members are free; `by` in Unix seconds."""
     if len(awaited) == 1:
         return f"if it is dead, its place is free by {format_utc(by)}"
     return f"the places of those that are dead are free by {format_utc(by)}"
 
 
 class Wait(NamedTuple):
-    """Whom a standby waits for, in words, and until when if he is dead, in Unix seconds."""
+    """The members that a standby waits for, in words, and when a dead one's place is free, Unix seconds."""
 
     reason: str = ""
     until: float | None = None
 
 
 class Watch:
-    """What a standby makes of one look at the group after another.
+    """Follows the group for a standby.
 
-    The members that it finds are doubted for a session from the first look on, and anew when some of
-    them have changed or a rebalance has ended. Who is there after that lives.
+    Members may be dead for a session from the first look on, and again when some of them have changed or a
+    rebalance has ended. A member that is still there afterwards is alive.
     """
 
     def __init__(self, name: str, session_seconds: float) -> None:
@@ -94,9 +94,9 @@ class Watch:
         self._joining = False
 
     def look(self, group: Group, now: Instant) -> Wait:
-        """Whom the member of this name waits for, as of `now`."""
+        """Return the members that this one waits for, as of `now`."""
         if any(member.holds and member.name == self._name for member in group.members):
-            return Wait()  # it is about to hear of it
+            return Wait()  # its assignment is on the way
         others = group._replace(members=tuple(m for m in group.members if m.name != self._name))
         seen = frozenset(member.id for member in others.members)
         awaited = others.awaited()

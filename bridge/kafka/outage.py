@@ -1,4 +1,4 @@
-"""Say why no broker can be used, in plain words and with the setting to look at.
+"""Explain why no broker can be used, and which setting to look at.
 
 A client reports its errors only while it is polled, and a call that times out names no cause. A process uses
 one cluster, so a cause is the process's, whichever of its clients has reported it.
@@ -22,7 +22,7 @@ from bridge.log import get
 
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 1.5
-"""A question that is open for longer is reported."""
+"""A request that takes longer is reported."""
 PROBE_SECONDS = 1.0
 
 SERVERS = env_name("kafka", "bootstrap_servers")
@@ -44,11 +44,11 @@ _CAUSES = {
 }
 """A pattern in an error's code and text → the cause and the settings to look at. The first match counts."""
 _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
-"""Causes of an ordinary outage too: they are logged when somebody waits for an answer."""
+"""Causes of an ordinary outage, too: logged only while a request waits for its answer."""
 
 
 class Outage:
-    """The cause of an outage of Kafka, as far as it is known. Clients report errors on any thread."""
+    """The known cause of an outage of Kafka. Clients report errors on any thread."""
 
     def __init__(self) -> None:
         self.cause = ""
@@ -58,7 +58,7 @@ class Outage:
         self._reported: set[str] = set()
 
     def hear(self, error: KafkaError) -> None:
-        """Take the error that a client reports. Logs a cause at once unless it may pass by itself."""
+        """Learn the cause from an error of a client. Logs it at once unless it may pass by itself."""
         text = f"{error.name()} {error.str()}"
         kind = next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
         if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
@@ -91,7 +91,7 @@ class Outage:
 
     @contextmanager
     def watched(self, client: AdminClient) -> Iterator[None]:
-        """Poll a client while a question to it is open. Reports an answer that takes long."""
+        """Poll a client during a request. Reports a request that takes long."""
         answered = threading.Event()
 
         def listen() -> None:
@@ -114,7 +114,7 @@ class Outage:
             listener.join()
 
     def _verify(self, detail: str) -> str:
-        """Return why TLS refuses the certificate of the broker in `detail`. librdkafka does not tell."""
+        """Return why TLS refuses the certificate of the broker in `detail`, which librdkafka leaves out."""
         address = re.search(r"://\[?([^/]+?)\]?:(\d+)/", detail)
         if address is None:
             return ""
@@ -131,4 +131,4 @@ class Outage:
 
 
 outage = Outage()
-"""Of the one cluster that this process uses."""
+"""The outage of the one cluster that this process uses."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from typing import Any, TypeAlias
 
@@ -237,38 +238,31 @@ class Cursor:
         place.offset = offset if end == inf else max(place.offset, int(min(offset, end)))
 
 
+@dataclass
 class TopicScan:
     """Reads a topic to its end, in as many attempts as it takes; each resumes where the last one stopped.
 
     The arguments are those of `read_topic`.
     """
 
-    def __init__(
-        self,
-        topic: str,
-        take: Callable[[Message], None],
-        *,
-        start: Mapping[int, int] | float | None = None,
-        ends: Mapping[int, int] | None = None,
-        visible: bool = False,
-        progress: OffsetProgress | None = None,
-        stall_seconds: float = STALL_SECONDS,
-        clock: Clock = instant.now,
-    ) -> None:
-        self.cursor: Cursor | None = None
-        """None until the ends are known."""
-        self.done = False
-        self.moved_at = clock().monotonic
+    topic: str
+    take: Callable[[Message], None]
+    _: KW_ONLY
+    start: Mapping[int, int] | float | None = None
+    ends: Mapping[int, int] | None = None
+    visible: bool = False
+    progress: OffsetProgress | None = None
+    stall_seconds: float = STALL_SECONDS
+    """Time without progress after which the client is replaced."""
+    clock: Clock = instant.now
+    cursor: Cursor | None = field(default=None, init=False)
+    """None until the ends are known."""
+    done: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.moved_at = self.clock().monotonic
         """Monotonic time of the last progress, or of the start."""
-        self._topic = topic
-        self._take = take
-        self._start = start
-        self._wanted = ends
-        self._visible = visible
-        self._progress = progress
-        self.stall_seconds = self._least_stall_seconds = stall_seconds
-        """Time without progress after which the client is replaced."""
-        self._clock = clock
+        self._least_stall_seconds = self.stall_seconds
         self._begun_at = self._reached = 0
         """Sums of offsets."""
 
@@ -281,7 +275,7 @@ class TopicScan:
         if self.cursor is None:
             self.cursor = self._set_out(client, consumer)
             self._begun_at = self._reached = self.cursor.reached
-        cursor, begun = self.cursor, self._clock().monotonic
+        cursor, begun = self.cursor, self.clock().monotonic
         if left := cursor.left:
             consumer.assign(left)
         while cursor.left:
@@ -289,28 +283,28 @@ class TopicScan:
             if give_up():
                 return
             for message in cursor.records(consumer.consume(num_messages=2000, timeout=0.2)):
-                self._take(message)
+                self.take(message)
         consumer.unassign()  # or it would go on fetching while another topic is read
         self.done = True
         self._report(cursor, cursor.reached)
 
     def _set_out(self, client: AdminClient, consumer: Consumer) -> Cursor:
-        count = admin.partition_count(client, self._topic)
-        if self._wanted is not None:
-            ends = [self._wanted.get(p, 0) for p in range(count)]
+        count = admin.partition_count(client, self.topic)
+        if self.ends is not None:
+            ends = [self.ends.get(p, 0) for p in range(count)]
         else:
-            ends = admin.end_offsets(client, self._topic, count, visible=self._visible)
-        if isinstance(self._start, int | float):
-            starts = [s.offset for s in starts_since(client, consumer, self._topic, self._start, ends)]
+            ends = admin.end_offsets(client, self.topic, count, visible=self.visible)
+        if isinstance(self.start, int | float):
+            starts = [s.offset for s in starts_since(client, consumer, self.topic, self.start, ends)]
         else:
-            given = self._start or {}
+            given = self.start or {}
             # An offset beyond the end belongs to an earlier topic of that name.
             starts = [o if (o := given.get(p, 0)) <= ends[p] else 0 for p in range(count)]
-        return Cursor(self._topic, starts, ends)
+        return Cursor(self.topic, starts, ends)
 
     def _check_progress(self, client: AdminClient, cursor: Cursor, begun: float) -> None:
         """Raise Stalled when nothing has come for too long in the attempt that has `begun`."""
-        now, reached = self._clock().monotonic, cursor.reached
+        now, reached = self.clock().monotonic, cursor.reached
         if reached != self._reached:
             self._reached, self.moved_at, self.stall_seconds = reached, now, self._least_stall_seconds
             self._report(cursor, reached)
@@ -320,23 +314,23 @@ class TopicScan:
     def _stalled(self, client: AdminClient, cursor: Cursor) -> Stalled:
         """Ask the broker for the cause. Raises TopologyError where waiting is in vain."""
         try:
-            stable = admin.end_offsets(client, self._topic, len(cursor.ends), visible=True)
-            written = admin.end_offsets(client, self._topic, len(cursor.ends))
+            stable = admin.end_offsets(client, self.topic, len(cursor.ends), visible=True)
+            written = admin.end_offsets(client, self.topic, len(cursor.ends))
         except KafkaUnavailable as error:
             return Stalled(str(error))
         for partition, (end, before) in enumerate(zip(written, cursor.ends, strict=True)):
             if end < before:
                 raise TopologyError(
-                    f"{self._topic}: partition {partition} ends at offset {end}, and was to be read to "
+                    f"{self.topic}: partition {partition} ends at offset {end}, and was to be read to "
                     f"{before}: records were lost, or the topic was made anew"
                 )
         if any(place.offset < stable[place.partition] for place in cursor.left):
             # Or the client is skipping aborted records, which takes that long.
             self.stall_seconds = longer_stall(self.stall_seconds, self._least_stall_seconds)
-            return Stalled(f"the broker has more of {self._topic} than its client gets")
+            return Stalled(f"the broker has more of {self.topic} than its client gets")
         hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in cursor.left)
-        return Stalled(f"an open transaction hides what is in {self._topic}: {hidden}")
+        return Stalled(f"an open transaction hides what is in {self.topic}: {hidden}")
 
     def _report(self, cursor: Cursor, reached: int) -> None:
-        if self._progress is not None:
-            self._progress(reached - self._begun_at, int(sum(cursor.ends)) - self._begun_at)
+        if self.progress is not None:
+            self.progress(reached - self._begun_at, int(sum(cursor.ends)) - self._begun_at)

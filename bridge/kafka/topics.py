@@ -1,4 +1,4 @@
-"""Every topic and its settings, declared once; what differs in the cluster, and how to mend it."""
+"""Declares every topic and its settings; plans and applies the changes that a cluster needs."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ DAY_MS = 86_400_000
 TIMEOUT_SECONDS = 15
 COMPACT = {"cleanup.policy": "compact"}
 RECEIVED = {"message.timestamp.type": "CreateTime"}
-"""The time of a record is that of its receipt: the deduplicator and `bridge replay` read back by it."""
+"""A record's time is that of its receipt: the deduplicator and `bridge replay` look records up by it."""
 PUNCTUAL = {"message.timestamp.before.max.ms": 4 * DAY_MS, "message.timestamp.after.max.ms": 3_600_000}
-"""A batch is as old as an outage of Kafka, and no two clocks agree: what is beyond is refused for good."""
+"""A batch may be as old as an outage of Kafka, and clocks differ; a broker never takes a record beyond."""
 SMALL_SEGMENTS = {"segment.bytes": "16777216", "segment.ms": "3600000"}
 SNAPSHOTS = {**COMPACT, "min.compaction.lag.ms": str(DAY_MS)}
-"""Whoever is still on his way to the ends of a snapshot finds all of it, also when the next one is there."""
+"""A reader that has not reached the ends of a snapshot finds all of it, also after the next one."""
 _OF_MESSAGES = ("message.timestamp.type", "max.message.bytes", "segment.bytes")
-"""Must be right where messages of the feed are kept: those above a segment's size are refused for good."""
+"""Must be right where messages of the feed are kept: a broker never takes one above a segment's size."""
 RECORD_OVERHEAD_BYTES = 1024 * 1024
 """Room for headers and framing above the largest message of the feed."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the bridge needs it. `must` names the settings without which data would be lost."""
+    """A topic as the bridge needs it; docs/topics.md says what for."""
 
     name: str
     partitions: int
     config: dict[str, str]
-    must: frozenset[str]
-    purpose: str
+    must: frozenset[str] = frozenset({"cleanup.policy"})
+    """The settings without which data would be lost."""
     least: dict[str, int] = field(default_factory=dict)
-    """What other settings must not be below, where the broker has them. Kafka's defaults are above it."""
+    """Lower bounds of other settings, where the broker has them. Kafka's defaults are above them."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ class Topics:
     snapshot_state: Topic
 
     def of_feed(self) -> tuple[Topic, ...]:
-        """Those that `bridge run` writes to."""
+        """Return the topics that `bridge run` writes to."""
         return self.checkpoints, self.bets, self.deadletters, self.gaps
 
     def all(self) -> tuple[Topic, ...]:
-        """In the order in which they are created."""
+        """Return all topics in the order of their creation."""
         return *self.of_feed(), self.snapshots, self.snapshot_state, self.translations, self.currencies
 
 
 def declare(settings: Settings) -> Topics:
-    """The topics that these settings ask for."""
+    """Return the topics that these settings declare."""
     prefix, partitions = settings.topics.prefix, settings.topics.partitions
     largest = max_record_bytes(settings)
     lag = str(int(settings.topics.min_compaction_lag_days * DAY_MS))
@@ -86,77 +86,38 @@ def declare(settings: Settings) -> Topics:
             partitions,
             {**COMPACT, **RECEIVED, "min.compaction.lag.ms": lag, "max.message.bytes": str(largest)},
             frozenset({"cleanup.policy", "min.compaction.lag.ms", *_OF_MESSAGES}),
-            "settled bets by betId: the last version for ever, every version for as long as the lag",
             {**PUNCTUAL, "segment.bytes": largest},
         ),
-        checkpoints=Topic(
-            f"{prefix}.checkpoints",
-            1,
-            # Rewritten with each transaction: small segments let the cleaner keep up with it.
-            {**COMPACT, **SMALL_SEGMENTS},
-            frozenset({"cleanup.policy"}),
-            "position, ledger and counters of each feed, in one partition so that their order is certain",
-            PUNCTUAL,
-        ),
+        # Rewritten with each transaction: small segments let the cleaner keep up with it.
+        checkpoints=Topic(f"{prefix}.checkpoints", 1, {**COMPACT, **SMALL_SEGMENTS}, least=PUNCTUAL),
         deadletters=Topic(
             f"{prefix}.deadletters",
             partitions,
             {**keep, **RECEIVED, "max.message.bytes": str(largest)},
             frozenset({"cleanup.policy", *_OF_MESSAGES}),
-            "what could not be converted: the original bytes, the reason in the headers",
             {**PUNCTUAL, "segment.bytes": largest},
         ),
-        gaps=Topic(
-            f"{prefix}.gaps",
-            1,
-            keep,
-            frozenset({"cleanup.policy"}),
-            "intervals that are lost for good, kept for ever",
-            PUNCTUAL,
-        ),
-        translations=Topic(
-            f"{prefix}.translations",
-            partitions,
-            SNAPSHOTS,
-            frozenset({"cleanup.policy"}),
-            "names of whatever bets refer to, in every language, by kind and id",
-        ),
-        currencies=Topic(
-            f"{prefix}.currencies",
-            1,
-            SNAPSHOTS,
-            frozenset({"cleanup.policy"}),
-            "currencies and their precision, by symbol",
-        ),
-        snapshots=Topic(
-            f"{prefix}.snapshots",
-            1,
-            COMPACT,
-            frozenset({"cleanup.policy"}),
-            "what the last snapshot of translations and of currencies holds, and where it ends",
-        ),
-        snapshot_state=Topic(
-            f"{prefix}.snapshot-state",
-            1,
-            {**COMPACT, **SMALL_SEGMENTS},  # what bets mention is written again each hour
-            frozenset({"cleanup.policy"}),
-            "what the snapshot jobs remember: ids that bets mention, and what the provider has not told",
-        ),
+        gaps=Topic(f"{prefix}.gaps", 1, keep, least=PUNCTUAL),
+        translations=Topic(f"{prefix}.translations", partitions, SNAPSHOTS),
+        currencies=Topic(f"{prefix}.currencies", 1, SNAPSHOTS),
+        snapshots=Topic(f"{prefix}.snapshots", 1, COMPACT),
+        # What bets mention is written again each hour.
+        snapshot_state=Topic(f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}),
     )
 
 
 def max_record_bytes(settings: Settings) -> int:
-    """The largest record that is ever written: a message of the largest size, with its headers."""
+    """Return the size of the largest record: a message of the largest size, with its headers."""
     return settings.feed.max_message_bytes + RECORD_OVERHEAD_BYTES
 
 
 def as_created(topic: Topic, copies: int) -> dict[str, str]:
-    """The settings of a new topic with so many copies: of three, two have what is acknowledged."""
+    """Return the settings of a new topic; with three or more copies, two acknowledge a record."""
     return topic.config | ({"min.insync.replicas": "2"} if copies >= 3 else {})
 
 
 class Action(Enum):
-    """What `apply` would do about a difference."""
+    """How `apply` treats a difference."""
 
     CREATE = "create"
     ALTER = "alter"
@@ -166,7 +127,7 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between what is declared and what is there."""
+    """A difference between a declared topic and the one in the cluster."""
 
     topic: Topic
     action: Action
@@ -177,7 +138,7 @@ class Change:
 
 
 def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = None) -> list[Change]:
-    """What differs from the declaration, nothing when all is well; `needed` leaves out all other topics.
+    """Return the differences from the declaration of the topics in `needed`, of all without it.
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
@@ -204,16 +165,16 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
             changes.append(Change(topic, Action.REFUSE, detail, harmful=True))
         elif count < topic.partitions:
             changes.append(
-                # More partitions would move keys away from what is published: nobody does that unasked.
+                # Adding partitions would move keys to others than those of their earlier records.
                 Change(topic, Action.LEAVE, f"it has {count} partitions, declared are {topic.partitions}")
             )
     return changes
 
 
 def apply(client: AdminClient, changes: list[Change], *, replication_factor: int | None) -> None:
-    """Carry out the creations and the alterations of `changes`; partitions are never added.
+    """Create and alter topics by `changes`. Adds no partitions.
 
-    `replication_factor=None` takes what the cluster offers, up to 3. Raises as `plan` does.
+    Without `replication_factor`, a topic has a copy on each broker, up to 3. Raises as `plan`.
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
@@ -246,11 +207,11 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
 def ensure(
     client: AdminClient, settings: Settings, needed: Callable[[Topics], Sequence[Topic]]
 ) -> tuple[Topics, list[Change]]:
-    """What a program asks of the topics that it needs: create what is missing, refuse what would lose data.
+    """Create the topics that a program needs and that are missing; refuse those that would lose data.
 
-    Of the others it asks nothing: the topics of one program must not hold up another. Returns all topics
-    and the differences that it left alone or mended. Raises TopologyError, which says how to mend a topic,
-    and KafkaUnavailable.
+    Ignores all others: the topics of one program must not hold up another. Returns all topics, and the
+    differences of the needed ones. Raises TopologyError, which says how to mend a topic, and
+    KafkaUnavailable.
     """
     topics = declare(settings)
     changes = plan(client, topics, needed(topics))

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
 import pytest
 
-from bridge import config
 from bridge.config import ApiSettings, load
 from bridge.errors import SettingsError
 
 DAY_SECONDS = 86_400
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in os.environ:
-        if name.startswith(config.ENV_PREFIX):
-            monkeypatch.delenv(name)
 
 
 def with_(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> ApiSettings:
@@ -91,40 +81,28 @@ def test_parameters_may_repeat_and_have_placeholders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("endpoint", "name", "value", "said"),
     [
-        ({"sports": {"s": "{sportId}"}}, "sports.s: {sportId} is not available, only {language};"),
-        (
-            {"leagues": {"e": ["1", "{eventId}"]}},
-            "leagues.e: {eventId} is not available, only {language}, ",
-        ),
-        (
-            {"all-markets": {"l": "{language}"}},
-            "all-markets.l: {language} is not available, only {eventId}, ",
-        ),
-        (
-            {"markets": {"x": "{sport}"}},
-            "markets.x: {sport} is not available, only {eventId}, {language}, ",
-        ),
-        ({"markets": {"x": "{}"}}, "markets.x: {} is not available"),
-        (
-            {"markets": {"x": "{"}},
-            "markets.x: Single '{' encountered in format string; write `{{` for a brace",
-        ),
-        ({"markets": {"x": "a}"}}, "markets.x: Single '}' encountered"),
-        (
-            {"markets": {"x": "{language:>9}"}},
-            "markets.x: a placeholder must be a name in braces",
-        ),
-        (
-            {"markets": {"x": "{language!r}"}},
-            "markets.x: a placeholder must be a name in braces",
-        ),
-        ({"sport": {}}, "Input should be 'sports'"),
+        ("sports", "s", "{sportId}", "{sportId} is not available, only {language};"),
+        ("leagues", "e", ["1", "{eventId}"], "{eventId} is not available, only {language}, "),
+        ("all-markets", "l", "{language}", "{language} is not available, only {eventId}, "),
+        ("markets", "x", "{sport}", "{sport} is not available, only {eventId}, {language}, "),
+        ("markets", "x", "{}", "{} is not available"),
+        ("markets", "x", "{", "Single '{' encountered in format string; write `{{` for a brace"),
+        ("markets", "x", "a}", "Single '}' encountered"),
+        ("markets", "x", "{language:>9}", "a placeholder must be a name in braces"),
+        ("markets", "x", "{language!r}", "a placeholder must be a name in braces"),
     ],
 )
-def test_an_unknown_placeholder_is_refused(query: object, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_placeholder_is_refused(
+    endpoint: str, name: str, value: object, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When the settings are read, with the setting and the parameter."""
     with pytest.raises(SettingsError) as caught:
-        with_(monkeypatch, "query", json.dumps(query))
-    assert str(caught.value).startswith(f"api.query (BRIDGE_API__QUERY): {said}")
+        with_(monkeypatch, "query", json.dumps({endpoint: {name: value}}))
+    assert str(caught.value).startswith(f"api.query (BRIDGE_API__QUERY): {endpoint}.{name}: {said}")
+
+
+def test_an_unknown_endpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match=r"^api\.query \(BRIDGE_API__QUERY\): Input should be 'sports'"):
+        with_(monkeypatch, "query", json.dumps({"sport": {}}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import sys
 import threading
 import types
@@ -67,14 +66,6 @@ def leaves(annotation: Any) -> Iterator[Any]:
             yield from leaves(part)
     else:
         yield annotation
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in os.environ:
-        if name.startswith(config.ENV_PREFIX):
-            monkeypatch.delenv(name)
 
 
 def test_there_are_numbers_among_the_settings() -> None:

@@ -7,17 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge import config
 from bridge.config import load
 from bridge.errors import SettingsError
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in os.environ:
-        if name.startswith(config.ENV_PREFIX):
-            monkeypatch.delenv(name)
 
 
 def complaint(file: Path | None = None) -> str:

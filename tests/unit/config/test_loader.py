@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from bridge import config
 from bridge.config import RENAMED, Settings, age_seconds, env_name, load, parse_start
 from bridge.errors import SettingsError
 
 SECRET = "s3cret"
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in os.environ:
-        if name.startswith(config.ENV_PREFIX):
-            monkeypatch.delenv(name)
 
 
 def toml(tmp_path: Path, text: str) -> Path:
@@ -85,19 +76,6 @@ def test_a_list_is_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     assert complaint() == 'BRIDGE_API__LANGUAGE_KEYS must be JSON, such as {"de-DE": "de"}'
 
 
-@pytest.mark.parametrize("name", ["translations", "currencies"])
-def test_no_feed_is_called_as_a_job(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would share a lock and a transactional id, and fence each other."""
-    monkeypatch.setenv("BRIDGE_FEED__NAME", name)
-    assert complaint().startswith("feed.name (BRIDGE_FEED__NAME): is reserved")
-
-
-def test_keep_days_are_at_least_recent_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names that are fetched each day must not be removed each day."""
-    monkeypatch.setenv("BRIDGE_API__KEEP_DAYS", "2")
-    assert "recent_days = 3 must not be above keep_days = 2" in complaint()
-
-
 def test_settings_cannot_be_changed() -> None:
     settings = load()
     with pytest.raises(ValidationError):
@@ -123,106 +101,73 @@ def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("path", "value", "said"),
     [
-        (
-            "BRIDGE_FEED__BASE_URL",
-            "provider.example",
-            "feed.base_url (BRIDGE_FEED__BASE_URL): must be an address",
-        ),
-        ("BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS", "31", "must not be above safety_margin_seconds = 30"),
-        ("BRIDGE_FEED__ON_GAP", "ignore", "feed.on_gap (BRIDGE_FEED__ON_GAP): Input should be 'stop' or"),
-        ("BRIDGE_FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
-        ("BRIDGE_LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
-        ("BRIDGE_LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
-        ("BRIDGE_WEB__PORT", "65536", "web.port (BRIDGE_WEB__PORT)"),
-        ("BRIDGE_FEED__BASE_URL", "ftp://provider.example", "must be an address such as https://"),
-        ("BRIDGE_FEED__BASE_URL", "https://provider.example?key=1", "without a query"),
-        ("BRIDGE_FEED__BASE_URL", "https://provider.example:99999", "must be an address"),
-        ("BRIDGE_FEED__BASE_URL", "https://provider.example:port", "must be an address"),
-        ("BRIDGE_FEED__BASE_URL", "https://user@provider.example", "must be an address"),
-        ("BRIDGE_FEED__BASE_URL", "https://:80", "must be an address"),
-        ("BRIDGE_FEED__BASE_URL", "https://[::1", "must be an address"),
-        ("BRIDGE_FEED__BASE_URL", f"https://{'a' * 64}.example", "must be an address"),
-        ("BRIDGE_FEED__NAME", "a b", "feed.name (BRIDGE_FEED__NAME): String should match"),
-        ("BRIDGE_FEED__AUTH", "basic", "feed.auth (BRIDGE_FEED__AUTH): Input should be 'none', 'bearer'"),
-        ("BRIDGE_FEED__AUTH", "bearer", "auth = bearer needs one of auth_value and auth_value_file"),
-        ("BRIDGE_FEED__PING_REPLY", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
-        ("BRIDGE_FEED__START", "yesterday", "feed.start (BRIDGE_FEED__START): must be 0, an age such as 2d"),
-        (
-            "BRIDGE_FEED__IDLE_TIMEOUT_SECONDS",
-            "0",
-            "FEED__IDLE_TIMEOUT_SECONDS): Input should be greater than 0",
-        ),
-        ("BRIDGE_FEED__IDLE_TIMEOUT_SECONDS", "inf", "FEED__IDLE_TIMEOUT_SECONDS): Input should be a finite"),
-        (
-            "BRIDGE_FEED__LIVE_AFTER_PINGS_SECONDS",
-            "-1",
-            "FEED__LIVE_AFTER_PINGS_SECONDS): Input should be greater than or",
-        ),
-        (
-            "BRIDGE_FEED__SAFETY_MARGIN_SECONDS",
-            "nan",
-            "BRIDGE_FEED__SAFETY_MARGIN_SECONDS): Input should be a",
-        ),
-        ("BRIDGE_LIMITS__BUCKET_DRAIN", "0", "BRIDGE_LIMITS__BUCKET_DRAIN): Input should be greater than or"),
-        ("BRIDGE_TOPICS__PREFIX", "a/b", "topics.prefix (BRIDGE_TOPICS__PREFIX): String should match"),
-        ("BRIDGE_TOPICS__MIN_COMPACTION_LAG_DAYS", "3.9", "Input should be greater than or equal to 4"),
-        ("BRIDGE_BATCH__MAX_RECORDS", "0", "batch.max_records (BRIDGE_BATCH__MAX_RECORDS): Input should be"),
-        ("BRIDGE_KAFKA__ACKS", "1", "acks is set by the bridge itself and cannot be changed"),
-        ("BRIDGE_KAFKA__TRANSACTIONAL_ID", "x", "transactional_id is set by the bridge itself"),
-        ("BRIDGE_KAFKA__GROUP_ID", "x", "group_id is set by the bridge itself"),
-        # What is mistyped, with a guess at what was meant.
-        (
-            "BRIDGE_FEED__BASE_ULR",
-            "x",
-            "(BRIDGE_FEED__BASE_ULR) is not a setting; did you mean feed.base_url?",
-        ),
-        ("BRIDGE_FEED__COLOUR", "x", "feed.colour (BRIDGE_FEED__COLOUR) is not a setting; remove it"),
-        (
-            "BRIDGE_FED__NAME",
-            "x",
-            "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean BRIDGE_FEED__NAME?",
-        ),
-        (
-            "BRIDGE_FEED_CONVERTER",
-            "x",
-            "BRIDGE_FEED_CONVERTER is not a setting of the bridge. Did you mean BRIDGE_FEED__CONVERTER?",
-        ),
-        (
-            "BRIDGE_KAFAK__SSL_CA_LOCATION",
-            "x",
-            "BRIDGE_KAFAK__SSL_CA_LOCATION is not a setting of the bridge. Did you mean BRIDGE_KAFKA__…?",
-        ),
-        ("BRIDGE_XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
-        (
-            "BRIDGE_REGISTRY__URL",
-            "registry:8081",
-            "registry.url (BRIDGE_REGISTRY__URL): must be an address such",
-        ),
-        (
-            "BRIDGE_REGISTRY__URL",
-            "http://a:81,http://b:81",
-            "(BRIDGE_REGISTRY__URL): must be an address such",
-        ),
-        (
-            "BRIDGE_API__SPORT_ID_PARAMETER",
-            "",
-            "(BRIDGE_API__SPORT_ID_PARAMETER): String should have at least 1",
-        ),
-        (
-            "BRIDGE_FEED__START",
-            "2999-01-01T00:00:00Z",
-            "feed.start (BRIDGE_FEED__START) = 2999-01-01T00:00:00Z ",
-        ),
+        ("feed.base_url", "provider.example", "must be an address"),
+        ("feed.base_url", "ftp://provider.example", "must be an address such as https://"),
+        ("feed.base_url", "https://provider.example?key=1", ".* without a query"),
+        ("feed.base_url", "https://provider.example:99999", "must be an address"),
+        ("feed.base_url", "https://provider.example:port", "must be an address"),
+        ("feed.base_url", "https://user@provider.example", "must be an address"),
+        ("feed.base_url", "https://:80", "must be an address"),
+        ("feed.base_url", "https://[::1", "must be an address"),
+        ("feed.base_url", f"https://{'a' * 64}.example", "must be an address"),
+        ("feed.name", "a b", "String should match"),
+        ("feed.name", "translations", "is reserved"),  # it would share a transactional id with the job,
+        ("feed.name", "currencies", "is reserved"),  # and the two would fence each other
+        ("feed.on_gap", "ignore", "Input should be 'stop' or"),
+        ("feed.auth", "basic", "Input should be 'none', 'bearer'"),
+        ("feed.ping_reply", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
+        ("feed.start", "yesterday", "must be 0, an age such as 2d"),
+        ("feed.idle_timeout_seconds", "0", "Input should be greater than 0"),
+        ("feed.idle_timeout_seconds", "inf", "Input should be a finite"),
+        ("feed.live_after_pings_seconds", "-1", "Input should be greater than or"),
+        ("feed.safety_margin_seconds", "nan", "Input should be a"),
+        ("limits.bucket_drain", "0", "Input should be greater than or"),
+        ("topics.prefix", "a/b", "String should match"),
+        ("topics.min_compaction_lag_days", "3.9", "Input should be greater than or equal to 4"),
+        ("batch.max_records", "0", "Input should be"),
+        ("web.port", "65536", "Input should be"),
+        ("registry.url", "registry:8081", "must be an address such"),
+        ("registry.url", "http://a:81,http://b:81", "must be an address such"),
+        ("api.sport_id_parameter", "", "String should have at least 1"),
     ],
 )
-def test_a_wrong_setting_is_named_with_the_fix(
-    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+def test_a_wrong_value_is_named_with_the_fix(
+    path: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its name in the file and in the environment."""
-    monkeypatch.setenv(name, value)
-    assert said in complaint()
+    monkeypatch.setenv(variable := env_name(*path.split(".")), value)
+    assert re.match(re.escape(f"{path} ({variable}): ") + said, complaint())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("FEED__MAX_CLOCK_SKEW_SECONDS", "31", "must not be above safety_margin_seconds = 30"),
+        ("FEED__REFUSAL_CLOSE_CODES", "[99]", "feed.refusal_close_codes"),
+        ("FEED__AUTH", "bearer", "auth = bearer needs one of auth_value and auth_value_file"),
+        ("FEED__START", "2999-01-01T00:00:00Z", "feed.start (BRIDGE_FEED__START) = 2999-01-01T00:00:00Z "),
+        ("LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
+        ("LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
+        ("API__KEEP_DAYS", "2", "recent_days = 3 must not be above keep_days = 2"),  # or names come and go
+        ("KAFKA__ACKS", "1", "acks is set by the bridge itself and cannot be changed"),
+        ("KAFKA__TRANSACTIONAL_ID", "x", "transactional_id is set by the bridge itself"),
+        ("KAFKA__GROUP_ID", "x", "group_id is set by the bridge itself"),
+        # Typos, with the nearest name.
+        ("FEED__BASE_ULR", "x", "{name} is not a setting; did you mean feed.base_url?"),
+        ("FEED__COLOUR", "x", "feed.colour {name} is not a setting; remove it"),
+        ("FED__NAME", "x", "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean {feed}NAME?"),
+        ("FEED_CONVERTER", "x", "is not a setting of the bridge. Did you mean {feed}CONVERTER?"),
+        ("KAFAK__SSL_CA_LOCATION", "x", "is not a setting of the bridge. Did you mean BRIDGE_KAFKA__…?"),
+        ("XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
+    ],
+)
+def test_settings_that_are_unknown_or_contradict_each_other_are_named(
+    name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"BRIDGE_{name}", value)
+    assert said.format(name=f"(BRIDGE_{name})", feed="BRIDGE_FEED__") in complaint()
 
 
 @pytest.mark.parametrize(
@@ -269,21 +214,6 @@ def test_a_proxy_that_cannot_be_used_is_named_and_not_shown(
     assert "SOCKS needs the package" in complaint()
 
 
-@pytest.mark.parametrize(
-    ("auth", "name", "said"),
-    [
-        ("header", "X Key", "must be the name of a header"),
-        ("query", "revision", "the bridge's own parameter"),
-    ],
-)
-def test_a_credential_is_not_sent_under_any_name(
-    auth: str, name: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for key, text in {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": "x"}.items():
-        monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
-    assert said in complaint()
-
-
 def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     """One line for each."""
     file = toml(
@@ -299,29 +229,21 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path) -> None:
+    file = toml(tmp_path, "[feed\n")
+    assert complaint(file).startswith(f"the settings file {file} cannot be read: ")
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("line", "said"),
     [
-        ("[feed\n", "the settings file {file} cannot be read: "),
-        (
-            "[kafka]\nsasl = {a = 1}\n",
-            "kafka (BRIDGE_KAFKA): sasl must be a string, a number or true/false; write _ for the "
-            "dots of a property",
-        ),
-        (
-            '[kafka]\n"bootstrap.servers" = "b:1"\n',
-            "kafka (BRIDGE_KAFKA): bootstrap.servers is not a setting; did you mean bootstrap_servers?",
-        ),
-        (
-            '[kafka]\nbootstrap.servers = "b:1"\n',
-            "kafka (BRIDGE_KAFKA): bootstrap is not a setting; did you mean bootstrap_servers?",
-        ),
+        ("sasl = {a = 1}", "sasl must be a string, a number or true/false; write _ for the dots of a prop"),
+        ('"bootstrap.servers" = "b"', "bootstrap.servers is not a setting; did you mean bootstrap_servers?"),
+        ('bootstrap.servers = "b"', "bootstrap is not a setting; did you mean bootstrap_servers?"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_an_error(text: str, said: str, tmp_path: Path) -> None:
-    """It is not TOML, or has a table in place of a value."""
-    file = toml(tmp_path, text)
-    assert complaint(file).startswith(said.replace("{file}", str(file)))
+def test_a_property_of_kafka_is_written_with_underscores(line: str, said: str, tmp_path: Path) -> None:
+    assert complaint(toml(tmp_path, f"[kafka]\n{line}\n")).startswith(f"kafka (BRIDGE_KAFKA): {said}")
 
 
 def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,11 +255,8 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_a_missing_file_is_an_error_with_the_fix(tmp_path: Path) -> None:
-    said = complaint(tmp_path / "none.toml")
-    assert (
-        said
-        == f"there is no settings file {tmp_path / 'none.toml'}. Copy bridge.example.toml to begin with one."
-    )
+    none = tmp_path / "none.toml"
+    assert complaint(none) == f"there is no settings file {none}. Copy bridge.example.toml to begin with one."
 
 
 def test_all_missing_settings_of_a_command_are_named() -> None:
@@ -397,34 +316,31 @@ def test_a_credential_for_a_header_fits_one(
 
 
 @pytest.mark.parametrize(
-    ("auth", "name", "value", "file", "ok"),
+    ("auth", "name", "value", "file", "said"),
     [
-        ("bearer", None, "x", None, True),
-        ("bearer", None, None, "x", True),
-        ("bearer", None, "x", "x", False),
-        ("header", "X-Key", "x", None, True),
-        ("header", None, "x", None, False),
-        ("query", "key", None, "x", True),
-        ("query", None, None, "x", False),
+        ("bearer", None, "x", None, None),
+        ("bearer", None, None, "x", None),
+        ("bearer", None, "x", "x", "needs one of"),
+        ("header", "X-Key", "x", None, None),
+        ("header", None, "x", None, "needs auth_name"),
+        ("header", "X Key", "x", None, "must be the name of a header"),
+        ("query", "key", None, "x", None),
+        ("query", None, None, "x", "needs auth_name"),
+        ("query", "revision", "x", None, "the bridge's own parameter"),
     ],
 )
 def test_a_credential_is_complete(
-    auth: str,
-    name: str | None,
-    value: str | None,
-    file: str | None,
-    ok: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    auth: str, name: str | None, value: str | None, file: str | None, said: str | None, monkeypatch: Any
 ) -> None:
     """By value or by file, not both, and with the name of its header or parameter."""
     given = {"AUTH": auth, "AUTH_NAME": name, "AUTH_VALUE": value, "AUTH_VALUE_FILE": file}
     for key, text in given.items():
         if text is not None:
             monkeypatch.setenv(f"BRIDGE_FEED__{key}", text)
-    if ok:
+    if said is None:
         assert load().feed.auth == auth
     else:
-        assert "needs" in complaint()
+        assert said in complaint()
 
 
 # Secrets.
@@ -515,17 +431,11 @@ def test_other_ages_are_refused_with_examples(text: str) -> None:
         age_seconds(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("0", None),
-        ("2026-01-31T12:00:00Z", 1_769_860_800),
-        ("2026-01-31T12:00:00.9+02:00", 1_769_853_600),
-    ],
-)
-def test_a_start_is_0_or_a_time_with_its_zone(text: str, start: int | None) -> None:
+def test_a_start_is_0_or_a_time_with_its_zone() -> None:
     """A fraction of a second is cut."""
-    assert parse_start(text, now=0.0) == start
+    assert parse_start("0", now=0.0) is None
+    assert parse_start("2026-01-31T12:00:00Z", now=0.0) == 1_769_860_800
+    assert parse_start("2026-01-31T12:00:00.9+02:00", now=0.0) == 1_769_853_600
 
 
 @pytest.mark.parametrize("text", ["", "1", "2026-01-31", "2026-01-31T12:00:00", "now"])
@@ -544,12 +454,8 @@ def test_an_old_name_is_refused_with_the_new_one(
     old: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     section, name = old.split(".")
-    wanted = re.escape(f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})")
-    file = tmp_path / "bridge.toml"
-    file.write_text(f"[{section}]\n{name} = 1\n")
-    with pytest.raises(SettingsError, match=wanted):
-        load(file)
+    said = f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})"
+    assert said in complaint(toml(tmp_path, f"[{section}]\n{name} = 1\n"))
     monkeypatch.setenv(env_name(section, name), "1")
-    with pytest.raises(SettingsError, match=wanted):
-        load()
+    assert said in complaint()
     assert RENAMED[old].split(".")[1] in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]

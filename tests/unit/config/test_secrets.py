@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from bridge.config import ENV_PREFIX, ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, load
+from bridge.config import ApiSettings, FeedSettings, KafkaSettings, RegistrySettings, load
 from bridge.log import MASK, concealed
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove all settings from the environment."""
-    for name in [name for name in os.environ if name.startswith(ENV_PREFIX)]:
-        monkeypatch.delenv(name)
 
 
 def feed(file: Path) -> Callable[[], object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from structlog.testing import capture_logs
 
 from bridge.config import KafkaSettings, RegistrySettings, Settings
 from bridge.inspection import tail
@@ -28,6 +29,14 @@ def test_bets_are_read_until_the_end(log: Log) -> None:
     assert {(bet.record.partition, bet.offset) for bet in bets} == {
         (p, o) for p in range(2) for o in range(5)
     }
+
+
+def test_records_not_written_by_a_bridge_are_skipped_and_counted(log: Log) -> None:
+    log.content = lambda offset: b"foreign" if offset == 2 else None
+    with capture_logs() as lines:
+        bets = [bet for bet in follow_bets(NOWHERE, from_beginning=True, until_end=True) if bet]
+    assert sorted(bet.offset for bet in bets) == [0, 0, 1, 1, 3, 3, 4, 4]
+    assert [line["count"] for line in lines] == [2]
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:

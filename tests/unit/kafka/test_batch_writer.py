@@ -47,11 +47,17 @@ def owner() -> Owner:
 
 
 @pytest.fixture
-def writer(topic: Topic, owner: Owner) -> Iterator[BatchWriter]:
-    told: list[str] = []
-    made = BatchWriter(SETTINGS, owner, topic.checkpoint, told.append)  # type: ignore[arg-type]
+def closed(topic: Topic, owner: Owner) -> Iterator[BatchWriter]:
+    """A writer that is not open yet."""
+    made = BatchWriter(SETTINGS, owner, topic.checkpoint, lambda _: None)  # type: ignore[arg-type]
     yield made
     made.close(abandon=True)
+
+
+@pytest.fixture
+def writer(closed: BatchWriter) -> BatchWriter:
+    closed.run(closed.open).result(10)
+    return closed
 
 
 def batch() -> Batch:
@@ -59,6 +65,11 @@ def batch() -> Batch:
     for number in range(3):
         made.add(Record("bets", b"k", b"bet %d" % number, 0))
     return made
+
+
+def commit(writer: BatchWriter, made: Batch | None = None, checkpoint: Record = CHECKPOINT) -> None:
+    """Commit a batch of three bets, or this one."""
+    writer.run(lambda: writer.commit(made or batch(), checkpoint)).result(20)
 
 
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
@@ -88,35 +99,32 @@ def test_whatever_fails_the_batch_is_committed_once(
     topic: Topic, writer: BatchWriter, faults: dict[str, list[Callable[[FakeProducer], None]]]
 ) -> None:
     """Retried, aborted and written again, or found to be committed after all."""
-    writer.run(writer.open).result(10)
     topic.faults = faults
     made = batch()
     writer.write(made)
-    writer.run(lambda: writer.commit(made, CHECKPOINT)).result(20)
+    commit(writer, made)
     assert topic.committed == WHOLE
-    following = Batch()
-    writer.run(lambda: writer.commit(following, CHECKPOINT._replace(value=b"checkpoint 2"))).result(20)
+    commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
     assert topic.committed == [*WHOLE, b"checkpoint 2"]
 
 
 def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> None:
     """While a commit may be under way, no other call of the transaction is allowed."""
-    writer.run(writer.open).result(10)
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
-    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    commit(writer)
     assert topic.calls == ["begin", *["produce"] * 4, "offsets", "commit", "commit", "commit"]
 
 
-def test_opening_outlives_a_producer_that_never_answers(topic: Topic, writer: BatchWriter) -> None:
+def test_opening_outlives_a_producer_that_never_answers(topic: Topic, closed: BatchWriter) -> None:
     """Another one is made, on another thread."""
     topic.faults = {"init": [never_returns, RETRY, FATAL]}
     topic.committed = [b"checkpoint 0"]
-    assert writer.run(writer.open).result(10) == b"checkpoint 0"
+    assert closed.run(closed.open).result(10) == b"checkpoint 0"
     assert topic.producers == 4
 
 
 def test_a_client_that_cannot_be_made_is_waited_for(
-    topic: Topic, writer: BatchWriter, monkeypatch: pytest.MonkeyPatch
+    topic: Topic, closed: BatchWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its password's file or its certificates may be away for a moment, at the first as at any other."""
     makes, refusals = clients.producer, [KafkaUnavailable("a file is away")] * 3
@@ -127,16 +135,15 @@ def test_a_client_that_cannot_be_made_is_waited_for(
         return makes(*arguments, **named)
 
     monkeypatch.setattr(clients, "producer", refused)
-    writer.run(writer.open).result(10)
+    closed.run(closed.open).result(10)
     refusals += [KafkaUnavailable("a file is away")] * 5
     topic.faults = {"commit": [FATAL]}
-    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(20)
+    commit(closed)
     assert (refusals, topic.committed) == ([], WHOLE)
 
 
 def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter) -> None:
     """After an indefinite error, a checkpoint that is neither the old nor ours means a rival."""
-    writer.run(writer.open).result(10)
 
     def rival(producer: FakeProducer) -> None:
         producer.topic.committed.append(b"checkpoint of a rival")
@@ -144,13 +151,12 @@ def test_a_checkpoint_of_somebody_else_ends_it(topic: Topic, writer: BatchWriter
 
     topic.faults = {"commit": [rival]}
     with pytest.raises(NotOwner):
-        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+        commit(writer)
     assert topic.committed == [b"checkpoint of a rival"]
 
 
 def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, owner: Owner) -> None:
     """What was not committed is left to the next owner, and no new producer fences it."""
-    writer.run(writer.open).result(10)
 
     def lose(producer: FakeProducer) -> None:
         owner.is_owner = False
@@ -158,7 +164,7 @@ def test_a_lost_leadership_ends_the_tries(topic: Topic, writer: BatchWriter, own
 
     topic.faults = {"commit": [lose]}
     with pytest.raises(NotOwner):
-        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+        commit(writer)
     assert (topic.producers, topic.committed) == (1, [])
 
 
@@ -166,11 +172,10 @@ def test_a_stale_owner_fences_nobody(
     topic: Topic, writer: BatchWriter, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a pause this process may take itself for the owner; the coordinator knows better."""
-    writer.run(writer.open).result(10)
     monkeypatch.setattr(owner, "confirm", lambda _: False)
     topic.faults, topic.calls = {"commit": [FATAL]}, []
     with pytest.raises(NotOwner):
-        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+        commit(writer)
     assert (topic.producers, "init" in topic.calls, topic.committed) == (1, False, [])
 
 
@@ -181,10 +186,9 @@ def test_what_kafka_will_never_take_is_not_tried_for_ever(
     topic: Topic, writer: BatchWriter, code: int
 ) -> None:
     """A person has to act."""
-    writer.run(writer.open).result(10)
     topic.faults = {"commit": [fails(code, txn_requires_abort=True)]}
     with pytest.raises(SinkBroken):
-        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+        commit(writer)
 
 
 @pytest.mark.parametrize(
@@ -198,24 +202,21 @@ def test_a_state_that_is_wrong_is_asked_for_what_made_it_so(
     topic: Topic, writer: BatchWriter, code: int, says: str
 ) -> None:
     """The client takes no record for a transaction that has failed, and does not say why of itself."""
-    writer.run(writer.open).result(10)
     topic.faults = {
         "begin": [lambda _: None, fails(code, txn_requires_abort=True)],
         "produce": [lambda _: None, fails(KafkaError._STATE)],
     }
     with pytest.raises(SinkBroken, match=says):
-        writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+        commit(writer)
+
+
+def full(_: FakeProducer) -> None:
+    raise BufferError
 
 
 def test_a_full_queue_of_the_client_is_waited_for(topic: Topic, writer: BatchWriter) -> None:
-    """BufferError means: try again."""
-
-    def full(_: FakeProducer) -> None:
-        raise BufferError
-
-    writer.run(writer.open).result(10)
     topic.faults = {"produce": [full, full]}
-    writer.run(lambda: writer.commit(batch(), CHECKPOINT)).result(10)
+    commit(writer)
     assert topic.committed == WHOLE
 
 
@@ -223,22 +224,16 @@ def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
     topic: Topic, writer: BatchWriter
 ) -> None:
     """Handing over never waits: it is called on the event loop."""
-
-    def full(_: FakeProducer) -> None:
-        raise BufferError
-
-    writer.run(writer.open).result(10)
     topic.faults, topic.calls = {"produce": [lambda _: None, full]}, []
     made = batch()
     writer.write(made)
     assert topic.calls == ["begin", "produce", "produce"]
-    writer.run(lambda: writer.commit(made, CHECKPOINT)).result(10)
+    commit(writer, made)
     assert topic.committed == WHOLE
 
 
 def test_nothing_is_begun_for_nothing(topic: Topic, writer: BatchWriter) -> None:
     """An empty batch, or one that is handed over already, asks for nothing."""
-    writer.run(writer.open).result(10)
     topic.calls = []
     writer.write(Batch())
     assert topic.calls == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +67,9 @@ class Broker:
 
     def __init__(self, *ends: int) -> None:
         self._ends = ends
+
+    def poll(self, timeout: float) -> int:
+        return 0
 
     def list_offsets(self, asked: dict[TopicPartition, Any], **_: Any) -> dict[TopicPartition, Future[Any]]:
         answers = {place: Future[Any]() for place in reversed(asked)}
@@ -140,7 +142,7 @@ def test_a_client_that_was_made_before_can_be_made_again_later(tmp_path: Path) -
     clients.admin(settings)
 
 
-SHARED = {
+SHARED: Any = {
     "bootstrap_servers": "127.0.0.1:1",
     "client_id": "mine",
     "security_protocol": "PLAINTEXT",
@@ -151,49 +153,43 @@ SHARED = {
     "compression_type": "lz4",
     "transaction_timeout_ms": 20_000,
     "message_timeout_ms": 15_000,
+    "isolation_level": "read_uncommitted",
+    "acks": "1",
 }
+PRODUCER = {"linger.ms", "compression.type", "transaction.timeout.ms", "message.timeout.ms"}
+CONSUMER = {"session.timeout.ms", "heartbeat.interval.ms", "fetch.wait.max.ms"}
 
 
-def properties(settings: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-    return clients._properties(KafkaSettings.model_validate(settings), **arguments)
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, with dictionaries of their properties for clients."""
+    for kind in ("Producer", "Consumer", "AdminClient"):
+        monkeypatch.setattr(clients, kind, lambda properties, logger: properties)
+    return clients
 
 
-def test_each_kind_of_client_gets_what_is_meant_for_it() -> None:
-    """Settings are shared by all, and a client warns about each that is meant for another kind."""
-    common = {"bootstrap.servers", "client.id", "security.protocol", "reconnect.backoff.max.ms"}
-    consumer = {"session.timeout.ms", "heartbeat.interval.ms", "fetch.wait.max.ms"}
-    producer = {"linger.ms", "compression.type", "transaction.timeout.ms", "message.timeout.ms"}
-    assert set(properties(SHARED, drop=clients._CONSUMER_ONLY)) == common | producer
-    assert set(properties(SHARED, drop=clients._PRODUCER_ONLY)) == common | consumer
+def test_each_kind_of_client_gets_what_is_meant_for_it(plain: Any) -> None:
+    """All share the settings, and a client warns about each that is meant for another kind."""
+    shared = KafkaSettings.model_construct(**SHARED)
+    producer = plain.producer(shared, transactional_id="t", max_record_bytes=5)
+    reader = plain.reader(shared, name="r")
+    assert (producer.keys() & CONSUMER, producer.keys() & PRODUCER) == (set(), PRODUCER)
+    assert (reader.keys() & CONSUMER, reader.keys() & PRODUCER) == (CONSUMER, set())
+    assert not plain.admin(shared).keys() & (CONSUMER | PRODUCER)
+    # A default may be changed, what exactly-once stands on may not.
+    assert (producer["linger.ms"], producer["message.max.bytes"], producer["acks"]) == (7, 5, "all")
+    assert (reader["client.id"], reader["isolation.level"]) == ("mine", "read_committed")
 
 
-def test_the_users_settings_win_over_defaults_and_ours_over_the_users() -> None:
-    """A default may be changed, what exactly-once stands on may not."""
-    found = properties(
-        SHARED,
-        drop=re.compile("nothing"),
-        defaults={"linger.ms": 2, "message.max.bytes": 5},
-        ours={"client.id": "fixed"},
-    )
-    assert (found["linger.ms"], found["message.max.bytes"], found["client.id"]) == (7, 5, "fixed")
-
-
-def test_only_who_needs_the_end_of_a_partition_at_once_asks_for_it_so_often(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whoever waits for what is to come leaves the broker in peace."""
-    monkeypatch.setattr(clients, "_create", lambda _kind, _settings, properties: properties)
-    found: list[Any] = [clients.reader(NOWHERE, name="r"), clients.reader(NOWHERE, name="r", prompt=True)]
+def test_only_a_prompt_reader_asks_often_for_the_end_of_a_partition(plain: Any) -> None:
+    found = [plain.reader(NOWHERE, name="r", prompt=prompt) for prompt in (False, True)]
     assert [properties.get("fetch.wait.max.ms") for properties in found] == [None, 20]
 
 
-def test_a_member_may_have_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_may_have_a_name_of_its_own(plain: Any) -> None:
     """By which others find it in the group; without one it has that of all clients."""
-    monkeypatch.setattr(clients, "_create", lambda _kind, _settings, properties: properties)
-    shared = KafkaSettings.model_validate(SHARED)
-    found: list[Any] = [
-        clients.member(shared, group="g", committed=lambda *_: None, name=name) for name in ("vm:1:a", None)
-    ]
+    shared = KafkaSettings.model_construct(**SHARED)
+    found = [plain.member(shared, group="g", committed=print, name=name) for name in ("vm:1:a", None)]
     assert [properties["client.id"] for properties in found] == ["vm:1:a", "mine"]
 
 
