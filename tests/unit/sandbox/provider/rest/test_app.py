@@ -12,8 +12,8 @@ import pytest
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.stream import Stream
-from bridge.sandbox.provider.world.catalogue import Indexed, Known
-from bridge.sandbox.provider.world.entities import Sizes, World
+from bridge.sandbox.provider.world.catalogue import Known
+from bridge.sandbox.provider.world.entities import Indexed, Sizes, World
 
 NOW = 1_790_000_100.0
 SMALL = World(7, NOW, Sizes(sports=3, regions=2, leagues=5, competitors=40, events=12))
