@@ -9,7 +9,6 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from bridge.sandbox.provider.connection import Connection, Farewell
 from bridge.sandbox.provider.faults import (
     FAULTS,
     Clear,
@@ -24,7 +23,7 @@ from bridge.sandbox.provider.faults import (
     Slow,
     Stall,
 )
-from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
+from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
 from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
