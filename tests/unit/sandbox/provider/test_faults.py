@@ -178,15 +178,6 @@ def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
     assert isinstance(feed.connect(NOW + 10, int(NOW)), Connection)
 
 
-@pytest.mark.parametrize("status", [503, 401])
-def test_a_refused_handshake_counts(feed: Provider, status: int) -> None:
-    """Whatever the status, and the breach of a limit is in the book."""
-    feed.inflict(Refuse(count=6, status=status), NOW)
-    for i in range(6):
-        feed.connect(NOW + i, int(NOW))
-    assert len(feed.breaches) == 1
-
-
 @pytest.mark.parametrize("by", [45.0, -45.0])
 def test_a_clock_jump_shows_in_what_is_published_from_then_on(feed: Provider, by: float) -> None:
     """The times in new messages are off; their order, and each byte published before, are as they were."""
