@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
 
 from bridge.sandbox import cluster
 from bridge.sandbox.cluster import broker as server
-from bridge.sandbox.cluster.ports import HOST, free_port
+from bridge.sandbox.cluster.ports import HOST, Listener, free_port
 from tests.harness import Bridge, Place, until
 from tests.tls import Authority
 
@@ -88,7 +88,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     }
     ordinary = server.server_properties
 
-    def properties(node: int, listeners: list[server.Listener]) -> str:
+    def properties(node: int, listeners: list[Listener]) -> str:
         addresses = "".join(f",{name.upper()}://{HOST}:{port}" for name, port in ports.items())
         kinds = ",".join(f"{name.upper()}:{kind}" for name, kind in LISTENERS.items())
         lines = [

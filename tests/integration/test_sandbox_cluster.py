@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,15 +17,6 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import State, down, ports, start, status, up
-
-OWNER = """
-import sys
-from pathlib import Path
-from bridge.sandbox.cluster import start
-cluster = start(Path(sys.argv[1]), kafka_port=0, registry_port=0)
-print("started", flush=True)
-sys.stdin.readline()
-"""
 
 
 def create_topic(servers: str, name: str, replicas: int = 1) -> None:
@@ -129,19 +118,6 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         assert cluster.is_alive()
     assert not any(psutil.pid_exists(pid) for pid in started)
     assert status(data).state == "stopped"
-
-
-def test_a_killed_owner_leaves_no_server_running(data: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as owner:
-        assert owner.stdout
-        assert owner.stdout.readline() == "started\n"
-        started = pids(data)
-        assert len(started) == 2
-        assert all(psutil.pid_exists(pid) for pid in started)
-        owner.kill()
-    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in started), seconds=5)
 
 
 def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import http.client
 import json
 import os
@@ -67,26 +66,6 @@ async def page(provider: Simulator, place: str) -> Any:
     status, told = await asyncio.to_thread(request, provider.control_url, "GET", place)
     assert status == 200, told
     return json.loads(told)
-
-
-async def test_the_truth_is_what_a_client_received() -> None:
-    """Over HTTP, while the feed goes on: the hashes of all that was sent, in order."""
-    async with (
-        asyncio.timeout(20),
-        simulator(history_seconds=2) as provider,
-        dial(provider, f"?revision={int(provider.now()) - 10}") as client,
-    ):
-        got = [await client.recv(decode=False) for _ in range(800)]
-        await inflict(provider, "garbage", count=3)
-        end = provider.stop_publishing()
-        status, told = await asyncio.to_thread(request, provider.control_url, "GET", "/truth")
-        truth = [json.loads(line) for line in told.splitlines()]
-        while len(got) < len(truth):
-            got.append(await client.recv(decode=False))
-    assert status == 200
-    assert [line["sha256"] for line in truth] == [hashlib.sha256(frame).hexdigest() for frame in got]
-    assert sum(line["betId"] is None for line in truth) == 3
-    assert max(line["at"] for line in truth) <= end
 
 
 async def test_the_feed_continues_while_the_truth_is_read() -> None:
@@ -189,16 +168,8 @@ def test_the_command_says_where_both_are(tmp_path: Path) -> None:
         process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "told"),
-    [
-        ("--api-token-file", "nowhere/token", "--api-token-file: cannot write nowhere/token: No such file"),
-        ("--config", "nowhere.toml", "there is no settings file nowhere.toml"),
-    ],
-)
-def test_a_wrong_option_is_reported_before_the_start(
-    tmp_path: Path, option: str, value: str, told: str
-) -> None:
-    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", option, value]
+def test_a_wrong_option_is_reported_before_the_start(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--api-token-file", "nowhere/token"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
-    assert (ended.returncode, ended.stderr[: len(f"error: {told}")]) == (2, f"error: {told}")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: --api-token-file: cannot write nowhere/token: No such file")

@@ -67,15 +67,6 @@ async def test_a_client_gets_the_whole_truth() -> None:
     assert len(truth) > 2400
 
 
-async def test_a_second_connection_is_refused_while_the_first_lives() -> None:
-    async with Simulator(settings()) as simulator:
-        async with dial(simulator):
-            assert await refusal(simulator) == 409
-        async with dial(simulator) as socket:
-            await read(socket, 1)
-        assert [attempt.status for attempt in simulator.connections] == [101, 409, 101]
-
-
 async def test_a_refusal_can_be_a_close_code() -> None:
     """The handshake is accepted, and the connection closed at once with code and reason."""
     async with (

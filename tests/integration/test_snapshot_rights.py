@@ -25,6 +25,7 @@ from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.sandbox import cluster
 from bridge.sandbox.cluster import broker as server
+from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
@@ -48,7 +49,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster
     """A broker that heeds access control lists; what has none is free to all."""
     ordinary = server.server_properties
 
-    def properties(node: int, listeners: list[server.Listener]) -> str:
+    def properties(node: int, listeners: list[Listener]) -> str:
         return "\n".join(
             [
                 ordinary(node, listeners).replace("create.topics.enable=false", "create.topics.enable=true"),

@@ -16,9 +16,8 @@ from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost, FeedRefused
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
-from bridge.sandbox.provider.connection import Connection as Peer
-from bridge.sandbox.provider.connection import Farewell
-from bridge.sandbox.provider.feed import Provider, Refusal
+from bridge.sandbox.provider.feed import Connection as Peer
+from bridge.sandbox.provider.feed import Farewell, Provider, Refusal
 
 QUEUE_MESSAGES = 100
 CHUNK = 50
@@ -261,15 +260,6 @@ class Feed:
 
     def _dismissed(self, code: int) -> Peer:
         """Accept a connection and close it before anything is sent."""
-        provider = self.provider
-        peer = Peer(
-            provider.log,
-            provider.ongoing,
-            self.moment(),
-            since=self.moment(),
-            number=-1,
-            replay_rate=inf,
-            ping_seconds=inf,
-        )
+        peer = Peer(self.provider, self.moment(), self.moment(), -1)
         peer.is_active, peer.farewell = False, Farewell(code, "refused")
         return peer

@@ -11,9 +11,8 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, GapError, SettingsError
-from bridge.sandbox.provider.connection import Connection
 from bridge.sandbox.provider.faults import Drop, Garbage, Pause
-from bridge.sandbox.provider.feed import Policy
+from bridge.sandbox.provider.feed import Connection, Policy
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator

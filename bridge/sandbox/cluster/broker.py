@@ -7,24 +7,17 @@ import os
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bridge.sandbox.cluster.ports import HOST
+from bridge.sandbox.cluster.ports import HOST, Listener
 
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 PROPERTIES = "server.properties"
 LOG_DIR = "data"
 """Relative to the broker's directory, in which it runs, so that no comma or umlaut in a path needs care."""
-
-
-class Listener(NamedTuple):
-    """The ports of one broker."""
-
-    client: int
-    controller: int
+FORMATTED = f"{LOG_DIR}/meta.properties"
 
 
 def new_cluster_id() -> str:

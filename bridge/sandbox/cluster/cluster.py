@@ -11,13 +11,12 @@ from bridge.errors import DevError
 from bridge.sandbox.cluster import broker as kafka
 from bridge.sandbox.cluster import registry, state
 from bridge.sandbox.cluster.downloads import Artifacts
-from bridge.sandbox.cluster.files import write_atomically
+from bridge.sandbox.cluster.files import Progress, silent, write_atomically
+from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.cluster.process import Server, stop_all
-from bridge.sandbox.cluster.progress import Progress, silent
 
 START_SECONDS = 90.0
 """Time limit of a start, without the download."""
-FORMAT_ATTEMPTS = 3
 _POLL_SECONDS = 0.1
 _BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
 """Messages of Kafka and Quarkus when another process took the port before they bound it."""
@@ -37,7 +36,7 @@ class Cluster:
     registry_url: str
 
     def __init__(
-        self, data: Path, artifacts: Artifacts, listeners: list[kafka.Listener], registry_port: int
+        self, data: Path, artifacts: Artifacts, listeners: list[Listener], registry_port: int
     ) -> None:
         self.bootstrap_servers = kafka.bootstrap_servers(listeners)
         self.registry_url = registry.url(registry_port)
@@ -115,7 +114,7 @@ class Cluster:
         if state.load(self._data) == self._state():
             state.forget(self._data)
 
-    def start(self, progress: Progress) -> None:
+    def start(self, progress: Progress) -> Self:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
         database = self._registry.directory / registry.DATABASE
         is_new = not database.exists()
@@ -138,6 +137,7 @@ class Cluster:
             if is_new:  # a registry that was stopped while it created its tables does not start on them
                 database.unlink(missing_ok=True)
             raise
+        return self
 
     def detach(self) -> state.State:
         """Let the cluster outlive this process, until `down` on its directory."""
@@ -157,41 +157,27 @@ class Cluster:
         return Server(name, command, directory, log, environment or {})
 
     def _format(self) -> None:
-        """Format brokers that have no data yet, all at once; try again if that left no properties."""
+        """Format brokers that have no data yet, all at once."""
+        artifacts, fresh = self._artifacts, list[Server]()
+        command = kafka.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
         for node, broker in enumerate(self._brokers, 1):
             properties = kafka.server_properties(node, self._listeners)
             write_atomically(broker.directory / kafka.PROPERTIES, properties)
-        for _ in range(FORMAT_ATTEMPTS):
-            fresh = [
-                Server(f"{broker.name} (format)", self._format_command(), broker.directory, broker.log)
-                for broker in self._brokers
-                if not (broker.directory / kafka.LOG_DIR / "meta.properties").is_file()
-            ]
-            if not fresh:
-                return
-            self._run(fresh)
-        raise _failure(fresh[0], "left no meta.properties behind")
-
-    def _format_command(self) -> list[str]:
-        return kafka.format_command(self._artifacts.java, self._artifacts.kafka_class_path, self._cluster_id)
-
-    def _run(self, servers: list[Server]) -> None:
-        """Run programs that end by themselves and wait for them."""
+            if not (broker.directory / kafka.FORMATTED).is_file():
+                fresh.append(Server(f"{broker.name} (format)", command, broker.directory, broker.log))
         try:
-            for server in servers:
+            for server in fresh:
                 server.start()
-            for server in servers:
+            for server in fresh:
                 if not server.wait(START_SECONDS):
                     raise _failure(server, f"did not end within {START_SECONDS:g} s")
+                if not (server.directory / kafka.FORMATTED).is_file():
+                    raise _failure(server, f"left no {kafka.FORMATTED} behind")
         finally:
-            for server in servers:
+            for server in fresh:
                 server.stop(kill=True)
 
-    def _wait(
-        self,
-        servers: list[tuple[Server, Callable[[], bool]]],
-        progress: Progress = silent,
-    ) -> None:
+    def _wait(self, servers: list[tuple[Server, Callable[[], bool]]], progress: Progress = silent) -> None:
         began = time.monotonic()
         pending = servers
         while pending:

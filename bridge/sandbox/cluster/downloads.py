@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster.files import lock, write_atomically
-from bridge.sandbox.cluster.progress import Progress
+from bridge.sandbox.cluster.files import Progress, lock, write_atomically
 
 KAFKA = ("org.apache.kafka:kafka_2.13:4.3.0", "org.slf4j:slf4j-simple:1.7.36")
 """The broker, and the logging backend without which it logs nothing."""
@@ -45,7 +44,7 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
     if class_path is None or not registry.is_dir():
         from bridge.sandbox.cluster import maven  # here, because jgo takes a moment to load
 
-        with lock(maven.lock_file(), lambda: progress("waiting for another download to end")):
+        with lock(maven.lock_file(), progress, "another download to end"):
             repository = maven.Repository(progress)
             # Another process may have fetched it while we waited for the lock.
             class_path = load_class_path(class_path_file)

@@ -1,4 +1,4 @@
-"""Files that several processes read and write at the same time."""
+"""Files that several processes read and write at the same time, and the lines about waiting for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+Progress = Callable[[str], None]
+"""Takes one line for a person to read."""
+
+
+def silent(line: str) -> None:
+    """Drop the line."""
 
 
 def write_atomically(file: Path, text: str) -> None:
@@ -18,13 +25,13 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def lock(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock that the kernel releases when the process ends. Calls `waiting` once before it blocks."""
+def lock(file: Path, progress: Progress, what: str) -> Iterator[None]:
+    """Hold a lock that the kernel releases when the process ends. Reports once if it has to wait."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            progress(f"waiting for {what}")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield

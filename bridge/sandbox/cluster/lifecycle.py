@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import broker, ports, state
+from bridge.sandbox.cluster import ports, state
 from bridge.sandbox.cluster.cluster import Cluster, PortTaken
 from bridge.sandbox.cluster.downloads import obtain
+from bridge.sandbox.cluster.files import Progress, lock, silent
 from bridge.sandbox.cluster.process import stop_all
-from bridge.sandbox.cluster.progress import Progress, silent
 
-KAFKA_PORT = 9092
-REGISTRY_PORT = 8080
 PORT_ATTEMPTS = 3
 
 
@@ -30,7 +29,7 @@ def start(
     by a free one. Raises DevError.
     """
     data = data.resolve()
-    with state.locked(data, progress):
+    with _locked(data, progress):
         if (running := state.status(data)).state == "running":
             raise DevError(
                 f"a cluster runs in {data} already, at {running.bootstrap_servers}. "
@@ -50,7 +49,7 @@ def up(
 ) -> state.State:
     """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
     data = data.resolve()
-    with state.locked(data, progress):
+    with _locked(data, progress):
         running = state.load(data)
         if running and state.status(data).state == "running":
             progress(f"already running in {data}")
@@ -65,8 +64,12 @@ def down(data: Path, *, progress: Progress = silent) -> bool:
     data = data.resolve()
     if not data.is_dir():
         return False
-    with state.locked(data, progress):
+    with _locked(data, progress):
         return _stop(data)
+
+
+def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
+    return lock(data / "lock", progress, f"another start or stop in {data}")
 
 
 def _stop(data: Path) -> bool:
@@ -85,33 +88,11 @@ def _launch(
     progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
     attempts = 0
     while True:
-        listeners, http_port = choose_ports(brokers, kafka_port, registry_port, progress)
-        cluster = Cluster(data, artifacts, listeners, http_port)
+        listeners, http_port = ports.choose(brokers, kafka_port, registry_port, progress)
         try:
-            cluster.start(progress)
-            return cluster
+            return Cluster(data, artifacts, listeners, http_port).start(progress)
         except PortTaken:
             attempts += 1
             if attempts == PORT_ATTEMPTS:
                 raise
             progress("another process took a port in the meantime, trying others")
-
-
-def choose_ports(
-    brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
-) -> tuple[list[broker.Listener], int]:
-    """Ports of every broker and of the registry: those wanted where they are free, no two the same."""
-    taken: set[int] = set()
-
-    def take(name: str, wanted: int) -> int:
-        port = ports.choose(name, wanted, taken, progress)
-        taken.add(port)
-        return port
-
-    http_port = take("registry", REGISTRY_PORT if registry_port is None else registry_port)
-    first = KAFKA_PORT if kafka_port is None else kafka_port
-    listeners = [
-        broker.Listener(take(f"kafka-{node}", first and first + node - 1), take("controller", 0))
-        for node in range(1, brokers + 1)
-    ]
-    return listeners, http_port

@@ -5,13 +5,23 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Container
+from typing import NamedTuple
 
-from bridge.sandbox.cluster.progress import Progress
+from bridge.sandbox.cluster.files import Progress
 
 HOST = "127.0.0.1"
+KAFKA_PORT = 9092
+REGISTRY_PORT = 8080
 FREE_RANGE = range(20_000, 32_768)
 """Below the range from which Linux and macOS take the ports of outgoing connections. A client that keeps
 dialling a stopped broker could otherwise be given that very port, connect to itself and hold it."""
+
+
+class Listener(NamedTuple):
+    """The ports of one broker."""
+
+    client: int
+    controller: int
 
 
 def is_free(port: int) -> bool:
@@ -38,12 +48,27 @@ def free_port(exclude: Container[int] = ()) -> int:
             return port
 
 
-def choose(name: str, wanted: int, exclude: Container[int], progress: Progress) -> int:
-    """`wanted` where it is free, otherwise another, with a line that says so. 0 is any free port."""
-    if wanted == 0:
-        return free_port(exclude)
-    if wanted not in exclude and is_free(wanted):
-        return wanted
-    port = free_port(exclude)
-    progress(f"{name}: port {wanted} is taken, using {port}")
-    return port
+def choose(
+    brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
+) -> tuple[list[Listener], int]:
+    """Return the ports of every broker and of the registry, all different.
+
+    Each is the one asked for, or by default a usual one, where that is free, otherwise another, with a line
+    that says so. 0 is any free port.
+    """
+    taken: set[int] = set()
+
+    def take(name: str, wanted: int) -> int:
+        port = wanted if wanted and wanted not in taken and is_free(wanted) else free_port(taken)
+        if wanted not in (0, port):
+            progress(f"{name}: port {wanted} is taken, using {port}")
+        taken.add(port)
+        return port
+
+    http_port = take("registry", REGISTRY_PORT if registry_port is None else registry_port)
+    first = KAFKA_PORT if kafka_port is None else kafka_port
+    listeners = [
+        Listener(take(f"kafka-{node}", first and first + node - 1), take("controller", 0))
+        for node in range(1, brokers + 1)
+    ]
+    return listeners, http_port

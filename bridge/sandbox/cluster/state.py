@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from bridge.sandbox.cluster.files import lock, write_atomically
+from bridge.sandbox.cluster.files import write_atomically
 from bridge.sandbox.cluster.process import Identity
-from bridge.sandbox.cluster.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -85,13 +82,6 @@ def status(data: Path) -> Status:
     return Status(
         "running" if all(alive) else "partial", state.bootstrap_servers, state.registry_url, members
     )
-
-
-@contextmanager
-def locked(data: Path, waiting: Progress) -> Iterator[None]:
-    """Only one process at a time starts or stops what is in the directory."""
-    with lock(data / "lock", lambda: waiting(f"waiting for another start or stop in {data}")):
-        yield
 
 
 def _file(data: Path) -> Path:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bridge.inspection.readers import amount_in_words, payout_in_words
+from bridge.sandbox.demo.verify import Tally
 
 ROWS = 6
 LINE_SECONDS = 5.0
@@ -56,11 +57,8 @@ class Board:
 
     state: str = "starting"
     revision: int | None = None
-    sent: int = 0
-    published: int = 0
-    duplicates: int = 0
+    tally: Tally = field(default_factory=lambda: Tally(list))
     deadlettered: int = 0
-    wrong: int = 0
     kills: int = 0
     names: Names = field(default_factory=Names)
     lag: float | None = None
@@ -82,29 +80,30 @@ class Board:
     @property
     def rate(self) -> float:
         """Bets a second since the start."""
-        return self.published / max(time.monotonic() - self._began, 1.0)
+        return self.tally.published / max(time.monotonic() - self._began, 1.0)
 
     def line(self) -> str:
         """Return the figures on one line."""
+        tally = self.tally
         return (
-            f"{self.state}: {self.published:,} of {self.sent:,} bets in the topic, {self.rate:,.0f}/s, "
-            f"revision {self.revision or '—'}, {self.duplicates} duplicates, {self.wrong} wrong"
+            f"{self.state}: {tally.published:,} of {tally.sent:,} bets in the topic, {self.rate:,.0f}/s, "
+            f"revision {self.revision or '—'}, {tally.duplicates} duplicates, {len(tally.wrong)} wrong"
         )
 
     def __rich__(self) -> Group:
         age = "" if self.revision is None else f" ({time.time() - self.revision:.0f} s ago)"
         lag = "—" if self.lag is None else f"{self.lag * 1000:,.0f} ms"
-        alarm = "bold red" if self.duplicates or self.wrong else "green"
+        alarm = "bold red" if self.tally.duplicates or self.tally.wrong else "green"
         figures = Table.grid(padding=(0, 3))
         for row in (
-            ("bridge", Text(self.state, "bold cyan"), "sent by the provider", f"{self.sent:,}"),
-            ("rate", f"{self.rate:,.0f} bets/s", "in the topic, checked", f"{self.published:,}"),
+            ("bridge", Text(self.state, "bold cyan"), "sent by the provider", f"{self.tally.sent:,}"),
+            ("rate", f"{self.rate:,.0f} bets/s", "in the topic, checked", f"{self.tally.published:,}"),
             ("delay", lag, "dead letters", f"{self.deadlettered:,}"),
             (
                 "committed revision",
                 f"{self.revision or '—'}{age}",
                 "duplicates / wrong",
-                Text(f"{self.duplicates} / {self.wrong}", alarm),
+                Text(f"{self.tally.duplicates} / {len(self.tally.wrong)}", alarm),
             ),
             ("names", f"{len(self.names):,}", "killed", f"{self.kills} times"),
         ):

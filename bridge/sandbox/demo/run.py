@@ -68,8 +68,7 @@ def run(options: Options) -> dict[str, int | None]:
     Raises DevError when Kafka does not start, BridgeError when the bridge does not.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # from here on it cleans up, as Ctrl-C does
-    board = Board()
-    display = Display(board)
+    display = Display(board := Board())
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as name:
         directory, ports = Path(name), (options.kafka_port, options.registry_port)
         with start(directory, kafka_port=ports[0], registry_port=ports[1], progress=display.say) as cluster:
@@ -105,9 +104,9 @@ async def _demonstrate(
                 message = truth.take()
                 yield message.at, message.body
 
-        tally = Tally(fresh)
+        board.tally = tally = Tally(fresh)
         bridge, names = _servers(cluster, provider, directory, scale)
-        with closing(Reader(cluster, tally, board)) as reader:
+        with closing(Reader(cluster, board)) as reader:
             try:
                 bridge.start()
                 names.start()
@@ -202,12 +201,11 @@ def _servers(cluster: Cluster, provider: Simulator, directory: Path, scale: floa
 
 
 class Reader:
-    """Reads the topics with `read_committed`, as any consumer would, and updates tally and board."""
+    """Reads the topics with `read_committed`, as any consumer would, and updates the board."""
 
-    def __init__(self, cluster: Cluster, tally: Tally, board: Board) -> None:
+    def __init__(self, cluster: Cluster, board: Board) -> None:
         self.board = board
         self.received = 0
-        self._tally = tally
         self._registry = SchemaRegistryClient({"url": cluster.registry_url})
         self._schemas: dict[int, WriterSchema] = {}
         self._consumer = Consumer(
@@ -245,9 +243,7 @@ class Reader:
                 self._take(message)
             elif error.code() != KafkaError._PARTITION_EOF and error.fatal():
                 raise BridgeError(f"the demo's consumer failed: {error.str()}")
-        self._tally.catch_up()
-        self.board.sent, self.board.published = self._tally.sent, self._tally.published
-        self.board.duplicates, self.board.wrong = self._tally.duplicates, len(self._tally.wrong)
+        self.board.tally.catch_up()
 
     def close(self) -> None:
         """Stop reading."""
@@ -262,7 +258,7 @@ class Reader:
             return
         if topic.endswith(".deadletters"):
             self.board.deadlettered += 1
-            self._tally.dead_letter(value)
+            self.board.tally.dead_letter(value)
             return
         schema, datum = self._decode(value)
         if topic.endswith(".checkpoints"):
@@ -270,7 +266,7 @@ class Reader:
             counters = datum["counters"]
             self.received = counters["received"] - counters["pings"] - counters["empty"]
         else:
-            at = self._tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schema)
+            at = self.board.tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schema)
             self.board.lag = None if at is None else time.time() - at
             self.board.bets.append(datum)
 

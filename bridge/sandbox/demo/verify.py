@@ -21,6 +21,7 @@ ENUMS: Final = {
     "settlement.SettlementResult": dict(enumerate(RESULTS)),
     "settlement.BetItemType": dict(enumerate(_ITEM_TYPES.split(), 1)),
 }
+Key = tuple[str, int] | bytes
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -56,10 +57,12 @@ def _plain(node: Any) -> Any:
     return [_plain(item) for item in node] if isinstance(node, list) else node
 
 
-def identity(sent: bytes) -> tuple[str | None, int] | None:
-    """Return the betId, if any, and settlementVersion of a message; None if it has no bet."""
+def identity(sent: bytes) -> Key | None:
+    """Return the betId and version of a message, its bytes if it has no betId, None without a bet."""
     data = json.loads(sent).get("data")
-    return None if data is None else (data.get("betId"), data["settlementVersion"])
+    if data is None:
+        return None
+    return sent if data.get("betId") is None else (data["betId"], data["settlementVersion"])
 
 
 def _compare(path: str, sent: Any, got: Any, schema: Any, names: WriterSchema) -> Iterator[str]:
@@ -108,9 +111,7 @@ class Tally:
 
     def __init__(self, fresh: Callable[[], Iterable[tuple[float, bytes]]]) -> None:
         self._fresh = fresh
-        self._awaited: dict[tuple[str | None, int], tuple[float, bytes]] = {}
-        self._without_id: set[int] = set()
-        """Hashes of the messages with a bet but no id, whose dead letters are awaited."""
+        self._awaited: dict[Key, tuple[float, bytes]] = {}
         self._seen: set[int] = set()
         self._latest: dict[str, int] = {}
         self.sent = 0
@@ -122,49 +123,40 @@ class Tally:
     @property
     def missing(self) -> int:
         """Number of messages that were sent and have not arrived, as of the last `catch_up`."""
-        return len(self._awaited) + len(self._without_id)
+        return len(self._awaited)
 
     def catch_up(self) -> None:
         """Take what the provider has published since the last call."""
         for at, body in self._fresh():
-            key = identity(body)
-            if key is None:  # no bet: nothing is published for it
-                continue
-            self.sent += 1
-            if key[0] is None:
-                self._without_id.add(hash(body))
-            else:
+            if key := identity(body):  # without a bet nothing is published
+                self.sent += 1
                 self._awaited[key] = at, body
 
     def dead_letter(self, body: bytes) -> None:
         """Take a dead letter."""
-        key = hash(body)
-        if key in self._seen:
-            self.duplicates += 1
-            return
-        if key not in self._without_id:
-            self.catch_up()
-        if key in self._without_id:
-            self._without_id.remove(key)
-            self._seen.add(key)
-        else:
-            self.wrong.append(f"a dead letter of a bet with an id, or never sent: {body[:80]!r}")
+        self._take(body, f"a dead letter of a bet with an id, or never sent: {body[:80]!r}")
 
     def arrived(self, key: tuple[str, int], record: dict[str, Any], schema: WriterSchema) -> float | None:
         """Take a record of the topic; returns when its message was published, in Unix seconds."""
         self.published += 1
+        found = self._take(key, f"{key[0]} version {key[1]} was never sent")
+        if found is None:
+            return None
+        at, sent = found
+        self.wrong += [f"{key[0]}: {difference}" for difference in differences(sent, record, schema)]
+        if key[1] < self._latest.get(key[0], key[1]):
+            self.wrong.append(f"{key[0]} went back to version {key[1]}")
+        self._latest[key[0]] = key[1]
+        return at
+
+    def _take(self, key: Key, unknown: str) -> tuple[float, bytes] | None:
         if hash(key) in self._seen:
             self.duplicates += 1
             return None
         if key not in self._awaited:
             self.catch_up()
         if key not in self._awaited:
-            self.wrong.append(f"{key[0]} version {key[1]} was never sent")
+            self.wrong.append(unknown)
             return None
-        at, sent = self._awaited.pop(key)
         self._seen.add(hash(key))
-        self.wrong += [f"{key[0]}: {difference}" for difference in differences(sent, record, schema)]
-        if key[1] < self._latest.get(key[0], key[1]):
-            self.wrong.append(f"{key[0]} went back to version {key[1]}")
-        self._latest[key[0]] = key[1]
-        return at
+        return self._awaited.pop(key)

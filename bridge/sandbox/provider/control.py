@@ -27,7 +27,8 @@ from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.tokens import SCOPES
 from bridge.sandbox.provider.stream import Published
-from bridge.sandbox.provider.world.catalogue import Kind, Unknown
+from bridge.sandbox.provider.world.catalogue import Unknown
+from bridge.sandbox.provider.world.entities import Kind
 from bridge.sandbox.provider.world.words import Language
 
 JSON, NDJSON = "application/json", "application/x-ndjson"

@@ -14,11 +14,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bridge.sandbox.provider import faults
-from bridge.sandbox.provider.connection import Connection, Farewell
-from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Status
-from bridge.sandbox.provider.history import Log
+from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Pace, Pause, Slow, Stall, Status
 from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
-from bridge.sandbox.provider.stream import Published, Stream
+from bridge.sandbox.provider.stream import Log, Published, Reader, Stream
+from bridge.sandbox.provider.world.entities import mix
 
 ACCEPTED = 101
 LONGEST_SECONDS = 366 * 86_400
@@ -70,6 +69,87 @@ class Policy(BaseModel):
     """Messages a second while a connection catches up; as fast as the client reads by default."""
 
 
+@dataclass(frozen=True)
+class Farewell:
+    """How the provider ended a connection."""
+
+    code: int
+    reason: str
+    abort: bool = False
+    """Without a closing handshake."""
+
+
+class Connection:
+    """A place in the log, a ping clock and, while catching up, a pace.
+
+    It is sent everything published from `since` on. `number` is its place in the log of connections, from 0.
+    """
+
+    def __init__(self, provider: Provider, now: float, since: float, number: int = 0) -> None:
+        self.number = number
+        self.is_active = True
+        """False once the connection was dropped, replaced or closed."""
+        self.farewell: Farewell | None = None
+        """How the provider ended it, if it did."""
+        self.half_open_until = -inf
+        self.sent = 0
+        """Number of messages sent, without pings."""
+        self.is_replaying = True
+        """False once everything that was published has been sent."""
+        self._ongoing = provider.ongoing
+        self._seed = provider.log.stream.world.seed
+        self._reader = Reader(provider.log, since)
+        self._replay = Pace(provider.policy.replay_rate, now)
+        self._ping_seconds = provider.policy.ping_seconds
+        self._pinged = now
+        self._pings = 0
+
+    @property
+    def due(self) -> float:
+        """When to call `frames` again: -infinity after its end, infinity while a fault lasts without end."""
+        return min(self._message_due, self._ping_due) if self.is_active else -inf
+
+    def frames(self, now: float, limit: int, limit_bytes: float = inf) -> list[bytes]:
+        """Take up to `limit` messages to send now, and a ping if one is due.
+
+        Stops at the first message that reaches `limit_bytes`.
+        """
+        frames: list[bytes] = []
+        size = 0
+        while len(frames) < limit and size < limit_bytes and self._message_due <= now:
+            frames.append(self._reader.take().body)
+            size += len(frames[-1])
+            self._replay.took(now)
+            self._ongoing.pace.took(now)
+        self.sent += len(frames)
+        if self._reader.due > now:
+            self.is_replaying = False
+        if self._ping_due <= now:
+            # One ping stands for all that were due while the client did not read or the provider stalled.
+            self._pinged = now
+            self._pings += 1
+            frames.append(self._ping())
+        return frames
+
+    @property
+    def _message_due(self) -> float:
+        slow = min(self._ongoing.pace.due, self._ongoing.until(Slow))
+        replay = self._replay.due if self.is_replaying else -inf
+        return max(self._reader.due, replay, slow, self._ongoing.until(Pause), self._silent_until)
+
+    @property
+    def _ping_due(self) -> float:
+        return max(self._pinged + self._ping_seconds, self._silent_until)
+
+    @property
+    def _silent_until(self) -> float:
+        return max(self._ongoing.until(Stall), self.half_open_until)
+
+    def _ping(self) -> bytes:
+        """Return a ping (interface, "SettlementFeedMessageDto")."""
+        return b'{"pingId":"%016x"}' % mix(self._seed, self.number, self._pings)
+
+
 class Provider:
     """The feed of one provider (interface, "Settlement feed"), with at most one active connection."""
 
@@ -115,16 +195,7 @@ class Provider:
             return refusal
         since = self._replay_from(now, revision)
         self._dismiss(Farewell(1001, "another connection took over"))
-        policy = self.policy
-        self.active = Connection(
-            self.log,
-            self.ongoing,
-            now,
-            since=since,
-            number=len(self.attempts),
-            replay_rate=policy.replay_rate,
-            ping_seconds=policy.ping_seconds,
-        )
+        self.active = Connection(self, now, since, len(self.attempts))
         self._record(Attempt(now, revision, verdict.kind, ACCEPTED, "", since))
         return self.active
 

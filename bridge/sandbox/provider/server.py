@@ -7,7 +7,7 @@ import errno
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from email.utils import formatdate
 from functools import partial
 from typing import Any, Self
@@ -19,16 +19,14 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from bridge.observability.http_server import WsgiServer
-from bridge.sandbox.provider.connection import Connection, Farewell, fragments, is_text
 from bridge.sandbox.provider.control import Control
 from bridge.sandbox.provider.faults import Drop, Fault
-from bridge.sandbox.provider.feed import Attempt, Provider
-from bridge.sandbox.provider.history import Reader
+from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Provider
 from bridge.sandbox.provider.rate_limits import Breach, Limits
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.routes import ROOT
 from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.stream import Published
+from bridge.sandbox.provider.stream import Published, Reader
 
 PATH = "/feed/settlement/v4"
 
@@ -70,16 +68,16 @@ class Simulator:
         self.rest = Rest(stream.world, settings.api, stream.clock)
         """The REST side: tokens, faults, truth."""
         self._loop = asyncio.get_running_loop()
-        self._control = self._serve_control()
-        try:
+        async with AsyncExitStack() as stack:
+            self._control = self._serve_control()
+            if self._control:
+                stack.push_async_callback(asyncio.to_thread, self._control.close)
             self._server = await self._listen()
-        except BaseException:
-            self._close_control()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self._close_control)
+        await self._stack.aclose()
         self._server.close()
         await self._server.wait_closed()
         await asyncio.gather(*self._releases)
@@ -87,19 +85,14 @@ class Simulator:
     @property
     def url(self) -> str:
         """Base address for clients."""
-        host, port, *_ = self._address
+        host: str = next(iter(self._server.sockets)).getsockname()[0]
         scheme = "https" if self.settings.certificate else "http"
-        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        return f"{scheme}://[{host}]:{self.port}" if ":" in host else f"{scheme}://{host}:{self.port}"
 
     @property
     def port(self) -> int:
         """The port it listens on: not that of the settings if that was 0 or taken."""
-        return int(self._address[1])
-
-    @property
-    def _address(self) -> tuple[Any, ...]:
-        address: tuple[Any, ...] = next(iter(self._server.sockets)).getsockname()
-        return address
+        return int(next(iter(self._server.sockets)).getsockname()[1])
 
     @property
     def control_url(self) -> str | None:
@@ -183,10 +176,6 @@ class Simulator:
             facts=settings.model_dump(include={"seed", "rate", "limits_scale"}),
         )
         return WsgiServer(control, settings.host, settings.control_port, body_bytes=_CONTROL_BYTES)
-
-    def _close_control(self) -> None:
-        if self._control:
-            self._control.close()
 
     def _on_loop(self, call: Callable[[], Any]) -> Any:
         async def called() -> Any:
@@ -286,7 +275,7 @@ class Simulator:
         """Send what is due until the connection ends. Waits for a client that does not read."""
         while connection.is_active:
             for frame in connection.frames(self.now(), _BATCH, _BATCH_BYTES):
-                await socket.send(fragments(frame, self.settings.fragment_bytes), text=is_text(frame))
+                await socket.send(_fragments(frame, self.settings.fragment_bytes), text=_is_text(frame))
             await self._sleep(connection.due)
         if farewell := connection.farewell:
             await socket.close(farewell.code, farewell.reason)
@@ -305,3 +294,19 @@ class Simulator:
 def _header(request: Request, name: str) -> str:
     """Return all values of a header; empty without one."""
     return ", ".join(request.headers.get_all(name))
+
+
+def _fragments(message: bytes, size: int) -> bytes | list[bytes]:
+    """Return the message in one frame or, if it is longer than `size` bytes (0: any), in several."""
+    if not size or len(message) <= size:
+        return message
+    return [message[start : start + size] for start in range(0, len(message), size)]
+
+
+def _is_text(message: bytes) -> bool:
+    """Whether the message is UTF-8, as a text frame has to be."""
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from bridge.sandbox.provider.rest.faults import RestFault
-from bridge.sandbox.provider.world.catalogue import Indexed
-from bridge.sandbox.provider.world.entities import Event
+from bridge.sandbox.provider.world.entities import Event, Indexed
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate, written

@@ -7,7 +7,7 @@ It checks the token (401), the request rate (429), the rights (403), then the re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import ceil, inf
@@ -22,8 +22,8 @@ from bridge.sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, rou
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
 from bridge.sandbox.provider.world import currencies
-from bridge.sandbox.provider.world.catalogue import Catalogue, Entry, Indexed
-from bridge.sandbox.provider.world.entities import World
+from bridge.sandbox.provider.world.catalogue import Catalogue
+from bridge.sandbox.provider.world.entities import Entity, Indexed, World
 from bridge.sandbox.provider.world.words import Language
 
 Query = Mapping[str, list[str]]
@@ -129,12 +129,12 @@ class Rest:
             case "selection-templates":
                 query = self._asked(found, query)
                 selections = self._collection(query, self.policy.selection_ids)
-                return self._templates(self.catalogue.selection_template(number) for number in selections)
+                return list(map(self._all, self.catalogue.selection_templates(selections)))
             case "market-type-templates":
                 query = self._asked(found, query)
                 sport = self._sport(query)
                 types = self._collection(query, self.policy.market_type_ids)
-                return self._templates(self.catalogue.market_type_template(sport, number) for number in types)
+                return list(map(self._all, self.catalogue.market_type_templates(sport, types)))
             case "active-currencies":
                 return self._active_currencies(query)
             case "currency-precision":
@@ -192,7 +192,7 @@ class Rest:
             "competitors": [self._member("competitor", number) for number in related["competitorIds"]],
         }
 
-    def _known_event(self, event_id: int) -> Entry:
+    def _known_event(self, event_id: int) -> Entity:
         if event := self.catalogue.entry("event", event_id):
             return event
         raise _Refused(problem(404, f"there is no event {event_id}"))
@@ -207,18 +207,15 @@ class Rest:
         entry = self.catalogue.entry(kind, number)
         return self._all(entry) if entry else {"id": number, "translations": {}}
 
-    def _templates(self, entries: Iterable[Entry | None]) -> object:
-        return [self._all(entry) for entry in entries if entry]
-
-    def _item(self, entry: Entry, language: Language) -> object:
+    def _item(self, entity: Entity, language: Language) -> object:
         """A TranslationItem."""
-        return {"id": entry.id, "language": language, "translation": self.catalogue.text(entry, language)}
+        return {"id": entity.id, "language": language, "translation": self.catalogue.text(entity, language)}
 
-    def _all(self, entry: Entry) -> object:
+    def _all(self, entity: Entity) -> object:
         """An EntityTranslation."""
         keys = self.policy.language_keys
-        texts = self.catalogue.texts(entry)
-        return {"id": entry.id, "translations": {keys.get(x, x): text for x, text in texts.items()}}
+        texts = self.catalogue.texts(entity)
+        return {"id": entity.id, "translations": {keys.get(x, x): text for x, text in texts.items()}}
 
     def _spoken(self, code: str) -> Language | None:
         """Return the language of a code, or None: its list is empty, as the interface has no error here."""

@@ -5,49 +5,28 @@ The ids are those of the feed. Texts are generated on demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import get_args
 
-from bridge.sandbox.provider.world import translations
 from bridge.sandbox.provider.world.entities import (
     SELECTIONS_A_MARKET,
-    Competitor,
-    Event,
-    League,
-    Market,
-    Sport,
+    Entity,
+    Indexed,
+    Kind,
+    Relations,
+    Selection,
+    SelectionTemplate,
     World,
-    market_types,
 )
 from bridge.sandbox.provider.world.words import Language
 
-Indexed = Literal["sport", "region", "league", "competitor", "event"]
-"""The kinds whose ids are unique."""
-Kind = Literal[Indexed, "market", "selection", "selection-template", "market-type-template"]
 LISTED: frozenset[Kind] = frozenset({"sport", "region", "league", "competitor", "market", "selection"})
 """The kinds with endpoints of one language; the others have only endpoints of all languages."""
-
-Relations = Mapping[str, int | tuple[int, ...]]
-"""The ids of related entities: `sportId`, `regionId`, `leagueId`, `eventId`, `marketId`, `marketTypeId`, and
-the `competitorIds` of an event."""
 
 
 class Unknown(LookupError):
     """The catalogue has no entity of that kind with that id, or no such language."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entity with a name in every language."""
-
-    kind: Kind
-    id: int
-    """For a market type template the id of the market type, unique within its sport."""
-    name: Callable[[Language], str]
-    """Its name before any rename."""
-    relations: Relations = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +40,7 @@ class Known:
 
 
 class Catalogue:
-    """Every entry of a world. `rename` and `remove` change later answers.
+    """Every entity of a world. `rename` and `remove` change later answers.
 
     Of `languages`, those of `only_in_lists` are missing where an endpoint returns all languages, those of
     `only_in_all` where it returns one.
@@ -78,16 +57,17 @@ class Catalogue:
         self.languages_of_lists = tuple(x for x in languages if x not in only_in_all)
         self.languages_of_all = tuple(x for x in languages if x not in only_in_lists)
         self._languages = languages
-        self._sports = {sport.id: sport for sport in world.sports}
         self._events = {event.id: event for event in world.events}
+        self._sports = {sport.id: sport for sport in world.sports}
         self._markets = {market.id: market for event in world.events for market in event.markets}
-        self._entries: dict[Indexed, dict[int, Entry]] = {
-            "sport": {x.id: Entry("sport", x.id, partial(translations.sport, x)) for x in world.sports},
-            "region": {x.id: Entry("region", x.id, partial(translations.region, x)) for x in world.regions},
-            "league": {x.id: _league(x) for x in world.leagues},
-            "competitor": {x.id: _competitor(x) for x in world.competitors},
-            "event": {x.id: _event(x) for x in world.events},
-        }
+        groups: Sequence[Sequence[Entity]] = (
+            world.sports,
+            world.regions,
+            world.leagues,
+            world.competitors,
+            world.events,
+        )
+        self._indexed = {group[0].kind: {x.id: x for x in group} for group in groups}
         self.changes = 0
         """Number of renames and removals."""
         self._renamed: dict[tuple[Kind, int], dict[Language, str]] = {}
@@ -115,109 +95,66 @@ class Catalogue:
         self.changes += 1
         self._removed.add((kind, number))
 
-    def text(self, entry: Entry, language: Language) -> str:
+    def text(self, entity: Entity, language: Language) -> str:
         """Return the current name of an entity."""
-        renamed = self._renamed.get((entry.kind, entry.id), {})
-        return renamed[language] if language in renamed else entry.name(language)
+        renamed = self._renamed.get((entity.kind, entity.id), {})
+        return renamed[language] if language in renamed else entity.text(language)
 
-    def texts(self, entry: Entry) -> dict[Language, str]:
+    def texts(self, entity: Entity) -> dict[Language, str]:
         """Return the current names of an entity, in the languages of the endpoints of all languages."""
-        return {language: self.text(entry, language) for language in self.languages_of_all}
+        return {language: self.text(entity, language) for language in self.languages_of_all}
 
-    def entries(self, kind: Indexed) -> list[Entry]:
+    def entries(self, kind: Indexed) -> list[Entity]:
         """Return all entities of a kind, by id."""
-        return self._present(self._entries[kind].values())
+        return self._present(self._indexed[kind].values())
 
-    def entry(self, kind: Indexed, number: int) -> Entry | None:
+    def entry(self, kind: Indexed, number: int) -> Entity | None:
         """Return the entity with this id, or None."""
-        return None if (kind, number) in self._removed else self._entries[kind].get(number)
+        return None if (kind, number) in self._removed else self._indexed[kind].get(number)
 
-    def markets(self, event_id: int) -> list[tuple[Entry, list[Entry]]]:
+    def markets(self, event_id: int) -> list[tuple[Entity, list[Entity]]]:
         """Return the markets of a known event, each with its selections, by id."""
-        event = self._events[event_id]
         return [
-            (entry, self._present(_selections(event, market)))
-            for market in event.markets
-            for entry in self._present([_market(event, market)])
+            (market, self._present(Selection(id_, market, i) for i, id_ in enumerate(market.selections)))
+            for market in self._events[event_id].markets
+            if self._present([market])
         ]
 
-    def selection_template(self, selection_id: int) -> Entry | None:
-        """Return the template of a selection, or None."""
-        market = self._markets.get(selection_id // SELECTIONS_A_MARKET)
-        found = _selection_templates(market) if market else ()
-        return next((entry for entry in self._present(found) if entry.id == selection_id), None)
+    def selection_templates(self, ids: Iterable[int]) -> list[Entity]:
+        """Return the templates of the selections that exist."""
+        return self._present(
+            SelectionTemplate(number, market, number % SELECTIONS_A_MARKET)
+            for number in ids
+            if (market := self._markets.get(number // SELECTIONS_A_MARKET)) and number in market.selections
+        )
 
-    def market_type_template(self, sport_id: int, market_type: int) -> Entry | None:
-        """Return the template of a market type in a sport, or None."""
+    def market_type_templates(self, sport_id: int, ids: Iterable[int]) -> list[Entity]:
+        """Return the templates of the market types that a sport has."""
         sport = self._sports.get(sport_id)
-        found = _market_type_templates(sport) if sport else ()
-        return next((entry for entry in self._present(found) if entry.id == market_type), None)
+        found = {template.id: template for template in sport.templates()} if sport else {}
+        return self._present(found[number] for number in ids if number in found)
 
     def truth(self) -> Iterator[Known]:
         """Generate the current truth, kind by kind."""
-        for entry in self._all():
-            languages = self._languages if entry.kind in LISTED else self.languages_of_all
-            texts = {language: self.text(entry, language) for language in languages}
-            yield Known(entry.kind, entry.id, texts, entry.relations)
+        for entity in self._all():
+            languages = self._languages if entity.kind in LISTED else self.languages_of_all
+            texts = {language: self.text(entity, language) for language in languages}
+            yield Known(entity.kind, entity.id, texts, entity.relations)
 
     def _demand(self, kind: Kind, number: int) -> None:
-        if not any((entry.kind, entry.id) == (kind, number) for entry in self._all()):
+        if not any((entity.kind, entity.id) == (kind, number) for entity in self._all()):
             raise Unknown(f"there is no {kind} {number}")
 
-    def _all(self) -> Iterator[Entry]:
-        for kind in self._entries:
+    def _all(self) -> Iterator[Entity]:
+        for kind in get_args(Indexed):
             yield from self.entries(kind)
         for event in self.entries("event"):
             for market, selections in self.markets(event.id):
                 yield from (market, *selections)
         for sport in self._sports.values():
-            yield from self._present(_market_type_templates(sport))
+            yield from self._present(sport.templates())
         for known in self._markets.values():
-            yield from self._present(_selection_templates(known))
+            yield from self.selection_templates(known.selections)
 
-    def _present(self, entries: Iterable[Entry]) -> list[Entry]:
-        return [entry for entry in entries if (entry.kind, entry.id) not in self._removed]
-
-
-def _league(league: League) -> Entry:
-    relations: Relations = {"sportId": league.sport.id, "regionId": league.region.id}
-    return Entry("league", league.id, partial(translations.league, league), relations)
-
-
-def _competitor(competitor: Competitor) -> Entry:
-    relations: Relations = {"sportId": competitor.league.sport.id, "leagueId": competitor.league.id}
-    return Entry("competitor", competitor.id, partial(translations.competitor, competitor), relations)
-
-
-def _event(event: Event) -> Entry:
-    league = event.league
-    relations: Relations = {
-        "sportId": league.sport.id,
-        "regionId": league.region.id,
-        "leagueId": league.id,
-        "competitorIds": tuple(member.id for member in event.competitors),
-    }
-    return Entry("event", event.id, partial(translations.event, event), relations)
-
-
-def _market(event: Event, market: Market) -> Entry:
-    relations: Relations = {"eventId": event.id, "marketTypeId": market.type}
-    return Entry("market", market.id, partial(translations.market, event, market), relations)
-
-
-def _selections(event: Event, market: Market) -> Iterator[Entry]:
-    relations: Relations = {"eventId": event.id, "marketId": market.id, "marketTypeId": market.type}
-    for index, number in enumerate(market.selections):
-        yield Entry("selection", number, partial(translations.selection, event, market, index), relations)
-
-
-def _selection_templates(market: Market) -> Iterator[Entry]:
-    for index, number in enumerate(market.selections):
-        name = partial(translations.selection_template, market.type, index)
-        yield Entry("selection-template", number, name, {"marketTypeId": market.type})
-
-
-def _market_type_templates(sport: Sport) -> Iterator[Entry]:
-    for number in market_types(sport):
-        name = partial(translations.market_type_template, sport, number)
-        yield Entry("market-type-template", number, name, {"sportId": sport.id, "marketTypeId": number})
+    def _present(self, entities: Iterable[Entity]) -> list[Entity]:
+        return [entity for entity in entities if (entity.kind, entity.id) not in self._removed]

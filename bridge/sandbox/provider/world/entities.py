@@ -6,15 +6,23 @@ describes them agree by their ids. Ids of markets and of selections are larger t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from operator import attrgetter
 from random import Random
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bridge.sandbox.provider.world import words
+from bridge.sandbox.provider.world.words import Language
+
+Indexed = Literal["sport", "region", "league", "competitor", "event"]
+"""The kinds whose ids are unique."""
+Kind = Literal[Indexed, "market", "selection", "selection-template", "market-type-template"]
+Relations = Mapping[str, int | tuple[int, ...]]
 
 _MASK = (1 << 64) - 1
 
@@ -54,61 +62,164 @@ class Sizes(BaseModel):
 
 
 @dataclass(frozen=True)
-class Sport:
+class Entity:
+    """Something with an id and a name in every language."""
+
+    kind: ClassVar[Kind]
+    _related: ClassVar[Mapping[str, str]]
+    id: int
+
+    def __init_subclass__(cls, *, kind: Kind, **related: str) -> None:
+        """Take the kind and, for each relation, the attribute with its ids."""
+        cls.kind, cls._related = kind, related
+
+    def text(self, language: Language) -> str:
+        """Return the name, which follows from the seed as the entity does."""
+        raise NotImplementedError
+
+    @property
+    def relations(self) -> Relations:
+        """The ids of related entities."""
+        return {name: attrgetter(path)(self) for name, path in self._related.items()}
+
+
+@dataclass(frozen=True)
+class Sport(Entity, kind="sport"):
     """A sport. Races have runners, places and each-way bets."""
 
-    id: int
     is_race: bool
 
+    def text(self, language: Language) -> str:
+        """Such as `Fotboll`, in Swedish."""
+        return words.name(words.SPORTS[language], self.id - _FIRST_SPORT)
+
+    def templates(self) -> Iterator[MarketTypeTemplate]:
+        """Generate the templates of all types of markets that its events may have."""
+        for market_type in (_RACE_MARKETS if self.is_race else _MATCH_MARKETS) + _OUTRIGHT_MARKETS:
+            yield MarketTypeTemplate(market_type.id, self)
+
 
 @dataclass(frozen=True)
-class Region:
+class Region(Entity, kind="region"):
     """A region; the feed calls its id `countryId`."""
 
-    id: int
+    def text(self, language: Language) -> str:
+        """Such as `Schweden`, in German."""
+        return words.name(words.REGIONS[language], self.id - _FIRST_REGION)
 
 
 @dataclass(frozen=True)
-class League:
+class League(Entity, kind="league", sportId="sport.id", regionId="region.id"):
     """A league; the feed calls its id `competitionId`."""
 
-    id: int
     name: str
     sport: Sport
     region: Region
 
+    def text(self, language: Language) -> str:
+        """Its own name with its region: several regions have a Premier League."""
+        return f"{self.name} ({self.region.text(language)})"
+
 
 @dataclass(frozen=True)
-class Competitor:
+class Competitor(Entity, kind="competitor", sportId="league.sport.id", leagueId="league.id"):
     """A team, a player or a runner, of one league."""
 
-    id: int
     name: str
     league: League
 
+    def text(self, language: Language) -> str:
+        """Its own name, marked by language."""
+        return words.CLUB[language].format(self.name)
+
 
 @dataclass(frozen=True)
-class Market:
+class MarketTypeTemplate(Entity, kind="market-type-template", sportId="sport.id", marketTypeId="id"):
+    """What a sport calls a market type, whose id it has."""
+
+    sport: Sport
+
+    def text(self, language: Language) -> str:
+        """Such as `Football: Total {total}`."""
+        return f"{self.sport.text(language)}: {words.MARKET_TYPES[self.id][language]}"
+
+
+@dataclass(frozen=True)
+class Market(Entity, kind="market", eventId="event_id", marketTypeId="type"):
     """A market of one event. Two lines of one type (over 2.5, over 3.5) are two markets."""
 
-    id: int
     type: int
     name: str
     properties: dict[str, str] | None
     selections: tuple[int, ...]
     """Ids of the selections."""
+    event_id: int
+    sport: Sport
+    competitors: tuple[Competitor, ...]
 
     @cached_property
     def json(self) -> dict[str, object]:
         """As the feed shows it (interface, "MarketViewModel")."""
         return {"id": self.id, "type": self.type, "name": self.name, "properties": self.properties}
 
+    def text(self, language: Language) -> str:
+        """Its type's template with its properties, such as `Football: Total 2.5`."""
+        return MarketTypeTemplate(self.type, self.sport).text(language).format_map(self.properties or {})
+
 
 @dataclass(frozen=True)
-class Event:
+class SelectionTemplate(Entity, kind="selection-template", marketTypeId="market.type"):
+    """What the selection with its id is called in any event."""
+
+    market: Market
+    index: int
+    """Place in the market, from 0."""
+
+    def text(self, language: Language) -> str:
+        """Such as `Over {total}` or `{competitor1}`.
+
+        Placeholders are the market's properties and the event's competitors, numbered from 1.
+        """
+        match self.market.type:
+            case 18 | 29 as worded:
+                return words.SELECTIONS[_WORDED[worded][self.index]][language]
+            case 40:
+                return ":".join(map(str, divmod(self.index, _GOALS)))
+            case 16:
+                return f"{{competitor{self.index + 1}}} [{{handicap}}]"
+            case 1:
+                return ("{competitor1}", words.SELECTIONS["draw"][language], "{competitor2}")[self.index]
+        return f"{{competitor{self.index + 1}}}"
+
+
+@dataclass(frozen=True)
+class Selection(
+    SelectionTemplate,
+    kind="selection",
+    eventId="market.event_id",
+    marketId="market.id",
+    marketTypeId="market.type",
+):
+    """A selection of one market."""
+
+    def text(self, language: Language) -> str:
+        """The template with everything filled in, such as `Over 2.5`."""
+        sides = enumerate(self.market.competitors, 1)
+        values = {f"competitor{number}": side.text(language) for number, side in sides}
+        return super().text(language).format_map(values | (self.market.properties or {}))
+
+
+@dataclass(frozen=True)
+class Event(
+    Entity,
+    kind="event",
+    sportId="league.sport.id",
+    regionId="league.region.id",
+    leagueId="league.id",
+    competitorIds="competitor_ids",
+):
     """A fixture, a race or an outright, with its markets."""
 
-    id: int
     name: str
     start: str | None
     """ISO 8601; None where the provider does not know it."""
@@ -116,6 +227,19 @@ class Event:
     league: League
     competitors: tuple[Competitor, ...]
     markets: tuple[Market, ...]
+
+    def text(self, language: Language) -> str:
+        """Both teams, the race, or the league whose winner is bet on."""
+        if self.is_outright:
+            return f"{self.league.text(language)} – {words.MARKET_TYPES[301][language]}"
+        if self.league.sport.is_race:
+            return words.RACE[language].format(self.name)
+        return " – ".join(competitor.text(language) for competitor in self.competitors)
+
+    @property
+    def competitor_ids(self) -> tuple[int, ...]:
+        """The ids of its competitors."""
+        return tuple(competitor.id for competitor in self.competitors)
 
 
 @dataclass(frozen=True)
@@ -141,11 +265,14 @@ _RACE_MARKETS = (
 _OUTRIGHT_MARKETS = (_MarketType(301, "Outright winner", 0),)
 _RUNNERS = 8
 
-FIRST_SPORT, FIRST_REGION = 1, 100
-"""The first ids of those that are named by their number."""
+_WORDED = {18: ("over", "under"), 29: ("yes", "no")}
+"""The market types whose selections are words, in the order of the selections."""
+_GOALS = 5
+
 SELECTIONS_A_MARKET = 100
 """The id of a selection is its market's times this, and its place in it."""
-_FIRST_LEAGUE, _FIRST_COMPETITOR, _FIRST_EVENT = 5_000, 60_000, 20_000_000
+_FIRST_SPORT, _FIRST_REGION, _FIRST_LEAGUE = 1, 100, 5_000
+_FIRST_COMPETITOR, _FIRST_EVENT = 60_000, 20_000_000
 
 
 class World:
@@ -158,8 +285,8 @@ class World:
         self.seed = seed
         sizes = sizes or Sizes()
         self._newest = datetime.fromtimestamp(epoch // 3600 * 3600, UTC)
-        self.sports = tuple(Sport(FIRST_SPORT + i, i in words.RACES) for i in range(sizes.sports))
-        self.regions = tuple(Region(FIRST_REGION + i) for i in range(sizes.regions))
+        self.sports = tuple(Sport(_FIRST_SPORT + i, i in words.RACES) for i in range(sizes.sports))
+        self.regions = tuple(Region(_FIRST_REGION + i) for i in range(sizes.regions))
         self.leagues = tuple(self._league(i) for i in range(sizes.leagues))
         self.competitors = tuple(self._competitor(i) for i in range(sizes.competitors))
         self.events = tuple(self._event(i) for i in range(sizes.events))
@@ -198,22 +325,20 @@ class World:
             is_outright=is_outright,
             league=league,
             competitors=competitors,
-            markets=_markets(event_id, is_outright, league.sport.is_race, len(competitors)),
+            markets=_markets(event_id, is_outright, league.sport, competitors),
         )
 
 
-def market_types(sport: Sport) -> tuple[int, ...]:
-    """Ids of all types of markets that events of the sport may have."""
-    types = (_RACE_MARKETS if sport.is_race else _MATCH_MARKETS) + _OUTRIGHT_MARKETS
-    return tuple(kind.id for kind in types)
-
-
-def _markets(event_id: int, is_outright: bool, is_race: bool, runners: int) -> tuple[Market, ...]:
-    types = _OUTRIGHT_MARKETS if is_outright else _RACE_MARKETS if is_race else _MATCH_MARKETS
+def _markets(
+    event_id: int, is_outright: bool, sport: Sport, competitors: tuple[Competitor, ...]
+) -> tuple[Market, ...]:
+    types = _OUTRIGHT_MARKETS if is_outright else _RACE_MARKETS if sport.is_race else _MATCH_MARKETS
     markets: list[Market] = []
     for kind in types:
         for properties in kind.lines:
-            market_id = event_id * 1000 + len(markets)
-            selections = tuple(market_id * SELECTIONS_A_MARKET + i for i in range(kind.selections or runners))
-            markets.append(Market(market_id, kind.id, kind.name, properties, selections))
+            number = event_id * 1000 + len(markets)
+            count = kind.selections or len(competitors)
+            selections = tuple(number * SELECTIONS_A_MARKET + i for i in range(count))
+            of_event = (event_id, sport, competitors)
+            markets.append(Market(number, kind.id, kind.name, properties, selections, *of_event))
     return tuple(markets)

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from bridge.sandbox.cluster import broker, registry
-from bridge.sandbox.cluster.broker import Listener
+from bridge.sandbox.cluster.ports import Listener
 
 LISTENERS = [Listener(9092, 20001), Listener(9093, 20002), Listener(9094, 20003)]
 

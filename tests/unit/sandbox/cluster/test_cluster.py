@@ -8,11 +8,10 @@ import pytest
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import ports
-from bridge.sandbox.cluster.broker import Listener
 from bridge.sandbox.cluster.cluster import Cluster
 from bridge.sandbox.cluster.downloads import Artifacts
 
-JAVA = '#!/bin/sh\ncase "$*" in *-jar*) touch schemas.mv.db; exec sleep 60;; *) sleep 0.3; exit 1;; esac\n'
+JAVA = '#!/bin/sh\ncase "$*" in *-jar*) touch schemas.mv.db; exec sleep 60;; *) sleep 1; exit 1;; esac\n'
 """The registry creates its database, and the brokers cannot be formatted."""
 
 
@@ -23,11 +22,10 @@ def test_a_failed_first_start_leaves_no_half_made_schemas(tmp_path: Path, known:
     java.write_text(JAVA)
     java.chmod(0o700)
     database = tmp_path / "registry" / "schemas.mv.db"
-    cluster = Cluster(
-        tmp_path, Artifacts(java, (), java), [Listener(ports.free_port(), ports.free_port())], 1
-    )
+    listener = ports.Listener(ports.free_port(), ports.free_port())
+    cluster = Cluster(tmp_path, Artifacts(java, (), java), [listener], 1)
     if known:
         database.write_text("schemas")
-    with pytest.raises(DevError, match=r"left no meta\.properties"):
+    with pytest.raises(DevError, match=r"left no data/meta\.properties"):
         cluster.start(lambda line: None)
     assert database.exists() is known

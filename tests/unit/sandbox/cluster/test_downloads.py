@@ -33,20 +33,14 @@ def archive(path: Path, name: str = "quarkus-run.jar") -> Path:
 
 
 def test_a_saved_class_path_is_loaded_in_the_same_order(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    downloads.save_class_path(tmp_path / "cache" / "class-path.json", jars)
-    assert downloads.load_class_path(tmp_path / "cache" / "class-path.json") == jars
-
-
-def test_a_class_path_with_a_missing_jar_is_resolved_again(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    downloads.save_class_path(tmp_path / "class-path.json", jars)
-    jars[1].unlink()
-    assert downloads.load_class_path(tmp_path / "class-path.json") is None
-
-
-def test_a_class_path_of_another_version_is_resolved_again(tmp_path: Path, jars: tuple[Path, ...]) -> None:
-    file = tmp_path / "class-path.json"
+    """Unless a jar is missing by then, or it is of another version: then it is resolved again."""
+    file = tmp_path / "cache" / "class-path.json"
     downloads.save_class_path(file, jars)
+    assert downloads.load_class_path(file) == jars
     file.write_text(file.read_text().replace("4.3.0", "4.2.0"))
+    assert downloads.load_class_path(file) is None
+    downloads.save_class_path(file, jars)
+    jars[1].unlink()
     assert downloads.load_class_path(file) is None
 
 
@@ -57,12 +51,6 @@ def test_a_malformed_class_path_file_is_ignored(tmp_path: Path, content: str) ->
     assert downloads.load_class_path(file) is None
 
 
-def test_an_unpacked_archive_leaves_nothing_temporary(tmp_path: Path) -> None:
-    downloads.unpack(archive(tmp_path / "x.tar.gz"), tmp_path / "cache" / "registry")
-    assert (tmp_path / "cache" / "registry" / "quarkus-run.jar").read_bytes() == b"jar"
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["registry"]
-
-
 def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     file = archive(tmp_path / "x.tar.gz")
     file.write_bytes(file.read_bytes()[:60])
@@ -71,24 +59,26 @@ def test_a_truncated_archive_is_named_and_leaves_nothing(tmp_path: Path) -> None
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_an_archive_unpacked_by_another_process_meanwhile_is_used(tmp_path: Path) -> None:
-    directory = tmp_path / "registry"
-    downloads.unpack(archive(tmp_path / "x.tar.gz"), directory)
-    downloads.unpack(archive(tmp_path / "y.tar.gz"), directory)
-    assert [path.name for path in directory.iterdir()] == ["quarkus-run.jar"]
+def test_an_unpacked_archive_leaves_nothing_temporary(tmp_path: Path) -> None:
+    """One that another process unpacked meanwhile is used."""
+    directory = tmp_path / "cache" / "registry"
+    for name in ("x.tar.gz", "y.tar.gz"):
+        downloads.unpack(archive(tmp_path / name), directory)
+        assert [path.name for path in directory.parent.iterdir()] == ["registry"]
+        assert [path.name for path in directory.iterdir()] == ["quarkus-run.jar"]
+    assert (directory / "quarkus-run.jar").read_bytes() == b"jar"
 
 
 def test_waiting_for_a_held_lock_is_reported_once(tmp_path: Path) -> None:
-    holder = (tmp_path / "lock").open("a")
+    holder, lines = (tmp_path / "lock").open("a"), list[str]()
     fcntl.flock(holder, fcntl.LOCK_EX)
-    lines = list[str]()
 
-    def waiting() -> None:
-        lines.append("waiting")
+    def progress(line: str) -> None:
+        lines.append(line)
         holder.close()
 
-    with files.lock(tmp_path / "lock", waiting):
-        assert lines == ["waiting"]
+    with files.lock(tmp_path / "lock", progress, "another"):
+        assert lines == ["waiting for another"]
 
 
 def test_the_cache_is_where_the_desktop_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

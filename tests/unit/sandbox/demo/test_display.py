@@ -56,7 +56,10 @@ def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
 
 def test_elsewhere_than_on_a_terminal_there_are_lines(capsys: Any) -> None:
     """On stderr now and then, and the whole board on stdout at the end."""
-    display = Display(Board(state="Live", sent=1234, published=1200, revision=17, duplicates=1, wrong=2))
+    board = Board(state="Live", revision=17)
+    board.tally.sent, board.tally.published, board.tally.duplicates = 1234, 1200, 1
+    board.tally.wrong += ["one", "two"]
+    display = Display(board)
     with display:
         display.tick()
         display.tick()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from bridge.sandbox.provider.connection import Connection
-from bridge.sandbox.provider.feed import Policy, Provider
+from bridge.sandbox.provider.feed import Connection, Policy, Provider
 from bridge.sandbox.provider.rate_limits import Limits
 from bridge.sandbox.provider.stream import Stream
 from tests.unit.sandbox.provider.conftest import ORIGIN

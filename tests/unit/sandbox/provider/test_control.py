@@ -160,24 +160,6 @@ def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     assert (state["ended"], state["published"]) == (NOW - 50, 504)
 
 
-def test_an_invalid_fault_is_reported_by_field_and_has_no_effect(feed: Provider, ask: Ask) -> None:
-    for body, reason in (
-        (b'{"seconds":-1}', "seconds: Input should be greater than or equal to 0"),
-        (b'{"second":1}', "second: Extra inputs are not permitted"),
-        (b'{"close_code":1006}', "close_code: must be a close code that may be sent: 1000-1003"),
-        (b"[]", "the body: Input should be an object"),
-        (b"{", "the body: Invalid JSON"),
-    ):
-        assert error(ask("/faults/refuse", "POST", body), 400).startswith(reason)
-    assert feed.lasting(NOW) == {}
-
-
-def test_an_invalid_window_is_reported_by_parameter(ask: Ask) -> None:
-    assert error(ask("/truth?since=yesterday"), 400).startswith("since: ")
-    assert error(ask("/truth?from=1"), 400).startswith("from: ")
-    assert error(ask("/attempts?since=1"), 400).startswith("since: ")
-
-
 def test_the_stream_can_be_ended(feed: Provider, ask: Ask) -> None:
     """The answer says when it ended, and nothing was published later."""
     assert page(ask("/stop", "POST")) == {"at": NOW - 1}
@@ -216,20 +198,32 @@ def test_a_rest_fault_is_injected_and_cleared(rest: Rest, ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("place", "body", "status", "reason"),
     [
-        ("faults", b"{}", 400, "the body: a fault needs at least one of status, body"),
-        ("faults", b'{"endpoint":"teams","status":500}', 400, "endpoint: Input should be 'sports'"),
-        ("rename", b'{"kind":"team","id":1,"text":"x"}', 400, "kind: Input should be 'sport'"),
-        ("rename", b'{"kind":"league","id":1,"text":"x"}', 404, "there is no league 1"),
-        ("rename", b'{"kind":"sport","id":1,"text":"x","language":"de"}', 404, "there is no language de"),
+        ("/faults/refuse", b'{"seconds":-1}', 400, "seconds: Input should be greater than or equal to 0"),
+        ("/faults/refuse", b'{"second":1}', 400, "second: Extra inputs are not permitted"),
+        ("/faults/refuse", b'{"close_code":1006}', 400, "close_code: must be a close code that may be sent"),
+        ("/faults/refuse", b"[]", 400, "the body: Input should be an object"),
+        ("/faults/refuse", b"{", 400, "the body: Invalid JSON"),
+        ("/api/faults", b"{}", 400, "the body: a fault needs at least one of status, body"),
+        ("/api/faults", b'{"endpoint":"teams","status":500}', 400, "endpoint: Input should be 'sports'"),
+        ("/api/rename", b'{"kind":"team","id":1,"text":"x"}', 400, "kind: Input should be 'sport'"),
+        ("/api/rename", b'{"kind":"league","id":1,"text":"x"}', 404, "there is no league 1"),
+        (
+            "/api/rename",
+            b'{"kind":"sport","id":1,"text":"x","language":"de"}',
+            404,
+            "there is no language de",
+        ),
+        ("/truth?since=yesterday", b"", 400, "since: "),
+        ("/truth?from=1", b"", 400, "from: "),
+        ("/attempts?since=1", b"", 400, "since: "),
     ],
     ids=repr,
 )
-def test_an_invalid_change_is_reported_by_field_and_has_no_effect(
-    rest: Rest, ask: Ask, place: str, body: bytes, status: int, reason: str
+def test_an_invalid_request_is_reported_by_field_and_has_no_effect(
+    feed: Provider, rest: Rest, ask: Ask, place: str, body: bytes, status: int, reason: str
 ) -> None:
-    """Field and reason, and nothing changes."""
-    assert error(ask(f"/api/{place}", "POST", body), status).startswith(reason)
-    assert rest.catalogue.changes == 0
+    assert error(ask(place, "POST" if body else "GET", body), status).startswith(reason)
+    assert (feed.lasting(NOW), rest.catalogue.changes) == ({}, 0)
     assert get(rest, "translations/en/sports") == 200
 
 

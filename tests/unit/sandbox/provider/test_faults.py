@@ -9,7 +9,6 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from bridge.sandbox.provider.connection import Connection, Farewell
 from bridge.sandbox.provider.faults import (
     FAULTS,
     Clear,
@@ -24,7 +23,7 @@ from bridge.sandbox.provider.faults import (
     Slow,
     Stall,
 )
-from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
+from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
 from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
@@ -177,15 +176,6 @@ def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
     assert answer.close_code == 4000
     assert feed.attempts == [Attempt(NOW + 9.9, int(NOW), "small", 101, answer.reason, None, 4000)]
     assert isinstance(feed.connect(NOW + 10, int(NOW)), Connection)
-
-
-@pytest.mark.parametrize("status", [503, 401])
-def test_a_refused_handshake_counts(feed: Provider, status: int) -> None:
-    """Whatever the status, and the breach of a limit is in the book."""
-    feed.inflict(Refuse(count=6, status=status), NOW)
-    for i in range(6):
-        feed.connect(NOW + i, int(NOW))
-    assert len(feed.breaches) == 1
 
 
 @pytest.mark.parametrize("by", [45.0, -45.0])

@@ -137,20 +137,6 @@ def test_replay_keeps_its_pace_and_live_does_not(stream: Stream) -> None:
     assert len(bets(received(live, NOW, NOW + 5))) == 1001
 
 
-def test_what_was_injected_is_replayed_at_its_place(stream: Stream) -> None:
-    """Raw bytes are sent live, remembered, and come again between the same neighbours."""
-    feed = provider(stream)
-    connection = let_in(feed, NOW, int(NOW))
-    live = received(connection, NOW, NOW + 1)
-    feed.log.inject(b"\xff not JSON", NOW + 1.002)
-    live += received(connection, NOW + 1.002, NOW + 2)
-    feed.disconnect(connection)
-    replayed = received(let_in(feed, NOW + 2, int(NOW)), NOW + 2, NOW + 2)
-    assert replayed == live
-    assert replayed.index(b"\xff not JSON") == 201
-    assert [m.seq for m in feed.log.read(NOW, NOW + 2) if m.bet_id is None] == [-1]
-
-
 def test_the_log_of_connections_is_complete(stream: Stream) -> None:
     """Every attempt is logged with its answer and with the moment from which on all is sent."""
     seen: list[Attempt] = []

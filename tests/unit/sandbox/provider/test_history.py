@@ -6,8 +6,7 @@ from math import inf
 
 import pytest
 
-from bridge.sandbox.provider.history import Log
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Log, Stream
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 
