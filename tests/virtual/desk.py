@@ -70,30 +70,28 @@ class Desk:
         )
         position = Position(PositionSettings(30, 60, 120), int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15)
-        self.pipeline = Pipeline(
-            self.settings, topics, CODECS, Deduplicator(), position, Counters(), None, lambda _: None
-        )
+        self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
         self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
         self.checkpointer = Checkpointer(
-            self.settings,
-            dependencies,
-            self.committer,
-            self.pipeline,
-            self.limiter,
-            self.status,
-            self.timekeeper,
-            "me",
-            None,
+            settings=self.settings,
+            dependencies=dependencies,
+            committer=self.committer,
+            pipeline=self.pipeline,
+            limiter=self.limiter,
+            status=self.status,
+            timekeeper=self.timekeeper,
+            owner_id="me",
+            committed=None,
         )
         self.connector = Connector(
-            self.settings,
-            dependencies,
-            self.status,
-            self.limiter,
-            self.pipeline,
-            self.checkpointer,
-            self.timekeeper,
+            settings=self.settings,
+            dependencies=dependencies,
+            status=self.status,
+            limiter=self.limiter,
+            pipeline=self.pipeline,
+            checkpointer=self.checkpointer,
+            timekeeper=self.timekeeper,
             first=first,
             certain=certain,
             pause=asyncio.sleep,
