@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from bridge.clock import AnchoredClock, Clock, Instant
@@ -24,7 +25,7 @@ from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Counters
 from bridge.state.deduplicator import Deduplicator
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
-from tests.virtual.loop import run
+from tests.virtual.loop import as_test, run
 from tests.virtual.world import EPOCH, FEED, Leadership
 
 Connect = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
@@ -120,3 +121,8 @@ def at_desk(story: Callable[[Desk], Awaitable[None]], **settings: Any) -> None:
         await story(Desk(**settings))
 
     run(whole())
+
+
+def with_desk(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Turn a story into a test, which runs it at a desk of its own."""
+    return lambda story: as_test(story, partial(at_desk, **settings), supplied=1)
