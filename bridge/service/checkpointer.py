@@ -16,7 +16,7 @@ from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Checkpointer:
     """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
 

@@ -39,7 +39,7 @@ HOW_TO_GO_ON = (
 )
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Connector:
     """Opens one connection after the other.
 

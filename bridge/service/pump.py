@@ -36,7 +36,7 @@ PROGRESS_SECONDS = 10.0
 """Interval of the log lines during catch-up."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Pump:
     """Moves messages from the feed to Kafka until cancelled. `wake` ends its pauses early."""
 
