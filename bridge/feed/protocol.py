@@ -1,7 +1,7 @@
-"""The protocol of a connection, sans-IO: the request, the answers to pings, the idle timeout.
+"""The protocol of a connection, sans-IO: the request and the answers to pings.
 
 Follows the interface, "Settlement feed" and "Events". What the interface leaves open (authentication,
-the answer to a ping) is a setting. Times are monotonic seconds.
+the answer to a ping) is a setting.
 """
 
 from __future__ import annotations
@@ -56,31 +56,15 @@ def request(settings: FeedSettings, revision: int | None) -> Request:
     return Request(url, headers, secret)
 
 
-class Session:
-    """The rules of an open connection."""
+def ping_reply(setting: str, ping_id: str, body: bytes) -> str | None:
+    """Return the answer to a ping received as `body`, by `feed.ping_reply`; None for no answer.
 
-    def __init__(self, settings: FeedSettings, now: float) -> None:
-        self._settings = settings
-        self._heard_at = now
-
-    def heard(self, now: float) -> None:
-        """Note that data arrived."""
-        self._heard_at = max(self._heard_at, now)
-
-    @property
-    def silent_at(self) -> float:
-        """When the idle timeout ends, unless data arrives before."""
-        return self._heard_at + self._settings.idle_timeout_seconds
-
-    def reply(self, ping_id: str, body: bytes) -> str | None:
-        """Return the answer to a ping received as `body`; None for no answer.
-
-        In a template, `{pingId}` is replaced by the id, escaped for a JSON string.
-        """
-        match self._settings.ping_reply:
-            case "none":
-                return None
-            case "echo":
-                return body.decode()
-            case template:
-                return template.replace("{pingId}", orjson.dumps(ping_id).decode()[1:-1])
+    In a template, `{pingId}` is replaced by the id, escaped for a JSON string.
+    """
+    match setting:
+        case "none":
+            return None
+        case "echo":
+            return body.decode()
+        case template:
+            return template.replace("{pingId}", orjson.dumps(ping_id).decode()[1:-1])

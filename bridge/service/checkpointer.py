@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from bridge.config import Settings
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
@@ -14,35 +16,26 @@ from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 
 
+@dataclass(eq=False, repr=False)
 class Checkpointer:
     """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        dependencies: Dependencies,
-        committer: Committer,
-        pipeline: Pipeline,
-        limiter: Limiter,
-        status: Status,
-        timekeeper: Timekeeper,
-        owner_id: str,
-        previous: Checkpoint | None,
-    ) -> None:
-        self._settings = settings
-        self._dependencies = dependencies
-        self._committer = committer
-        self._pipeline = pipeline
-        self._limiter = limiter
-        self._status = status
-        self._timekeeper = timekeeper
-        self._owner_id = owner_id
-        self._latest = previous
+    settings: Settings
+    dependencies: Dependencies
+    committer: Committer
+    pipeline: Pipeline
+    limiter: Limiter
+    status: Status
+    timekeeper: Timekeeper
+    owner_id: str
+    committed: Checkpoint | None
+    """The last committed checkpoint."""
+
+    def __post_init__(self) -> None:
+        self._latest = self.committed
         """The last checkpoint, committed or being committed."""
         self._written_state: State | None = None
         """The state in the last checkpoint."""
-        self.committed = previous
-        """The last committed checkpoint."""
         self.progress = CatchUpTracker()
 
     def due_at(self, backlog: int) -> float | None:
@@ -50,16 +43,13 @@ class Checkpointer:
 
         `backlog` is the number of received messages not handled yet.
         """
-        if self._committer.busy:
+        if self.committer.busy:
             return None
-        if self._written_state is not self._status.state:
+        if self._written_state is not self.status.state:
             return 0.0
-        if (
-            self._pipeline.batch.records
-            and self._dependencies.clock().monotonic < self._committer.next_begin_at
-        ):
-            return self._committer.next_begin_at  # the records are produced first
-        return self._pipeline.batch.due_at(self._settings.batch, backlog)
+        if self.pipeline.batch.records and self.dependencies.clock().monotonic < self.committer.next_begin_at:
+            return self.committer.next_begin_at  # the records are produced first
+        return self.pipeline.batch.due_at(self.settings.batch, backlog)
 
     def go_on(self, backlog: int) -> None:
         """Produce new records, and begin a commit when it is due, unless one is running.
@@ -67,49 +57,49 @@ class Checkpointer:
         Raises the error of the last commit.
         """
         if self._collect():
-            if self._dependencies.clock().monotonic >= self._committer.next_begin_at:
-                self._committer.produce(self._pipeline.batch)
+            if self.dependencies.clock().monotonic >= self.committer.next_begin_at:
+                self.committer.produce(self.pipeline.batch)
             due = self.due_at(backlog)
-            if self._pipeline.full or (due is not None and self._dependencies.clock().monotonic >= due):
+            if self.pipeline.full or (due is not None and self.dependencies.clock().monotonic >= due):
                 self._start()
 
     async def commit(self) -> None:
         """Commit at once and wait for it, even an empty batch: the checkpoint is what matters."""
-        await self._committer.finish()
+        await self.committer.finish()
         self._collect()
         self._start()
-        await self._committer.finish()
+        await self.committer.finish()
         self._collect()
 
     def _collect(self) -> bool:
-        if not self._committer.collect():
+        if not self.committer.collect():
             return False
         self.committed = self._latest
         return True
 
     def _start(self) -> None:
-        now, status, position = self._dependencies.clock(), self._status, self._pipeline.position
+        now, status, position = self.dependencies.clock(), self.status, self.pipeline.position
         state = status.state or State.CONNECTING
-        self._limiter.observe(now)  # a clock that was set must not make attempts older
+        self.limiter.observe(now)  # a clock that was set must not make attempts older
         checkpoint = Checkpoint(
-            feed=self._settings.feed.name,
+            feed=self.settings.feed.name,
             revision=position.revision,
             state=state,
-            ledger=self._limiter.ledger,
-            counters=self._pipeline.counters.copy(),
+            ledger=self.limiter.ledger,
+            counters=self.pipeline.counters.copy(),
             updated_at=now.wall,
-            owner=self._owner_id,
+            owner=self.owner_id,
             reason=status.reason,
             since=status.since,
             until=status.until,
-            newest=self._pipeline.newest,
-            skew=self._timekeeper.skew and self._timekeeper.skew.seconds,
+            newest=self.pipeline.newest,
+            skew=self.timekeeper.skew and self.timekeeper.skew.seconds,
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
         )
         record = Record(
-            self._dependencies.topics.checkpoints.name,
+            self.dependencies.topics.checkpoints.name,
             checkpoint.feed.encode(),
-            self._dependencies.codecs.checkpoints.encode(checkpoint.to_avro()),
+            self.dependencies.codecs.checkpoints.encode(checkpoint.to_avro()),
             int(now.wall * 1000),
             partition=0,
         )
@@ -118,4 +108,4 @@ class Checkpointer:
         assert follows, "the checkpoint would go back"
         position.taken_back = False
         self._latest, self._written_state = checkpoint, status.state
-        self._committer.start(self._pipeline.take_batch(), record)
+        self.committer.start(self.pipeline.take_batch(), record)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from bridge.clock import Instant
 from bridge.config import Settings
@@ -38,6 +39,7 @@ HOW_TO_GO_ON = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class Connector:
     """Opens one connection after the other.
 
@@ -46,38 +48,24 @@ class Connector:
     given seconds, `still_owner` asks the group coordinator, `woken` is called when data arrives.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        dependencies: Dependencies,
-        status: Status,
-        limiter: Limiter,
-        pipeline: Pipeline,
-        checkpointer: Checkpointer,
-        timekeeper: Timekeeper,
-        *,
-        first: bool,
-        certain: int | None,
-        pause: Callable[[float], Awaitable[None]],
-        still_owner: Callable[[], Awaitable[bool]],
-        woken: Callable[[], None],
-    ) -> None:
-        self._settings = settings
-        self._feed = settings.feed
-        self._dependencies = dependencies
-        self._clock = dependencies.clock
-        self._status = status
-        self._limiter = limiter
-        self._pipeline = pipeline
-        self._checkpointer = checkpointer
-        self._timekeeper = timekeeper
-        self._first = first
-        self._certain = certain
-        self._offset = dependencies.clock.offset
-        self._pause = pause
-        self._still_owner = still_owner
-        self._woken = woken
-        self._backoff = Backoff(settings.limits.scale, random.uniform)
+    settings: Settings
+    dependencies: Dependencies
+    status: Status
+    limiter: Limiter
+    pipeline: Pipeline
+    checkpointer: Checkpointer
+    timekeeper: Timekeeper
+    first: bool
+    certain: int | None
+    pause: Callable[[float], Awaitable[None]]
+    still_owner: Callable[[], Awaitable[bool]]
+    woken: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._feed = self.settings.feed
+        self._clock = self.dependencies.clock
+        self._offset = self._clock.offset
+        self._backoff = Backoff(self.settings.limits.scale, random.uniform)
         self._credential_read_again = False
         self._opened_at: float | None = None
         self.connections: Counter[str] = Counter()
@@ -88,7 +76,7 @@ class Connector:
         return self._wait_for(now)[1]
 
     def _wait_for(self, now: Instant) -> tuple[State, Decision]:
-        decision = self._limiter.decide(now, None if self._first else self._revision(now))
+        decision = self.limiter.decide(now, None if self.first else self._revision(now))
         rested = now.wall + self._backoff.left(now.monotonic)
         if decision.until >= rested:
             return State.WAITING_FOR_LIMIT, decision
@@ -101,24 +89,24 @@ class Connector:
         SettingsError when an operator has to act, and the errors of a commit.
         """
         try:
-            await self._settle()
+            self.moved(await self.timekeeper.settle())  # ages are computed by this clock
             await self._wait()
-            if self._timekeeper.stepped or not await self._look_back():
+            if self.timekeeper.stepped or not await self._look_back():
                 return None
             now = self._clock()
-            revision = None if self._first else self._revision(now)
+            revision = None if self.first else self._revision(now)
             if revision is None:  # the first connection: nothing is promised yet
-                self._pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
+                self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
-            self._limiter.attempt(now, revision)
-            self._status.become(State.CONNECTING, revision=revision or 0)
-            await self._checkpointer.commit()
+            self.limiter.attempt(now, revision)
+            self.status.become(State.CONNECTING, revision=revision or 0)
+            await self.checkpointer.commit()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("the checkpoint took too long to commit, consulting the limiter again")
-                self._limiter.withdraw()  # its decision may be outdated
+                self.limiter.withdraw()  # its decision may be outdated
                 return None
-            self._first = False  # from here on, the position is a promise
+            self.first = False  # from here on, the position is a promise
             return await self._open(asked, revision, now)
         except FeedError as error:
             self.ended(error)
@@ -131,7 +119,7 @@ class Connector:
         now = self._clock()
         refused = self._is_refusal(error)
         if refused and self._opened_at is not None:  # accepted, then closed because of a limit
-            self._limiter.answered(now, refused=True)
+            self.limiter.answered(now, refused=True)
         if self._opened_at is None or refused:
             self.connections["refused" if refused else "failed"] += 1
         lasted = 0.0 if self._opened_at is None else now.monotonic - self._opened_at
@@ -145,25 +133,21 @@ class Connector:
             state, decision = self._wait_for(now)
             if decision.until <= now.wall:
                 return
-            if self._status.become(state, decision.reason, until=decision.until):
-                await self._checkpointer.commit()
+            if self.status.become(state, decision.reason, until=decision.until):
+                await self.checkpointer.commit()
                 continue
-            await self._pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
+            await self.pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
 
     def _revision(self, now: Instant) -> int:
         """Return the revision to request: not in the future of the provider's clock, and still replayable."""
         present = int(now.wall - self._feed.max_clock_skew_seconds)
-        return max(min(self._pipeline.position.revision, present), self._limiter.oldest_replayable(now.wall))
-
-    async def _settle(self) -> None:
-        """Settle the clock, so that ages can be computed. Raises FeedError, ClockError."""
-        self.moved(await self._timekeeper.settle())
+        return max(min(self.pipeline.position.revision, present), self.limiter.oldest_replayable(now.wall))
 
     def moved(self, seconds: float | None) -> bool:
         """Take note that the clock was corrected. Returns whether by more than the margins allow."""
         far = seconds is not None and abs(seconds) > self._feed.max_clock_skew_seconds
         if far:
-            self._pipeline.position.set_right(self._clock().wall)
+            self.pipeline.position.set_right(self._clock().wall)
         return far
 
     async def _look_back(self) -> bool:
@@ -172,47 +156,47 @@ class Connector:
         Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
         a clock is wrong, FeedError if the provider does not tell its time: connecting would fail as well.
         """
-        position, now = self._pipeline.position, self._clock().wall
-        if self._certain is not None or self._in_future(now):
-            self.moved(await self._timekeeper.compare())
-            if self._certain is not None or self._in_future(self._clock().wall):
+        position, now = self.pipeline.position, self._clock().wall
+        if self.certain is not None or self._in_future(now):
+            self.moved(await self.timekeeper.compare())
+            if self.certain is not None or self._in_future(self._clock().wall):
                 await self._take_back()
             return False
-        if self._first or position.revision >= self._limiter.oldest_replayable(now):
+        if self.first or position.revision >= self.limiter.oldest_replayable(now):
             return True
         # A clock that is days ahead would skip what the provider can still replay.
-        if self.moved(await self._timekeeper.compare()):
+        if self.moved(await self.timekeeper.compare()):
             return False
         if self._feed.on_gap == "stop":
-            await self._skip(self._limiter.oldest_replayable(self._clock().wall))
+            await self._skip(self.limiter.oldest_replayable(self._clock().wall))
         return True
 
     def _in_future(self, now: float) -> bool:
         """Return whether the position is ahead of the provider's clock."""
-        return self._pipeline.position.revision > now + self._feed.max_clock_skew_seconds
+        return self.pipeline.position.revision > now + self._feed.max_clock_skew_seconds
 
     async def _take_back(self) -> None:
         """Go back to the certain revision and declare the rest as a gap. Raises as `declared`."""
-        position, now = self._pipeline.position, self._clock().wall
+        position, now = self.pipeline.position, self._clock().wall
         clock_was_wrong = abs(self._clock.offset - self._offset) > STEP_SECONDS
-        if self._certain is None or clock_was_wrong:  # and the state was restored by it
+        if self.certain is None or clock_was_wrong:  # and the state was restored by it
             raise ClockError(
                 f"the committed position {format_utc(position.revision)} is in the future: this machine's "
                 "clock is behind, or was wrong until now. Set it right (is NTP running?) and start the "
                 "bridge again: what was promised too early, if anything, is then received again and "
                 "declared as a gap."
             )
-        gap = Gap(self._feed.name, self._certain, position.revision, Cause.POSITION_IN_FUTURE, now)
-        self._pipeline.declare(gap)
-        position.reset(max(self._certain, self._limiter.oldest_replayable(now) + EDGE_SECONDS))
-        self._certain = None  # no longer covered by the restored state, which is evicted from now on
+        gap = Gap(self._feed.name, self.certain, position.revision, Cause.POSITION_IN_FUTURE, now)
+        self.pipeline.declare(gap)
+        position.reset(max(self.certain, self.limiter.oldest_replayable(now) + EDGE_SECONDS))
+        self.certain = None  # no longer covered by the restored state, which is evicted from now on
         await self.declared(gap)
 
     async def _skip(self, revision: int) -> None:
         """Continue from a later revision; the interval between is a gap. Raises as `declared`."""
-        position, now = self._pipeline.position, self._clock().wall
+        position, now = self.pipeline.position, self._clock().wall
         gap = Gap(self._feed.name, position.revision, revision, Cause.TOO_OLD, now)
-        self._pipeline.declare(gap)
+        self.pipeline.declare(gap)
         position.skip(revision)
         await self.declared(gap)
 
@@ -232,17 +216,17 @@ class Connector:
             what_to_do="obtain this interval from the provider by other means; `bridge gaps` lists it",
         )
         if self._feed.on_gap == "stop":
-            self._status.become(
+            self.status.become(
                 State.STOPPED_ON_GAP, f"{gap.cause.value}: {format_utc(gap.start)} to {format_utc(gap.end)}"
             )
-            await self._checkpointer.commit()
+            await self.checkpointer.commit()
             raise GapError(gap_text(gap))
 
     async def _open(self, asked: Request, revision: int | None, decided: Instant) -> Connection:
         try:
-            connection = await self._dependencies.connect(self._feed, asked, self._woken, self._clock)
+            connection = await self.dependencies.connect(self._feed, asked, self.woken, self._clock)
         except FeedRefused as error:
-            self._limiter.answered(self._clock(), refused=self._is_refusal(error))
+            self.limiter.answered(self._clock(), refused=self._is_refusal(error))
             raise
         try:
             await self._opened(connection, revision, decided)
@@ -253,25 +237,25 @@ class Connector:
 
     async def _opened(self, connection: Connection, revision: int | None, decided: Instant) -> None:
         now = self._clock()
-        self._limiter.answered(now, refused=False)
+        self.limiter.answered(now, refused=False)
         self._opened_at = now.monotonic
         self.connections["accepted"] += 1
         # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
-        if not await self._still_owner():
+        if not await self.still_owner():
             raise NotOwner("leadership was lost while connecting")
         if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
             raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")
-        if self.moved(self._timekeeper.note(connection.skew)):
+        if self.moved(self.timekeeper.note(connection.skew)):
             raise FeedLost("this machine's clock was corrected: the revision was older than it seemed")
         now = self._clock()
         if self._in_future(now.wall):
             raise FeedLost("the position turns out to be in the future")
         self._credential_read_again = False
-        if revision is not None and revision > self._pipeline.position.revision:
+        if revision is not None and revision > self.pipeline.position.revision:
             # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
-        self._pipeline.connected(revision, self._timekeeper.skew, now.wall)
-        self._checkpointer.progress.connected()
+        self.pipeline.connected(revision, self.timekeeper.skew, now.wall)
+        self.checkpointer.progress.connected()
 
     def _is_refusal(self, error: FeedError) -> bool:
         """Return whether the answer is a refusal for a limit. Any other answer is a fault."""
@@ -284,9 +268,9 @@ class Connector:
         """
         while trouble := self._feed.auth_trouble():
             reason = f"the credential was refused, and its file cannot be read: {trouble}"
-            if self._status.become(State.BACKING_OFF, reason):
-                await self._checkpointer.commit()
-            await self._pause(CREDENTIAL_SECONDS)
+            if self.status.become(State.BACKING_OFF, reason):
+                await self.checkpointer.commit()
+            await self.pause(CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
             get().warning("the credential was refused, its file holds another one now, trying that")

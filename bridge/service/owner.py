@@ -145,27 +145,26 @@ class FeedOwner:
             position,
             previous.counters.copy() if previous else Counters(),
             previous.newest if previous else None,
-            self._on_new_extra,
         )
         checkpointer = Checkpointer(
-            settings,
-            self._dependencies,
-            self._committer,
-            pipeline,
-            limiter,
-            self._status,
-            self._timekeeper,
-            self._owner_id,
-            previous,
+            settings=settings,
+            dependencies=self._dependencies,
+            committer=self._committer,
+            pipeline=pipeline,
+            limiter=limiter,
+            status=self._status,
+            timekeeper=self._timekeeper,
+            owner_id=self._owner_id,
+            committed=previous,
         )
         connector = Connector(
-            settings,
-            self._dependencies,
-            self._status,
-            limiter,
-            pipeline,
-            checkpointer,
-            self._timekeeper,
+            settings=settings,
+            dependencies=self._dependencies,
+            status=self._status,
+            limiter=limiter,
+            pipeline=pipeline,
+            checkpointer=checkpointer,
+            timekeeper=self._timekeeper,
             first=previous is None and feed.start == "0",
             certain=certain,
             pause=partial(sleep, self._wake),
@@ -180,17 +179,17 @@ class FeedOwner:
             first=previous is None,
         )
         return Pump(
-            settings,
-            self._clock,
-            self._status,
-            limiter,
-            deduplicator,
-            pipeline,
-            checkpointer,
-            connector,
-            self._committer,
-            self._timekeeper,
-            self._wake,
+            settings=settings,
+            clock=self._clock,
+            status=self._status,
+            limiter=limiter,
+            deduplicator=deduplicator,
+            pipeline=pipeline,
+            checkpointer=checkpointer,
+            connector=connector,
+            committer=self._committer,
+            timekeeper=self._timekeeper,
+            wake=self._wake,
         )
 
     async def _compare_clocks(self) -> None:
@@ -245,9 +244,6 @@ class FeedOwner:
     def _kafka_is_away(self, reason: str) -> None:
         if not self._ending:
             self._status.become(State.WAITING_FOR_KAFKA, outage.explain(reason))
-
-    def _on_new_extra(self, path: str) -> None:
-        get().warning("a field that the interface does not know", path=path)
 
 
 async def unless(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:

@@ -8,7 +8,6 @@ provider has lost it without saying so: that is a gap.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from math import inf
 
 from bridge.avro.codec import Codecs
@@ -20,6 +19,7 @@ from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
+from bridge.log import get
 from bridge.messages.converter import Bet, make_converter
 from bridge.messages.parser import MessageParser, holds_objects
 from bridge.state.checkpoint import Counters
@@ -36,10 +36,7 @@ EXTRA_PATHS = 1_000
 
 
 class Pipeline:
-    """Turns messages into the current batch, for one term of leadership.
-
-    `new_extra` is called once with the path of each unknown field.
-    """
+    """Turns messages into the current batch, for one term of leadership."""
 
     def __init__(
         self,
@@ -50,7 +47,6 @@ class Pipeline:
         position: Position,
         counters: Counters,
         newest: float | None,
-        new_extra: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._topics = topics
@@ -68,7 +64,6 @@ class Pipeline:
         self._connected_at = 0.0
         self.replays_from = inf
         """Unix seconds from which this connection may still repeat known bets."""
-        self._new_extra = new_extra
         self.position = position
         self.counters = counters
         self.newest = newest
@@ -237,7 +232,7 @@ class Pipeline:
                 if self.extras[path] <= SAMPLES:
                     rare.append(path)
                 if self.extras[path] == 1:
-                    self._new_extra(path)
+                    get().warning("a field that the interface does not know", path=path)
         return rare
 
     def _write_dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from math import inf
 from typing import Any, NoReturn
 
 from bridge.clock import Clock, Instant
 from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedError, FeedLost
-from bridge.feed.protocol import Session
+from bridge.feed.protocol import ping_reply
 from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
@@ -34,36 +36,24 @@ PROGRESS_SECONDS = 10.0
 """Interval of the log lines during catch-up."""
 
 
+@dataclass(eq=False, repr=False)
 class Pump:
     """Moves messages from the feed to Kafka until cancelled. `wake` ends its pauses early."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        status: Status,
-        limiter: Limiter,
-        deduplicator: Deduplicator,
-        pipeline: Pipeline,
-        checkpointer: Checkpointer,
-        connector: Connector,
-        committer: Committer,
-        timekeeper: Timekeeper,
-        wake: asyncio.Event,
-    ) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._status = status
-        self._limiter = limiter
-        self._deduplicator = deduplicator
-        self._pipeline = pipeline
-        self._checkpointer = checkpointer
-        self._connector = connector
-        self._committer = committer
-        self._timekeeper = timekeeper
-        self._wake = wake
-        self._connection: Connection | None = None
-        self._evict_at = self._log_at = 0.0
+    settings: Settings
+    clock: Clock
+    status: Status
+    limiter: Limiter
+    deduplicator: Deduplicator
+    pipeline: Pipeline
+    checkpointer: Checkpointer
+    connector: Connector
+    committer: Committer
+    timekeeper: Timekeeper
+    wake: asyncio.Event
+    _connection: Connection | None = None
+    _evict_at: float = 0.0
+    _log_at: float = 0.0
 
     async def run(self) -> NoReturn:
         """Open one connection after the other, and read each to its end.
@@ -71,38 +61,38 @@ class Pump:
         Raises GapError, ClockError, AuthError, SettingsError and the errors of a commit.
         """
         while True:
-            connection = await self._connector.connect()
+            connection = await self.connector.connect()
             if connection is not None:
                 await self._use(connection)
 
     async def commit_last(self) -> None:
         """Commit what was received and the final state, unless the feed was never connected to."""
-        if self._checkpointer.committed is not None:
-            await self._checkpointer.commit()
+        if self.checkpointer.committed is not None:
+            await self.checkpointer.commit()
 
     def snapshot(self) -> dict[str, Any]:
         """Return fields of a `bridge.observability.status.StatusSnapshot`."""
-        now, pipeline, checkpointer = self._clock(), self._pipeline, self._checkpointer
+        now, pipeline, checkpointer = self.clock(), self.pipeline, self.checkpointer
         committed = checkpointer.committed
         catch_up = checkpointer.progress.catch_up(now.wall)
         return {
             "revision": committed and committed.revision,
-            "committed_at": committed.updated_at if committed and self._committer.durations.count else None,
+            "committed_at": committed.updated_at if committed and self.committer.durations.count else None,
             "counters": pipeline.counters.copy(),
-            "dedup_entries": len(self._deduplicator),
-            "skew": self._timekeeper.skew and self._timekeeper.skew.seconds,
+            "dedup_entries": len(self.deduplicator),
+            "skew": self.timekeeper.skew and self.timekeeper.skew.seconds,
             "gaps": pipeline.gaps,
-            "connections": dict(self._connector.connections),
+            "connections": dict(self.connector.connections),
             "newest": pipeline.position.newest,
             "rate": catch_up.rate,
-            "eta": catch_up.remaining if self._status.state is State.CATCHING_UP else None,
-            "usage": self._limiter.usage(now),
-            "next_connect": self._connector.decide(now).until,
+            "eta": catch_up.remaining if self.status.state is State.CATCHING_UP else None,
+            "usage": self.limiter.usage(now),
+            "next_connect": self.connector.decide(now).until,
             "extras": dict(pipeline.extras),
             "fallbacks": pipeline.fallbacks,
             "queue_messages": self._connection.waiting if self._connection else 0,
             "batch_records": len(pipeline.batch.records),
-            "commit_durations": self._committer.durations.copy(),
+            "commit_durations": self.committer.durations.copy(),
         }
 
     async def _use(self, connection: Connection) -> None:
@@ -111,89 +101,86 @@ class Pump:
         try:
             await self._read(connection)
         except FeedError as error:
-            self._connector.ended(error)
+            self.connector.ended(error)
         finally:
             self._connection = None
-            self._timekeeper.close()
+            self.timekeeper.close()
             await connection.disconnect()
-        await self._checkpointer.commit()
+        await self.checkpointer.commit()
 
     async def _read(self, connection: Connection) -> NoReturn:
-        pipeline = self._pipeline
-        session = Session(self._settings.feed, self._clock().monotonic)
+        pipeline, idle_timeout = self.pipeline, self.settings.feed.idle_timeout_seconds
+        heard_at = self.clock().monotonic
         while True:
             connection.note_alive()
-            goes_on = self._handle_burst(connection, session)
+            goes_on = self._handle_burst(connection)
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
-                await self._connector.declared(gap)
+                await self.connector.declared(gap)
             self._update_state()
-            self._checkpointer.go_on(connection.waiting)
+            self.checkpointer.go_on(connection.waiting)
             if connection.closed and not connection.waiting:
                 raise connection.end_reason()
-            now = self._clock().monotonic
+            now = self.clock().monotonic
             # While reading is paused, silence means nothing.
-            session.heard(now if connection.reading_paused or pipeline.full else connection.heard_at)
-            if now >= session.silent_at:
-                self._status.become(State.IDLE_TIMEOUT)
-                raise FeedLost(f"nothing came for {self._settings.feed.idle_timeout_seconds:g} s")
+            paused = connection.reading_paused or pipeline.full
+            heard_at = max(heard_at, now if paused else connection.heard_at)
+            if now >= heard_at + idle_timeout:
+                self.status.become(State.IDLE_TIMEOUT)
+                raise FeedLost(f"nothing came for {idle_timeout:g} s")
             if goes_on and not pipeline.full:
                 await asyncio.sleep(0)
             else:
-                await sleep(self._wake, self._until_due(session, connection.waiting))
+                await sleep(self.wake, self._until_due(heard_at + idle_timeout, connection.waiting))
 
-    def _handle_burst(self, connection: Connection, session: Session) -> bool:
+    def _handle_burst(self, connection: Connection) -> bool:
         """Handle waiting messages for one burst. Returns whether there were any."""
-        pipeline, began, handled = self._pipeline, self._clock().monotonic, 0
+        pipeline, began, handled = self.pipeline, self.clock().monotonic, 0
         now = began
         while handled < BURST and now - began < BURST_SECONDS and not pipeline.full:
             taken = connection.receive_many(PORTION)
             for message in taken:
                 ping_id = pipeline.handle(message, now)
                 if ping_id is not None and isinstance(message.body, bytes):
-                    reply = session.reply(ping_id, message.body)
+                    reply = ping_reply(self.settings.feed.ping_reply, ping_id, message.body)
                     if reply is not None:
                         connection.reply(reply)
             if not taken:
                 break
             handled += len(taken)
-            now = self._clock().monotonic
+            now = self.clock().monotonic
         return handled > 0
 
-    def _until_due(self, session: Session, backlog: int) -> float:
-        now = self._clock().monotonic
-        moments = [now + BREATH_SECONDS, session.silent_at]
-        due = self._checkpointer.due_at(backlog)
-        if due is not None:
-            moments.append(due)
-        return max(0.0, min(moments) - now)
+    def _until_due(self, silent_at: float, backlog: int) -> float:
+        now, due = self.clock().monotonic, self.checkpointer.due_at(backlog)
+        return max(0.0, min(BREATH_SECONDS, silent_at - now, inf if due is None else due - now))
 
     def _update_state(self) -> None:
-        position = self._pipeline.position
-        moved = self._timekeeper.watch(doubted=position.doubts_clocks)
-        if self._connector.moved(moved):
+        position = self.pipeline.position
+        moved = self.timekeeper.watch(doubted=position.doubts_clocks)
+        if self.connector.moved(moved):
             raise FeedLost("this machine's clock was corrected: the times of waiting messages are unknown")
-        if moved is not None and (skew := self._timekeeper.skew) is not None:
+        if moved is not None and (skew := self.timekeeper.skew) is not None:
             position.compared(skew.seconds, skew.high)
-        check_skew(self._settings.feed, position.skew)
-        now = self._clock()
-        self._checkpointer.progress.observe(now.monotonic, self._pipeline.counters.received, position.newest)
+        check_skew(self.settings.feed, position.skew)
+        now = self.clock()
+        self.checkpointer.progress.observe(now.monotonic, self.pipeline.counters.received, position.newest)
         self._evict(now)
-        if self._committer.report_if_blocked():
+        if self.committer.report_if_blocked():
             return
         if not position.live or position.stagnant(now.wall):
-            self._status.become(State.CATCHING_UP, revision=position.revision)
+            self.status.become(State.CATCHING_UP, revision=position.revision)
             self._log_progress(now)
         elif position.quiet(now.wall):
-            self._status.become(State.QUIET, revision=position.revision)
+            self.status.become(State.QUIET, revision=position.revision)
         else:
-            self._status.become(State.LIVE, revision=position.revision)
+            self.status.become(State.LIVE, revision=position.revision)
 
     def _log_progress(self, now: Instant) -> None:
         if now.monotonic < self._log_at:
             return
         self._log_at = now.monotonic + PROGRESS_SECONDS
-        catch_up = self._checkpointer.progress.catch_up(now.wall)
+        catch_up = self.checkpointer.progress.catch_up(now.wall)
         if catch_up.position is not None:
             get().info(
                 "catching up",
@@ -205,11 +192,11 @@ class Pump:
 
     def _evict(self, now: Instant) -> None:
         """Evict what no replay can bring back."""
-        committed = self._checkpointer.committed
+        committed = self.checkpointer.committed
         if now.monotonic >= self._evict_at and committed is not None:
             self._evict_at = now.monotonic + EVICT_SECONDS
-            self._deduplicator.evict(
-                deduplicated_from(self._settings.feed, min(committed.revision, self._pipeline.replays_from))
+            self.deduplicator.evict(
+                deduplicated_from(self.settings.feed, min(committed.revision, self.pipeline.replays_from))
             )
 
 

@@ -7,7 +7,7 @@ both or neither.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -92,7 +92,7 @@ class Checkpoint:
 
         The position may if it was `taken_back`, with a gap.
         """
-        pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
+        pairs = zip(astuple(other.counters), astuple(self.counters), strict=True)
         goes_on = self.revision >= other.revision or taken_back
         return goes_on and all(before <= after for before, after in pairs)
 
@@ -112,7 +112,7 @@ class Checkpoint:
                 }
                 for attempt in self.ledger
             ],
-            "counters": dict(zip(_AVRO_COUNTERS, _counts(self.counters), strict=True)),
+            "counters": dict(zip(_AVRO_COUNTERS, astuple(self.counters), strict=True)),
             "updatedAt": _micros(self.updated_at),
             "owner": self.owner,
             "reason": self.reason,
@@ -178,10 +178,6 @@ _AVRO_COUNTERS = (
 def _state(symbol: str) -> State:
     """Avro reads a state newer than the schema as `Unknown`. The reader enters a state of its own anyway."""
     return State.CONNECTING if symbol == "Unknown" else State(symbol)
-
-
-def _counts(counters: Counters) -> tuple[int, ...]:
-    return tuple(getattr(counters, f.name) for f in fields(Counters))
 
 
 def _micros(seconds: float) -> int:

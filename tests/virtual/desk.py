@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from bridge.clock import AnchoredClock, Clock, Instant
@@ -24,7 +25,7 @@ from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Counters
 from bridge.state.deduplicator import Deduplicator
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
-from tests.virtual.loop import run
+from tests.virtual.loop import as_test, run
 from tests.virtual.world import EPOCH, FEED, Leadership
 
 Connect = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
@@ -70,30 +71,28 @@ class Desk:
         )
         position = Position(PositionSettings(30, 60, 120), int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15)
-        self.pipeline = Pipeline(
-            self.settings, topics, CODECS, Deduplicator(), position, Counters(), None, lambda _: None
-        )
+        self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
         self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
         self.checkpointer = Checkpointer(
-            self.settings,
-            dependencies,
-            self.committer,
-            self.pipeline,
-            self.limiter,
-            self.status,
-            self.timekeeper,
-            "me",
-            None,
+            settings=self.settings,
+            dependencies=dependencies,
+            committer=self.committer,
+            pipeline=self.pipeline,
+            limiter=self.limiter,
+            status=self.status,
+            timekeeper=self.timekeeper,
+            owner_id="me",
+            committed=None,
         )
         self.connector = Connector(
-            self.settings,
-            dependencies,
-            self.status,
-            self.limiter,
-            self.pipeline,
-            self.checkpointer,
-            self.timekeeper,
+            settings=self.settings,
+            dependencies=dependencies,
+            status=self.status,
+            limiter=self.limiter,
+            pipeline=self.pipeline,
+            checkpointer=self.checkpointer,
+            timekeeper=self.timekeeper,
             first=first,
             certain=certain,
             pause=asyncio.sleep,
@@ -122,3 +121,8 @@ def at_desk(story: Callable[[Desk], Awaitable[None]], **settings: Any) -> None:
         await story(Desk(**settings))
 
     run(whole())
+
+
+def with_desk(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Turn a story into a test, which runs it at a desk of its own."""
+    return lambda story: as_test(story, partial(at_desk, **settings), supplied=1)

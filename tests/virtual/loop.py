@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial, wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -61,3 +63,23 @@ def run(story: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(story)
+
+
+def as_test(
+    story: Callable[..., Awaitable[None]], play: Callable[[Callable[..., Any]], None], supplied: int
+) -> Callable[..., None]:
+    """Return a test that plays a story. `play` supplies the first arguments, pytest the others."""
+
+    @wraps(story)
+    def test(**arguments: Any) -> None:
+        play(partial(story, **arguments))
+
+    whole = signature(story)
+    parameters = list(whole.parameters.values())[supplied:]
+    test.__signature__ = whole.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return test
+
+
+def in_virtual_time(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Turn a coroutine function into a test in virtual time."""
+    return as_test(story, lambda told: run(told()), supplied=0)

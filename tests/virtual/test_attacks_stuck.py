@@ -17,76 +17,68 @@ from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
 from bridge.state.gap import Cause
-from tests.virtual.desk import Desk, at_desk
-from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
+from tests.virtual.desk import Desk, with_desk
+from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 
 
 # No clock takes it down. `Connector._look_back` may ask for the time a second time after `_take_back` (what
 # is certain is older than the edge by then). `Checkpoint.follows` allows the way back only while the old
 # position is later than `updated_at`.
-def test_a_reset_is_committed_however_long_the_second_question_takes() -> None:
+@with_desk(revision=EPOCH + 37, certain=int(EPOCH - 4 * DAY), connect_timeout_seconds=30.0)
+async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
     """The position is 17 s in the future after the first answer, and 3 s past after the second."""
 
-    async def story(desk: Desk) -> None:
-        async def ask(_settings: object) -> None:
-            await asyncio.sleep(20)
+    async def ask(_settings: object) -> None:
+        await asyncio.sleep(20)
 
-        await desk.checkpointer.commit()
-        desk.timekeeper._ask = ask
-        await desk.connector.connect()
-
-    at_desk(story, revision=EPOCH + 37, certain=int(EPOCH - 4 * DAY), connect_timeout_seconds=30.0)
+    await desk.checkpointer.commit()
+    desk.timekeeper._ask = ask
+    await desk.connector.connect()
 
 
 # No clock takes it down. `Timekeeper.watch` keeps a question that was asked on a connection that ended. Its
 # answer is read on the next one; if the machine was paused in between, it is wrong by as much.
-def test_an_answer_from_before_a_pause_does_not_count_after_it() -> None:
+@in_world(rate=0.5)
+async def test_an_answer_from_before_a_pause_does_not_count_after_it(world: World) -> None:
     """A clock step of 3 s, a question, a drop, a pause of two minutes, a new connection."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await world.until(State.LIVE)
-        await asyncio.sleep(100)
-        world.network.there = 5.0
-        world.set_by = 3
-        await asyncio.sleep(1.5)
-        world.set_by = 0
-        world.inflict(Drop())
-        world.unreachable(7)
-        await asyncio.sleep(6)
-        world.pause(120)
-        await asyncio.sleep(HOUR)
-        await world.check()
-
-    play(story, rate=0.5)
+    world.start()
+    await world.until(State.LIVE)
+    await asyncio.sleep(100)
+    world.network.there = 5.0
+    world.set_by = 3
+    await asyncio.sleep(1.5)
+    world.set_by = 0
+    world.inflict(Drop())
+    world.unreachable(7)
+    await asyncio.sleep(6)
+    world.pause(120)
+    await asyncio.sleep(HOUR)
+    await world.check()
 
 
 # PROCESS DOWN (exit 2) while the connection is fine. Rule broken: nothing takes it down. `Timekeeper.watch`
 # asks beside everything else, but only FeedError of it is borne: `clock.ask` raises SettingsError where the
 # authority's file or the proxy cannot be used just now, such as while it is rotated.
-def test_a_question_that_cannot_be_asked_does_not_end_the_process() -> None:
+@in_world(rate=0.5)
+async def test_a_question_that_cannot_be_asked_does_not_end_the_process(world: World) -> None:
     """The clock steps by 3 s while feed.ca_file is being replaced."""
+    away = False
+    ask = world.feed.ask_time
 
-    async def story(world: World) -> None:
-        away = False
-        ask = world.feed.ask_time
+    async def ask_time(settings: FeedSettings) -> object:
+        if away:
+            raise SettingsError("feed.ca_file: cannot use ca.pem as certificates: No such file")
+        return await ask(settings)
 
-        async def ask_time(settings: FeedSettings) -> object:
-            if away:
-                raise SettingsError("feed.ca_file: cannot use ca.pem as certificates: No such file")
-            return await ask(settings)
-
-        world.feed.ask_time = ask_time  # type: ignore[method-assign,assignment]
-        world.start()
-        await world.until(State.LIVE)
-        away = True
-        world.set_by = 3
-        await asyncio.sleep(10)
-        away = False
-        await asyncio.sleep(100)
-        await world.check()
-
-    play(story, rate=0.5)
+    world.feed.ask_time = ask_time  # type: ignore[method-assign,assignment]
+    world.start()
+    await world.until(State.LIVE)
+    away = True
+    world.set_by = 3
+    await asyncio.sleep(10)
+    away = False
+    await asyncio.sleep(100)
+    await world.check()
 
 
 # STUCK for the life of the connection; after three days a false gap. Rule broken: the position follows the
@@ -94,22 +86,22 @@ def test_a_question_that_cannot_be_asked_does_not_end_the_process() -> None:
 # pause every bet comes from the future: not near, not plausible. `watch` asks once a minute in vain;
 # neither the wall clock, which is right, nor a new handshake, which would tell, is tried.
 @pytest.mark.parametrize("root", ["no date", "no answer"])
-def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(root: str) -> None:
+@in_world(rate=0.5)
+async def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(
+    world: World, root: str
+) -> None:
     """Paused for ten minutes: six hours later the position would not have moved by a second."""
 
-    async def story(world: World) -> None:
-        async def ask_time(_settings: FeedSettings) -> None:
-            if root == "no answer":
-                raise FeedLost("the provider cannot be reached")
+    async def ask_time(_settings: FeedSettings) -> None:
+        if root == "no answer":
+            raise FeedLost("the provider cannot be reached")
 
-        world.feed.ask_time = ask_time  # type: ignore[method-assign]
-        world.start()
-        await world.until(State.LIVE)
-        world.pause(600)
-        await asyncio.sleep(6 * HOUR)
-        assert world.feed.moment() - world.last.revision < HOUR
-
-    play(story, rate=0.5)
+    world.feed.ask_time = ask_time  # type: ignore[method-assign]
+    world.start()
+    await world.until(State.LIVE)
+    world.pause(600)
+    await asyncio.sleep(6 * HOUR)
+    assert world.feed.moment() - world.last.revision < HOUR
 
 
 # STUCK for the life of the connection; after three days a false gap. Rule broken: the position follows the
@@ -118,27 +110,24 @@ def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(root: 
 # 0001-01-01, or a late resettlement) the position neither moves nor falls back to catching up, where it
 # would move.
 @pytest.mark.parametrize("far", ["0001-01-01", "an hour ago"])
-def test_far_and_near_bets_in_turn_do_not_hold_the_position(far: str) -> None:
+@in_world(rate=0.00001)
+async def test_far_and_near_bets_in_turn_do_not_hold_the_position(world: World, far: str) -> None:
     """For five and a half hours."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await world.until(State.CATCHING_UP)
-        for number in range(10):  # near now: it goes live
-            world.inflict(Garbage(body=settled(10_000 + number, world.feed.moment()).decode()))
-            await asyncio.sleep(1)
-        await world.until(State.LIVE)
-        for number in range(2000):
-            moment = world.feed.moment()
-            body = settled(2 * number, moment - HOUR)
-            if far == "0001-01-01":
-                body = re.sub(rb'"settlementTime":"[^"]*"', b'"settlementTime":"0001-01-01T00:00:00"', body)
-            world.inflict(Garbage(body=body.decode()))
-            world.inflict(Garbage(body=settled(2 * number + 1, moment).decode()))
-            await asyncio.sleep(10)
-        assert world.feed.moment() - world.last.revision < HOUR
-
-    play(story, rate=0.00001)
+    world.start()
+    await world.until(State.CATCHING_UP)
+    for number in range(10):  # near now: it goes live
+        world.inflict(Garbage(body=settled(10_000 + number, world.feed.moment()).decode()))
+        await asyncio.sleep(1)
+    await world.until(State.LIVE)
+    for number in range(2000):
+        moment = world.feed.moment()
+        body = settled(2 * number, moment - HOUR)
+        if far == "0001-01-01":
+            body = re.sub(rb'"settlementTime":"[^"]*"', b'"settlementTime":"0001-01-01T00:00:00"', body)
+        world.inflict(Garbage(body=body.decode()))
+        world.inflict(Garbage(body=settled(2 * number + 1, moment).decode()))
+        await asyncio.sleep(10)
+    assert world.feed.moment() - world.last.revision < HOUR
 
 
 # Settings that are accepted work (feed.safety_margin_seconds takes 0). The socket counts as not read after
@@ -159,24 +148,21 @@ def test_a_small_safety_margin_does_not_hold_the_position(overlap: float) -> Non
 # Before anything is skipped the provider is asked for the time (0011). `Connector._look_back` does not look,
 # after `answer(...)`, whether it was answered or the process told to stop. With on_gap = stop it then skips
 # by a clock that nobody has confirmed.
-def test_a_stop_during_the_question_declares_no_gap() -> None:
+@in_world(rate=0.05)
+async def test_a_stop_during_the_question_declares_no_gap(world: World) -> None:
     """A clock four days ahead: the first question fails, the second is under way."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(HOUR)
-        await world.kill()
-        world.set_by = 4 * DAY
-        world.network.there = 5.0
-        world.unreachable(0.5)
-        world.start(on_gap="stop")
-        await asyncio.sleep(3)
-        with suppress(GapError):
-            await world.stop()
-        assert world.kafka.gaps == []
-        assert world.last.revision < world.feed.moment()
-
-    play(story, rate=0.05)
+    world.start()
+    await asyncio.sleep(HOUR)
+    await world.kill()
+    world.set_by = 4 * DAY
+    world.network.there = 5.0
+    world.unreachable(0.5)
+    world.start(on_gap="stop")
+    await asyncio.sleep(3)
+    with suppress(GapError):
+        await world.stop()
+    assert world.kafka.gaps == []
+    assert world.last.revision < world.feed.moment()
 
 
 EVERYTHING = Policy(zero="everything", replay_rate=5)
@@ -187,62 +173,55 @@ EVERYTHING = Policy(zero="everything", replay_rate=5)
 # to commit `Stopped` with a position by a clock that nobody has confirmed, and without an attempt. An
 # attempt that was withdrawn because Kafka took long spends the 0 as well.
 @pytest.mark.parametrize("off", [0, HOUR])
-def test_a_first_start_that_is_stopped_during_the_question_is_repeated(off: float) -> None:
+@in_world(rate=0.2, history=HOUR / 2, policy=EVERYTHING)
+async def test_a_first_start_that_is_stopped_during_the_question_is_repeated(
+    world: World, off: float
+) -> None:
     """The bridge has not connected and commits no position, so the next start is the first."""
-
-    async def story(world: World) -> None:
-        world.network.there = 5.0
-        world.set_by = off
-        world.start()
-        await asyncio.sleep(2)
-        await world.stop()
-        assert world.provider.attempts == []
-        assert world.kafka.transactions == 0 or world.last.revision < world.feed.moment()
-        world.set_by = 0
-        world.network.there = 0.02
-        world.start()
-        await asyncio.sleep(60)
-        assert [attempt.revision for attempt in world.provider.attempts] == [0]
-
-    play(story, rate=0.2, history=HOUR / 2, policy=EVERYTHING)
+    world.network.there = 5.0
+    world.set_by = off
+    world.start()
+    await asyncio.sleep(2)
+    await world.stop()
+    assert world.provider.attempts == []
+    assert world.kafka.transactions == 0 or world.last.revision < world.feed.moment()
+    world.set_by = 0
+    world.network.there = 0.02
+    world.start()
+    await asyncio.sleep(60)
+    assert [attempt.revision for attempt in world.provider.attempts] == [0]
 
 
-def test_a_withdrawn_first_attempt_does_not_count() -> None:
+@in_world(rate=0.2, history=HOUR / 2, policy=EVERYTHING)
+async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
     """Kafka takes 15 s for the first checkpoint: the attempt is not made, and the next one is the first."""
+    restored = world.kafka.deduplicator
 
-    async def story(world: World) -> None:
-        restored = world.kafka.deduplicator
+    def deduplicator(since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
+        world.kafka.away(15)
+        return restored(since, give_up, told)
 
-        def deduplicator(since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
-            world.kafka.away(15)
-            return restored(since, give_up, told)
-
-        world.kafka.deduplicator = deduplicator  # type: ignore[method-assign,assignment]
-        world.start()
-        await asyncio.sleep(60)
-        assert [attempt.revision for attempt in world.provider.attempts] == [0]
-
-    play(story, rate=0.2, history=HOUR / 2, policy=EVERYTHING)
+    world.kafka.deduplicator = deduplicator  # type: ignore[method-assign,assignment]
+    world.start()
+    await asyncio.sleep(60)
+    assert [attempt.revision for attempt in world.provider.attempts] == [0]
 
 
 # What is lost is declared, once. Where nothing was published, what is certain is the edge of the feed's
 # memory at the start. By the time of the dial the edge has moved on, and what the first gap has already is
 # declared as `TooOld` as well.
-def test_the_certain_position_is_within_memory_at_the_connection() -> None:
+@in_world(rate=0.05)
+async def test_the_certain_position_is_within_memory_at_the_connection(world: World) -> None:
     """The provider is away for a minute after the start."""
-
-    async def story(world: World) -> None:
-        world.network.shows_date = False
-        world.set_by = 12 * HOUR
-        world.start()
-        await world.until(State.CATCHING_UP)
-        await world.kill()
-        world.set_by = 0
-        world.unreachable(60)
-        world.start()
-        await world.check(Cause.POSITION_IN_FUTURE)
-
-    play(story, rate=0.05)
+    world.network.shows_date = False
+    world.set_by = 12 * HOUR
+    world.start()
+    await world.until(State.CATCHING_UP)
+    await world.kill()
+    world.set_by = 0
+    world.unreachable(60)
+    world.start()
+    await world.check(Cause.POSITION_IN_FUTURE)
 
 
 # STUCK, then a FALSE GAP and exit 5. Rule broken: the position follows the feed; no gap that is none. A

@@ -13,7 +13,7 @@ from bridge.sandbox.provider.faults import ClockJump, Drop, Garbage, Pause
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause
 from tests.virtual.campaigns import disconnections, restarts
-from tests.virtual.world import DAY, EPOCH, HOUR, World, play, settled
+from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 
 
 @pytest.mark.parametrize("ahead", [-10, 10])
@@ -36,169 +36,156 @@ def test_restarts_with_a_clock_that_is_off(ahead: float) -> None:
 
 
 @pytest.mark.parametrize(("ahead", "side"), [(20, "ahead of"), (-20, "behind")])
-def test_a_clock_that_is_too_far_off_stops_the_bridge(ahead: float, side: str) -> None:
+@in_world(rate=0.2)
+async def test_a_clock_that_is_too_far_off_stops_the_bridge(world: World, ahead: float, side: str) -> None:
     """By the handshake's Date, with the reason in the checkpoint; once it is right all is as it was."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(600)
-        world.inflict(ClockJump(by=ahead))
-        world.inflict(Drop())
-        error = await world.ended()
-        assert isinstance(error, ClockError)
-        assert f"20 s {side} ours" in str(error) or f"19 s {side} ours" in str(error)
-        assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))
-        world.inflict(ClockJump(by=-ahead))
-        await asyncio.sleep(600)
-        world.start()
-        await world.check()
-
-    play(story, rate=0.2)
+    world.start()
+    await asyncio.sleep(600)
+    world.inflict(ClockJump(by=ahead))
+    world.inflict(Drop())
+    error = await world.ended()
+    assert isinstance(error, ClockError)
+    assert f"20 s {side} ours" in str(error) or f"19 s {side} ours" in str(error)
+    assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))
+    world.inflict(ClockJump(by=-ahead))
+    await asyncio.sleep(600)
+    world.start()
+    await world.check()
 
 
-def test_a_clock_that_is_too_far_ahead_is_seen_by_the_data() -> None:
+@in_world(rate=0.2, ahead=20)
+async def test_a_clock_that_is_too_far_ahead_is_seen_by_the_data(world: World) -> None:
     """Without a Date, fifty bets in a row from the future say so too."""
-
-    async def story(world: World) -> None:
-        world.network.shows_date = False
-        world.start()
-        error = await world.ended()
-        assert isinstance(error, ClockError)
-        assert world.last.counters.received >= 50
-
-    play(story, rate=0.2, ahead=20)
+    world.network.shows_date = False
+    world.start()
+    error = await world.ended()
+    assert isinstance(error, ClockError)
+    assert world.last.counters.received >= 50
 
 
 @pytest.mark.parametrize("shows_date", [False, True])
 @pytest.mark.parametrize("step", [-HOUR, HOUR])
 @pytest.mark.parametrize("cut", ["none", "drop", "kill"])
-def test_our_clock_is_set_by_an_hour_and_back(step: float, shows_date: bool, cut: str) -> None:
+@in_world(rate=0.2)
+async def test_our_clock_is_set_by_an_hour_and_back(
+    world: World, step: float, shows_date: bool, cut: str
+) -> None:
     """Stopped by it or not, in the end everything is there and no limit was broken."""
-
-    async def story(world: World) -> None:
-        world.network.shows_date = shows_date
+    world.network.shows_date = shows_date
+    world.start()
+    await asyncio.sleep(300)
+    world.set_by = step
+    await asyncio.sleep(100)
+    if cut == "drop":
+        world.inflict(Drop())
+    elif cut == "kill":
+        await world.kill()
         world.start()
-        await asyncio.sleep(300)
-        world.set_by = step
-        await asyncio.sleep(100)
-        if cut == "drop":
-            world.inflict(Drop())
-        elif cut == "kill":
-            await world.kill()
-            world.start()
-        await asyncio.sleep(600)
-        try:
-            await world.kill()
-        except ClockError:
-            assert shows_date or step < 0
-        world.set_by = 0
-        await asyncio.sleep(60)
-        world.start()
-        await world.check()
-
-    play(story, rate=0.2)
+    await asyncio.sleep(600)
+    try:
+        await world.kill()
+    except ClockError:
+        assert shows_date or step < 0
+    world.set_by = 0
+    await asyncio.sleep(60)
+    world.start()
+    await world.check()
 
 
 @pytest.mark.parametrize("shows_date", [False, True])
 @pytest.mark.parametrize("step", [-HOUR, HOUR, 50.0])
 @pytest.mark.parametrize("cut", ["drop", "kill"])
-def test_our_clock_is_wrong_for_minutes_in_a_quiet_spell(step: float, shows_date: bool, cut: str) -> None:
+@in_world(rate=0.05, burst=30)
+async def test_our_clock_is_wrong_for_minutes_in_a_quiet_spell(
+    world: World, step: float, shows_date: bool, cut: str
+) -> None:
     """Pings promise nothing by it: once it is right everything is there, without a stop and without a gap."""
-
-    async def story(world: World) -> None:
-        world.network.shows_date = shows_date
-        world.start()
-        await asyncio.sleep(750)  # 150 after the last bets
-        world.set_by = step
-        await asyncio.sleep(200)
-        world.set_by = 0
-        await asyncio.sleep(20)
-        assert 0 <= world.clock().wall - 90 - world.last.revision <= 15
-        if cut == "kill":
-            await world.kill()
-            await asyncio.sleep(300)
-            world.start()
-        else:
-            world.inflict(Drop())
-            world.unreachable(300)
-        await asyncio.sleep(HOUR)
-        assert await world.check() > 0
-
-    play(story, rate=0.05, burst=30)
-
-
-def test_a_machine_that_is_paused_is_set_right_by_the_provider() -> None:
-    """Its clocks stood still, then the wall clock was set: a new connection, and bets are near now."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await world.until(State.LIVE)
-        world.inflict(ClockJump(by=600))  # seen from the machine it is the others that have jumped
-        world.set_by = 600
+    world.network.shows_date = shows_date
+    world.start()
+    await asyncio.sleep(750)  # 150 after the last bets
+    world.set_by = step
+    await asyncio.sleep(200)
+    world.set_by = 0
+    await asyncio.sleep(20)
+    assert 0 <= world.clock().wall - 90 - world.last.revision <= 15
+    if cut == "kill":
+        await world.kill()
         await asyncio.sleep(300)
-        assert world.last.state is State.LIVE
-        assert world.clock().wall - world.last.revision < 120
-        assert len(world.provider.attempts) == 2
-        await world.check()
+        world.start()
+    else:
+        world.inflict(Drop())
+        world.unreachable(300)
+    await asyncio.sleep(HOUR)
+    assert await world.check() > 0
 
-    play(story, rate=0.5)
+
+@in_world(rate=0.5)
+async def test_a_machine_that_is_paused_is_set_right_by_the_provider(world: World) -> None:
+    """Its clocks stood still, then the wall clock was set: a new connection, and bets are near now."""
+    world.start()
+    await world.until(State.LIVE)
+    world.inflict(ClockJump(by=600))  # seen from the machine it is the others that have jumped
+    world.set_by = 600
+    await asyncio.sleep(300)
+    assert world.last.state is State.LIVE
+    assert world.clock().wall - world.last.revision < 120
+    assert len(world.provider.attempts) == 2
+    await world.check()
 
 
 @pytest.mark.parametrize("time", ["9999-12-31T23:59:59", "two hours ahead"])
-def test_settlement_times_from_the_future_stop_nothing_where_the_provider_tells_the_time(time: str) -> None:
+@in_world(rate=0.5)
+async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_tells_the_time(
+    world: World, time: str
+) -> None:
     """Fifty in a row and more, in each replay: the handshake says that the clocks agree."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await world.until(State.LIVE)
-        for number in range(120):
-            body = settled(number, world.feed.moment() + 7200)
-            if time.startswith("9999"):
-                body = re.sub(rb'"settlementTime":"[^"]*"', f'"settlementTime":"{time}"'.encode(), body)
-            world.inflict(Garbage(body=body.decode()))
-        await asyncio.sleep(600)
-        world.inflict(Drop())
-        await asyncio.sleep(600)
-        await world.kill()
-        world.start()
-        await asyncio.sleep(600)
-        assert world.last.skew == 0
-        assert world.clock().wall - world.last.revision < 120
-        await world.check()
-
-    play(story, rate=0.5)
+    world.start()
+    await world.until(State.LIVE)
+    for number in range(120):
+        body = settled(number, world.feed.moment() + 7200)
+        if time.startswith("9999"):
+            body = re.sub(rb'"settlementTime":"[^"]*"', f'"settlementTime":"{time}"'.encode(), body)
+        world.inflict(Garbage(body=body.decode()))
+    await asyncio.sleep(600)
+    world.inflict(Drop())
+    await asyncio.sleep(600)
+    await world.kill()
+    world.start()
+    await asyncio.sleep(600)
+    assert world.last.skew == 0
+    assert world.clock().wall - world.last.revision < 120
+    await world.check()
 
 
 @pytest.mark.parametrize("on_gap", ["stop", "continue"])
 @pytest.mark.parametrize("quiet", [False, True])
-def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(on_gap: str, quiet: bool) -> None:
+@in_world(rate=0.5, history=DAY / 24)
+async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
+    world: World, on_gap: str, quiet: bool
+) -> None:
     """Of a provider that does not tell the time, after an hour of pings: nothing is lost but the promise."""
-
-    async def story(world: World) -> None:
-        world.network.shows_date = False
-        world.set_by = HOUR
-        world.start()
-        if not quiet:
-            await asyncio.sleep(300)
-        world.inflict(Pause(seconds=2 * HOUR))
-        await asyncio.sleep(HOUR * 1.5)
-        promised = world.last.revision
-        assert promised > EPOCH + HOUR * 2
-        await world.kill()
-        world.set_by = 0
-        world.inflict(Pause(seconds=0))
-        await asyncio.sleep(60)
-        world.start(on_gap=on_gap)
-        if on_gap == "stop":
-            error = await world.ended()
-            assert isinstance(error, GapError)
-            world.start(on_gap="continue")
-        await world.check(Cause.POSITION_IN_FUTURE)
-        [gap] = world.kafka.gaps
-        assert gap.end == promised
-        assert gap.start <= EPOCH + 300
-
-    play(story, rate=0.5, history=DAY / 24)
+    world.network.shows_date = False
+    world.set_by = HOUR
+    world.start()
+    if not quiet:
+        await asyncio.sleep(300)
+    world.inflict(Pause(seconds=2 * HOUR))
+    await asyncio.sleep(HOUR * 1.5)
+    promised = world.last.revision
+    assert promised > EPOCH + HOUR * 2
+    await world.kill()
+    world.set_by = 0
+    world.inflict(Pause(seconds=0))
+    await asyncio.sleep(60)
+    world.start(on_gap=on_gap)
+    if on_gap == "stop":
+        error = await world.ended()
+        assert isinstance(error, GapError)
+        world.start(on_gap="continue")
+    await world.check(Cause.POSITION_IN_FUTURE)
+    [gap] = world.kafka.gaps
+    assert gap.end == promised
+    assert gap.start <= EPOCH + 300
 
 
 def test_clock_steps_at_random() -> None:

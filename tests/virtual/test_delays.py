@@ -9,178 +9,151 @@ import pytest
 from bridge.sandbox.provider.faults import Drop, Garbage, Pause, Slow
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual.world import EPOCH, HOUR, World, play, settled
+from tests.virtual.world import EPOCH, HOUR, World, in_world, settled
 
 SLOW = Policy(replay_rate=1)
 
 
 @pytest.mark.parametrize("cut", ["kill", "drop"])
 @pytest.mark.parametrize("after", [30, 700])
-def test_a_provider_that_pauses_in_a_replay_and_pings(cut: str, after: float) -> None:
+@in_world(rate=0.2, policy=SLOW)
+async def test_a_provider_that_pauses_in_a_replay_and_pings(world: World, cut: str, after: float) -> None:
     """Ten minutes of pings do not count as having caught up: what it dies of brings nothing of harm."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
+    world.start()
+    await asyncio.sleep(300)
+    await world.kill()
+    await asyncio.sleep(HOUR)
+    world.start()
+    await asyncio.sleep(120)
+    assert world.last.state is State.CATCHING_UP
+    world.inflict(Pause(seconds=600))
+    await asyncio.sleep(after)
+    assert world.last.state is State.CATCHING_UP
+    if cut == "drop":
+        world.inflict(Drop())
+    else:
         await world.kill()
-        await asyncio.sleep(HOUR)
         world.start()
-        await asyncio.sleep(120)
-        assert world.last.state is State.CATCHING_UP
-        world.inflict(Pause(seconds=600))
-        await asyncio.sleep(after)
-        assert world.last.state is State.CATCHING_UP
-        if cut == "drop":
-            world.inflict(Drop())
-        else:
-            await world.kill()
-            world.start()
-        await world.check()
-
-    play(story, rate=0.2, policy=SLOW)
+    await world.check()
 
 
 @pytest.mark.parametrize("after", [5, 601, 660])
-def test_a_bridge_that_cannot_write_for_ten_minutes_while_live(after: float) -> None:
+@in_world(rate=1, max_records=10)
+async def test_a_bridge_that_cannot_write_for_ten_minutes_while_live(world: World, after: float) -> None:
     """What it reads behind that was published long ago, and it dies of it at some moment."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        world.kafka.away(600)
-        await asyncio.sleep(after)
-        await world.kill()
-        await asyncio.sleep(5)
-        world.start()
-        await world.check()
-
-    play(story, rate=1, max_records=10)
+    world.start()
+    await asyncio.sleep(300)
+    world.kafka.away(600)
+    await asyncio.sleep(after)
+    await world.kill()
+    await asyncio.sleep(5)
+    world.start()
+    await world.check()
 
 
-def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back() -> None:
+@in_world(rate=1, max_records=10)
+async def test_a_bridge_that_waits_for_kafka_reads_on_when_it_is_back(world: World) -> None:
     """Its queue is full and the feed held back meanwhile; the state says why."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        world.kafka.away(600)
-        await asyncio.sleep(500)
-        assert world.status.state is State.WAITING_FOR_KAFKA
-        assert world.owner is not None
-        assert world.owner.snapshot()["queue_messages"] > 0
-        await asyncio.sleep(200)
-        assert len(world.provider.attempts) == 1
-        await world.check()
-
-    play(story, rate=1, max_records=10)
+    world.start()
+    await asyncio.sleep(300)
+    world.kafka.away(600)
+    await asyncio.sleep(500)
+    assert world.status.state is State.WAITING_FOR_KAFKA
+    assert world.owner is not None
+    assert world.owner.snapshot()["queue_messages"] > 0
+    await asyncio.sleep(200)
+    assert len(world.provider.attempts) == 1
+    await world.check()
 
 
-def test_bursts() -> None:
+@in_world(rate=200 / 900, burst=200, max_records=50)
+async def test_bursts(world: World) -> None:
     """Two hundred bets at one moment, each quarter of an hour, and a kill in the middle of a replay."""
-
-    async def story(world: World) -> None:
-        for _ in range(4):
-            world.start()
-            await asyncio.sleep(902)
-            await world.kill()
-            world.start()
-            await asyncio.sleep(1)
-            await world.kill()
+    for _ in range(4):
         world.start()
-        await world.check()
-
-    play(story, rate=200 / 900, burst=200, max_records=50)
-
-
-def test_a_settlement_time_that_lies_near_now_in_a_replay() -> None:
-    """One or two of them do not make the feed live."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(600)
+        await asyncio.sleep(902)
         await world.kill()
-        for number in range(30):
-            at = world.feed.moment()
-            for twin in range(2):
-                body = settled(2 * number + twin, at + HOUR / 2)
-                world.inflict(Garbage(body=body.decode()))
-            await asyncio.sleep(60)
-        for _ in range(6):
-            world.start()
-            await asyncio.sleep(world.random.uniform(60, 100))
-            await world.kill()
         world.start()
-        await world.check()
+        await asyncio.sleep(1)
+        await world.kill()
+    world.start()
+    await world.check()
 
-    play(story, rate=0.2, policy=SLOW)
+
+@in_world(rate=0.2, policy=SLOW)
+async def test_a_settlement_time_that_lies_near_now_in_a_replay(world: World) -> None:
+    """One or two of them do not make the feed live."""
+    world.start()
+    await asyncio.sleep(600)
+    await world.kill()
+    for number in range(30):
+        at = world.feed.moment()
+        for twin in range(2):
+            body = settled(2 * number + twin, at + HOUR / 2)
+            world.inflict(Garbage(body=body.decode()))
+        await asyncio.sleep(60)
+    for _ in range(6):
+        world.start()
+        await asyncio.sleep(world.random.uniform(60, 100))
+        await world.kill()
+    world.start()
+    await world.check()
 
 
-def test_late_resettlements() -> None:
+@in_world(rate=0.2)
+async def test_late_resettlements(world: World) -> None:
     """Bets that were settled hours or years ago come now and then, and kills between them."""
-
-    async def story(world: World) -> None:
-        random = world.random
-        for number in range(60):
-            world.start()
-            await asyncio.sleep(random.uniform(0, 60))
-            settled_at = random.choice((world.feed.moment() - random.uniform(0, 5 * HOUR), EPOCH - 1e9))
-            world.inflict(Garbage(body=settled(number, settled_at).decode()))
-            await asyncio.sleep(random.uniform(0, 3))
-            await world.kill()
+    random = world.random
+    for number in range(60):
         world.start()
-        await world.check()
+        await asyncio.sleep(random.uniform(0, 60))
+        settled_at = random.choice((world.feed.moment() - random.uniform(0, 5 * HOUR), EPOCH - 1e9))
+        world.inflict(Garbage(body=settled(number, settled_at).decode()))
+        await asyncio.sleep(random.uniform(0, 3))
+        await world.kill()
+    world.start()
+    await world.check()
 
-    play(story, rate=0.2)
 
-
-def test_a_bet_that_changes_to_and_fro() -> None:
+@in_world(rate=0.1)
+async def test_a_bet_that_changes_to_and_fro(world: World) -> None:
     """One version, this content, that one, and this again: live, in a replay, and across a kill."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        for number in range(12):
-            this, that = (settled(number, world.feed.moment() - age).decode() for age in (1, 2))
-            for body in (this, that, this):
-                world.inflict(Garbage(body=body))
-                await asyncio.sleep(world.random.uniform(0, 2))
-            await world.kill()
-            world.start()
-            await asyncio.sleep(world.random.uniform(0, 100))
-        await world.check()
-        assert world.last.counters.corrections >= 12
-
-    play(story, rate=0.1)
-
-
-def test_a_feed_that_falls_behind_while_live() -> None:
-    """Slower than it publishes for half an hour, killed meanwhile, and it catches up in the end."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        world.inflict(Slow(per_second=0.1, seconds=HOUR / 2))
-        for _ in range(3):
-            await asyncio.sleep(500)
-            await world.kill()
-            world.start()
-        await world.check()
-
-    play(story, rate=0.2)
-
-
-def test_what_is_no_bet_is_among_the_dead_letters_once() -> None:
-    """Garbage comes again with each replay, and is known again."""
-
-    async def story(world: World) -> None:
-        for _ in range(10):
-            world.start()
-            await asyncio.sleep(60)
-            world.inflict(Garbage(count=3))
+    world.start()
+    await asyncio.sleep(300)
+    for number in range(12):
+        this, that = (settled(number, world.feed.moment() - age).decode() for age in (1, 2))
+        for body in (this, that, this):
+            world.inflict(Garbage(body=body))
             await asyncio.sleep(world.random.uniform(0, 2))
-            await world.kill()
+        await world.kill()
         world.start()
-        await world.check()
-        assert world.last.counters.dead_lettered >= 29
+        await asyncio.sleep(world.random.uniform(0, 100))
+    await world.check()
+    assert world.last.counters.corrections >= 12
 
-    play(story, rate=0.1)
+
+@in_world(rate=0.2)
+async def test_a_feed_that_falls_behind_while_live(world: World) -> None:
+    """Slower than it publishes for half an hour, killed meanwhile, and it catches up in the end."""
+    world.start()
+    await asyncio.sleep(300)
+    world.inflict(Slow(per_second=0.1, seconds=HOUR / 2))
+    for _ in range(3):
+        await asyncio.sleep(500)
+        await world.kill()
+        world.start()
+    await world.check()
+
+
+@in_world(rate=0.1)
+async def test_what_is_no_bet_is_among_the_dead_letters_once(world: World) -> None:
+    """Garbage comes again with each replay, and is known again."""
+    for _ in range(10):
+        world.start()
+        await asyncio.sleep(60)
+        world.inflict(Garbage(count=3))
+        await asyncio.sleep(world.random.uniform(0, 2))
+        await world.kill()
+    world.start()
+    await world.check()
+    assert world.last.counters.dead_lettered >= 29

@@ -10,7 +10,7 @@ from bridge.errors import ClockError, GapError
 from bridge.sandbox.provider.faults import Forget, Refuse
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause
-from tests.virtual.world import DAY, HOUR, World, play
+from tests.virtual.world import DAY, HOUR, World, in_world
 
 RATE = 0.006
 
@@ -37,146 +37,122 @@ def assert_bounds(world: World, revision: int) -> None:
     )  # within memory, whenever the dial had arrived
 
 
-def test_an_outage_of_four_days_is_a_gap_of_one() -> None:
+@in_world(rate=RATE)
+async def test_an_outage_of_four_days_is_a_gap_of_one(world: World) -> None:
     """With `continue` the bridge goes on behind it, and has everything that the provider still had."""
-
-    async def story(world: World) -> None:
-        revision = await outage(world, 4 * DAY)
-        world.start()
-        await world.check(Cause.TOO_OLD)
-        assert_bounds(world, revision)
-        assert len(world.provider.attempts) == 2
-
-    play(story, rate=RATE)
+    revision = await outage(world, 4 * DAY)
+    world.start()
+    await world.check(Cause.TOO_OLD)
+    assert_bounds(world, revision)
+    assert len(world.provider.attempts) == 2
 
 
-def test_a_gap_is_one_after_any_number_of_attempts() -> None:
+@in_world(rate=RATE)
+async def test_a_gap_is_one_after_any_number_of_attempts(world: World) -> None:
     """It ends at the revision that the provider accepted; the edge of memory has moved on by then."""
-
-    async def story(world: World) -> None:
-        revision = await outage(world, 4 * DAY)
-        world.unreachable(HOUR / 2)
-        world.inflict(Refuse(count=4))
-        world.start()
-        await asyncio.sleep(HOUR)
-        await world.check(Cause.TOO_OLD)
-        assert_bounds(world, revision)
-        assert len(world.provider.attempts) == 1 + 4 + 1
-
-    play(story, rate=RATE)
+    revision = await outage(world, 4 * DAY)
+    world.unreachable(HOUR / 2)
+    world.inflict(Refuse(count=4))
+    world.start()
+    await asyncio.sleep(HOUR)
+    await world.check(Cause.TOO_OLD)
+    assert_bounds(world, revision)
+    assert len(world.provider.attempts) == 1 + 4 + 1
 
 
-def test_with_stop_the_gap_is_declared_without_an_attempt() -> None:
+@in_world(rate=RATE)
+async def test_with_stop_the_gap_is_declared_without_an_attempt(world: World) -> None:
     """A restart makes none either; with `continue` the bridge goes on from the end of the gap."""
-
-    async def story(world: World) -> None:
-        revision = await outage(world, 4 * DAY)
-        world.start(on_gap="stop")
-        error = await world.ended()
-        assert isinstance(error, GapError)
-        assert "BRIDGE_FEED__ON_GAP" in str(error)
-        assert world.last.state is State.STOPPED_ON_GAP
-        [gap] = world.kafka.gaps
-        assert gap.start == revision
-        assert gap.end == world.last.revision
-        world.start()
-        assert isinstance(await world.ended(), GapError)
-        assert len(world.provider.attempts) == len(world.kafka.gaps) == 1
-        world.start(on_gap="continue")
-        await world.check(Cause.TOO_OLD)
-        assert_bounds(world, revision)
-
-    play(story, rate=RATE)
+    revision = await outage(world, 4 * DAY)
+    world.start(on_gap="stop")
+    error = await world.ended()
+    assert isinstance(error, GapError)
+    assert "BRIDGE_FEED__ON_GAP" in str(error)
+    assert world.last.state is State.STOPPED_ON_GAP
+    [gap] = world.kafka.gaps
+    assert gap.start == revision
+    assert gap.end == world.last.revision
+    world.start()
+    assert isinstance(await world.ended(), GapError)
+    assert len(world.provider.attempts) == len(world.kafka.gaps) == 1
+    world.start(on_gap="continue")
+    await world.check(Cause.TOO_OLD)
+    assert_bounds(world, revision)
 
 
-def test_an_outage_just_within_memory_is_no_gap() -> None:
+@in_world(rate=RATE)
+async def test_an_outage_just_within_memory_is_no_gap(world: World) -> None:
     """Three days less the longest attempt, and everything is there."""
-
-    async def story(world: World) -> None:
-        await outage(world, 3 * DAY - 180)
-        world.start(on_gap="stop")
-        await world.check()
-
-    play(story, rate=RATE)
+    await outage(world, 3 * DAY - 180)
+    world.start(on_gap="stop")
+    await world.check()
 
 
-def test_a_process_that_dies_at_the_gap_declares_it_once() -> None:
+@in_world(rate=RATE)
+async def test_a_process_that_dies_at_the_gap_declares_it_once(world: World) -> None:
     """The gap is committed with the checkpoint behind it, whether the process receives the answer or not."""
-
-    async def story(world: World) -> None:
-        await outage(world, 4 * DAY)
-        world.kafka.away(30)
-        world.start()
-        await asyncio.sleep(10)
-        await world.kill()
-        world.kafka.deaf = True
-        world.start()
-        await asyncio.sleep(40)
-        await world.kill()
-        world.start()
-        await world.check(Cause.TOO_OLD)
-
-    play(story, rate=RATE)
+    await outage(world, 4 * DAY)
+    world.kafka.away(30)
+    world.start()
+    await asyncio.sleep(10)
+    await world.kill()
+    world.kafka.deaf = True
+    world.start()
+    await asyncio.sleep(40)
+    await world.kill()
+    world.start()
+    await world.check(Cause.TOO_OLD)
 
 
 @pytest.mark.parametrize("cut", ["drop", "kill"])
-def test_a_provider_that_discards_silently_is_detected(cut: str) -> None:
+@in_world(rate=0.1)
+async def test_a_provider_that_discards_silently_is_detected(world: World, cut: str) -> None:
     """A replay that repeats no known bet is a gap, up to where it begins."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(HOUR)
-        revision = world.last.revision
-        world.feed.cut()
-        if cut == "kill":
-            await world.kill()
-        else:
-            world.unreachable(600)
-        await asyncio.sleep(600)
-        world.inflict(Forget())
-        forgot_at = world.feed.moment()
-        if cut == "kill":
-            world.start()
-        await asyncio.sleep(900)
-        await world.check(Cause.MISSING_IN_REPLAY)
-        [gap] = world.kafka.gaps
-        assert gap.start == pytest.approx(revision, abs=15)
-        assert forgot_at <= gap.end <= forgot_at + 120
-
-    play(story, rate=0.1)
-
-
-def test_with_stop_a_silent_gap_stops_the_bridge_too() -> None:
-    """Bets received behind the gap are committed with it; with `continue` it goes on without another gap."""
-
-    async def story(world: World) -> None:
-        world.start(on_gap="stop")
-        await asyncio.sleep(HOUR)
+    world.start()
+    await asyncio.sleep(HOUR)
+    revision = world.last.revision
+    world.feed.cut()
+    if cut == "kill":
         await world.kill()
-        await asyncio.sleep(600)
-        world.inflict(Forget())
+    else:
+        world.unreachable(600)
+    await asyncio.sleep(600)
+    world.inflict(Forget())
+    forgot_at = world.feed.moment()
+    if cut == "kill":
         world.start()
-        assert isinstance(await world.ended(), GapError)
-        assert world.last.state is State.STOPPED_ON_GAP
-        assert world.last.reason.startswith("MissingInReplay: ")
-        world.start(on_gap="continue")
-        await world.check(Cause.MISSING_IN_REPLAY)
-
-    play(story, rate=0.1)
+    await asyncio.sleep(900)
+    await world.check(Cause.MISSING_IN_REPLAY)
+    [gap] = world.kafka.gaps
+    assert gap.start == pytest.approx(revision, abs=15)
+    assert forgot_at <= gap.end <= forgot_at + 120
 
 
-def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared() -> None:
+@in_world(rate=0.1)
+async def test_with_stop_a_silent_gap_stops_the_bridge_too(world: World) -> None:
+    """Bets received behind the gap are committed with it; with `continue` it goes on without another gap."""
+    world.start(on_gap="stop")
+    await asyncio.sleep(HOUR)
+    await world.kill()
+    await asyncio.sleep(600)
+    world.inflict(Forget())
+    world.start()
+    assert isinstance(await world.ended(), GapError)
+    assert world.last.state is State.STOPPED_ON_GAP
+    assert world.last.reason.startswith("MissingInReplay: ")
+    world.start(on_gap="continue")
+    await world.check(Cause.MISSING_IN_REPLAY)
+
+
+@in_world(rate=0.05)
+async def test_a_clock_days_ahead_is_checked_before_a_gap_is_declared(world: World) -> None:
     """It stops the bridge. Once the clock is right, everything is still there."""
-
-    async def story(world: World) -> None:
-        await outage(world, HOUR)
-        world.set_by = 4 * DAY
-        world.start()
-        assert isinstance(await world.ended(), ClockError)
-        assert len(world.provider.attempts) == 1
-        world.set_by = 0
-        await asyncio.sleep(HOUR)
-        world.start()
-        await world.check()
-
-    play(story, rate=0.05)
+    await outage(world, HOUR)
+    world.set_by = 4 * DAY
+    world.start()
+    assert isinstance(await world.ended(), ClockError)
+    assert len(world.provider.attempts) == 1
+    world.set_by = 0
+    await asyncio.sleep(HOUR)
+    world.start()
+    await world.check()

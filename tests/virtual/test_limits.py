@@ -10,7 +10,7 @@ from bridge.sandbox.provider.faults import Drop, Slow
 from bridge.sandbox.provider.feed import Provider, Refusal
 from bridge.sandbox.provider.rate_limits import Limits
 from bridge.sandbox.provider.stream import Stream
-from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, play
+from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, in_world
 
 
 @pytest.mark.parametrize(("minutes", "refused"), [(10, False), (30, True)])
@@ -28,24 +28,21 @@ def test_reconnecting_every_five_minutes(minutes: int, refused: bool) -> None:
     assert any(isinstance(answer, Refusal) for answer in answers) is refused
 
 
-def test_a_bridge_that_needs_half_an_hour_every_five_minutes_is_never_refused() -> None:
+@in_world(rate=0.1)
+async def test_a_bridge_that_needs_half_an_hour_every_five_minutes_is_never_refused(world: World) -> None:
     """It waits for the bucket, reports that, and has everything in the end."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(600)
-        await world.kill()
-        await asyncio.sleep(HOUR / 2)
-        world.inflict(Slow(per_second=0.1))  # as fast as it is published: it stays behind
-        world.start()
-        for _ in range(36):
-            await asyncio.sleep(300)
-            world.inflict(Drop())
-        asked = [a.at - a.revision for a in world.provider.attempts if a.revision]
-        assert sum(length > HOUR / 2 for length in asked) >= 20
-        reasons = {checkpoint.reason for checkpoint in world.kafka.checkpoints}
-        assert "3600 s of small recovery in the leaking bucket" in reasons
-        world.inflict(Slow(seconds=0))
-        await world.check()
-
-    play(story, rate=0.1)
+    world.start()
+    await asyncio.sleep(600)
+    await world.kill()
+    await asyncio.sleep(HOUR / 2)
+    world.inflict(Slow(per_second=0.1))  # as fast as it is published: it stays behind
+    world.start()
+    for _ in range(36):
+        await asyncio.sleep(300)
+        world.inflict(Drop())
+    asked = [a.at - a.revision for a in world.provider.attempts if a.revision]
+    assert sum(length > HOUR / 2 for length in asked) >= 20
+    reasons = {checkpoint.reason for checkpoint in world.kafka.checkpoints}
+    assert "3600 s of small recovery in the leaking bucket" in reasons
+    world.inflict(Slow(seconds=0))
+    await world.check()

@@ -9,7 +9,7 @@ import pytest
 from bridge.errors import ClockError
 from bridge.sandbox.provider.faults import Drop, Pause, Slow
 from bridge.state.checkpoint import State
-from tests.virtual.world import DAY, HOUR, World, play
+from tests.virtual.world import DAY, HOUR, World, in_world, play
 
 
 @pytest.mark.parametrize(("rate", "slow"), [(0.5, 0.1), (0.1, 0.02)])
@@ -35,36 +35,30 @@ def test_a_feed_that_was_seen_to_be_behind_is_not_trusted_for_its_pings(rate: fl
 
 
 @pytest.mark.parametrize("off", [-HOUR, HOUR])
-def test_a_first_start_with_a_wrong_clock_commits_no_position(off: float) -> None:
+@in_world(rate=0.2)
+async def test_a_first_start_with_a_wrong_clock_commits_no_position(world: World, off: float) -> None:
     """The bridge asks the provider for the time first: it commits nothing, and does not connect."""
-
-    async def story(world: World) -> None:
-        world.set_by = off
-        world.start()
-        assert isinstance(await world.ended(), ClockError)
-        assert (world.kafka.transactions, world.provider.attempts) == (0, [])
-        world.set_by = 0.0
-        world.start()
-        await asyncio.sleep(600)
-        assert await world.check() > 0
-
-    play(story, rate=0.2)
+    world.set_by = off
+    world.start()
+    assert isinstance(await world.ended(), ClockError)
+    assert (world.kafka.transactions, world.provider.attempts) == (0, [])
+    world.set_by = 0.0
+    world.start()
+    await asyncio.sleep(600)
+    assert await world.check() > 0
 
 
-def test_processes_on_machines_whose_clocks_differ_break_no_limit() -> None:
+@in_world(rate=0.2)
+async def test_processes_on_machines_whose_clocks_differ_break_no_limit(world: World) -> None:
     """Each takes over the ledger of the other, whose clock is up to twice the allowed skew from its own."""
-
-    async def story(world: World) -> None:
-        for turn in range(60):
-            world.set_by = -14.0 if turn % 2 else 14.0
-            world.start()
-            await asyncio.sleep(world.random.uniform(1, 90))
-            await world.kill()
-        world.set_by = 0.0
+    for turn in range(60):
+        world.set_by = -14.0 if turn % 2 else 14.0
         world.start()
-        await world.check()
-
-    play(story, rate=0.2)
+        await asyncio.sleep(world.random.uniform(1, 90))
+        await world.kill()
+    world.set_by = 0.0
+    world.start()
+    await world.check()
 
 
 @pytest.mark.parametrize("on_gap", ["stop", "continue"])
@@ -89,18 +83,15 @@ def test_while_the_provider_is_away_nothing_is_skipped(on_gap: str) -> None:
     play(story, rate=0.02, feed={"on_gap": on_gap})
 
 
-def test_a_provider_that_closes_every_few_minutes_is_reconnected_at_once() -> None:
+@in_world(rate=0.5)
+async def test_a_provider_that_closes_every_few_minutes_is_reconnected_at_once(world: World) -> None:
     """As long as the limits allow it: a connection that lasted a minute was no failure."""
-
-    async def story(world: World) -> None:
-        world.start()
-        for _ in range(12):
-            await world.until(State.LIVE, State.QUIET)
-            await asyncio.sleep(270)
-            dials = len(world.provider.attempts)
-            world.inflict(Drop())
-            await asyncio.sleep(10)
-            assert len(world.provider.attempts) == dials + 1
-        await world.check()
-
-    play(story, rate=0.5)
+    world.start()
+    for _ in range(12):
+        await world.until(State.LIVE, State.QUIET)
+        await asyncio.sleep(270)
+        dials = len(world.provider.attempts)
+        world.inflict(Drop())
+        await asyncio.sleep(10)
+        assert len(world.provider.attempts) == dials + 1
+    await world.check()

@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, ValidationError
 
 from bridge.config import Settings
-from tests.virtual.world import World, play
+from tests.virtual.world import World, in_world
 
 
 def ends() -> Iterator[tuple[str, str, float]]:
@@ -42,14 +42,11 @@ def test_there_are_ends() -> None:
 
 
 @pytest.mark.parametrize(("section", "name", "value"), [*ends()])
-def test_a_setting_at_its_end_works(section: str, name: str, value: float) -> None:
+@in_world(history=60)
+async def test_a_setting_at_its_end_works(world: World, section: str, name: str, value: float) -> None:
     """The bridge is live, publishes everything once, and breaks no limit."""
-
-    async def story(world: World) -> None:
-        changed = getattr(world.settings, section).model_copy(update={name: value})
-        world.settings = world.settings.model_copy(update={section: changed})
-        world.start()
-        await asyncio.sleep(300)
-        await world.check()
-
-    play(story, history=60)
+    changed = getattr(world.settings, section).model_copy(update={name: value})
+    world.settings = world.settings.model_copy(update={section: changed})
+    world.start()
+    await asyncio.sleep(300)
+    await world.check()

@@ -10,7 +10,7 @@ import pytest
 from bridge.sandbox.provider.faults import Refuse
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual.world import EPOCH, HOUR, World, play
+from tests.virtual.world import EPOCH, HOUR, World, in_world, play
 
 
 @pytest.mark.parametrize("zero", ["nothing", "everything"])
@@ -33,39 +33,33 @@ def test_a_first_start_that_is_killed(zero: Literal["nothing", "everything"], li
     play(story, rate=0.2, history=HOUR / 2, policy=Policy(zero=zero, replay_rate=5))
 
 
-def test_a_first_start_from_an_age_has_everything_since() -> None:
+@in_world(rate=0.2, history=3 * HOUR, feed={"start": "2h"}, policy=Policy(replay_rate=5))
+async def test_a_first_start_from_an_age_has_everything_since(world: World) -> None:
     """However often it is killed before it has caught up."""
-
-    async def story(world: World) -> None:
-        for _ in range(5):
-            world.start()
-            await asyncio.sleep(60)
-            await world.kill()
+    for _ in range(5):
         world.start()
-        assert await world.check() >= 2 * HOUR * 0.2
-        assert world.provider.attempts[0].revision == EPOCH - 2 * HOUR
-
-    play(story, rate=0.2, history=3 * HOUR, feed={"start": "2h"}, policy=Policy(replay_rate=5))
+        await asyncio.sleep(60)
+        await world.kill()
+    world.start()
+    assert await world.check() >= 2 * HOUR * 0.2
+    assert world.provider.attempts[0].revision == EPOCH - 2 * HOUR
 
 
 @pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])
-def test_a_first_start_whose_first_attempts_fail_loses_nothing(trouble: str) -> None:
+@in_world(rate=0.5)
+async def test_a_first_start_whose_first_attempts_fail_loses_nothing(world: World, trouble: str) -> None:
     """Everything published since the first attempt is received, whichever attempt is accepted."""
-
-    async def story(world: World) -> None:
-        if trouble == "refused":
-            world.inflict(Refuse(count=3))
-        else:
-            world.unreachable(HOUR / 2)
+    if trouble == "refused":
+        world.inflict(Refuse(count=3))
+    else:
+        world.unreachable(HOUR / 2)
+    world.start()
+    if trouble == "killed":
+        await asyncio.sleep(100)
+        await world.kill()
         world.start()
-        if trouble == "killed":
-            await asyncio.sleep(100)
-            await world.kill()
-            world.start()
-        await asyncio.sleep(HOUR)
-        first, *_ = world.kafka.checkpoints
-        assert await world.check(since=first.revision) > 0.9 * 0.5 * HOUR
-        revisions = [attempt.revision for attempt in world.provider.attempts]
-        assert revisions.count(0) == (trouble == "refused")
-
-    play(story, rate=0.5)
+    await asyncio.sleep(HOUR)
+    first, *_ = world.kafka.checkpoints
+    assert await world.check(since=first.revision) > 0.9 * 0.5 * HOUR
+    revisions = [attempt.revision for attempt in world.provider.attempts]
+    assert revisions.count(0) == (trouble == "refused")

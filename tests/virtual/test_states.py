@@ -10,7 +10,7 @@ from bridge.errors import NotOwner
 from bridge.sandbox.provider.faults import Drop, HalfOpen
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual.world import EPOCH, HOUR, World, play
+from tests.virtual.world import EPOCH, HOUR, World, in_world, play
 
 
 def test_the_states_of_an_ordinary_run() -> None:
@@ -24,126 +24,103 @@ def test_the_states_of_an_ordinary_run() -> None:
     assert play(story) == [State.CONNECTING, State.CATCHING_UP, State.LIVE, State.STOPPED]
 
 
-def test_a_wait_for_a_limit_names_it_and_its_end() -> None:
+@in_world()
+async def test_a_wait_for_a_limit_names_it_and_its_end(world: World) -> None:
     """The bridge connects then, and not before."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(1)
-        for _ in range(6):
-            world.inflict(Drop())
-            await asyncio.sleep(20)
-        waiting = world.last
-        assert (waiting.state, waiting.reason) == (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s")
-        assert waiting.until is not None
-        await world.until(State.LIVE)
-        assert world.provider.attempts[-1].at == pytest.approx(waiting.until, abs=0.1)
-        assert world.provider.attempts[-1].at - world.provider.attempts[-6].at == pytest.approx(302, abs=0.2)
-
-    play(story)
+    world.start()
+    await asyncio.sleep(1)
+    for _ in range(6):
+        world.inflict(Drop())
+        await asyncio.sleep(20)
+    waiting = world.last
+    assert (waiting.state, waiting.reason) == (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s")
+    assert waiting.until is not None
+    await world.until(State.LIVE)
+    assert world.provider.attempts[-1].at == pytest.approx(waiting.until, abs=0.1)
+    assert world.provider.attempts[-1].at - world.provider.attempts[-6].at == pytest.approx(302, abs=0.2)
 
 
-def test_a_pause_after_a_failure_is_a_state_of_its_own() -> None:
+@in_world()
+async def test_a_pause_after_a_failure_is_a_state_of_its_own(world: World) -> None:
     """It never passes for a wait for the provider's limits, which may follow it."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(1)
-        for _ in range(6):
-            world.inflict(Drop())
-            await asyncio.sleep(20)
-        waits = [
-            c for c in world.kafka.checkpoints if c.state in (State.BACKING_OFF, State.WAITING_FOR_LIMIT)
-        ]
-        assert {(c.state, c.reason) for c in waits} == {
-            (State.BACKING_OFF, "a pause after a failure"),
-            (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s"),
-        }
-        assert all(c.until is not None and c.until > c.updated_at for c in waits)
-
-    play(story)
+    world.start()
+    await asyncio.sleep(1)
+    for _ in range(6):
+        world.inflict(Drop())
+        await asyncio.sleep(20)
+    waits = [c for c in world.kafka.checkpoints if c.state in (State.BACKING_OFF, State.WAITING_FOR_LIMIT)]
+    assert {(c.state, c.reason) for c in waits} == {
+        (State.BACKING_OFF, "a pause after a failure"),
+        (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s"),
+    }
+    assert all(c.until is not None and c.until > c.updated_at for c in waits)
 
 
-def test_a_half_open_socket_is_closed_after_a_minute_of_silence() -> None:
+@in_world(rate=0.1)
+async def test_a_half_open_socket_is_closed_after_a_minute_of_silence(world: World) -> None:
     """It is distinguished from a connection that ended."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300.5)
-        world.inflict(HalfOpen(seconds=HOUR))
-        await asyncio.sleep(59)
-        assert world.last.state is State.LIVE
-        await asyncio.sleep(1)
-        half_open = next(c for c in world.kafka.checkpoints if c.state is State.IDLE_TIMEOUT)
-        assert half_open.updated_at == pytest.approx(EPOCH + 360, abs=0.5)
-        await world.check()
-
-    play(story, rate=0.1)
+    world.start()
+    await asyncio.sleep(300.5)
+    world.inflict(HalfOpen(seconds=HOUR))
+    await asyncio.sleep(59)
+    assert world.last.state is State.LIVE
+    await asyncio.sleep(1)
+    half_open = next(c for c in world.kafka.checkpoints if c.state is State.IDLE_TIMEOUT)
+    assert half_open.updated_at == pytest.approx(EPOCH + 360, abs=0.5)
+    await world.check()
 
 
-def test_a_feed_that_only_pings_is_quiet() -> None:
+@in_world(rate=0.005)
+async def test_a_feed_that_only_pings_is_quiet(world: World) -> None:
     """Once data have shown that it is near now, and until a bet arrives."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await world.until(State.QUIET, within=HOUR)
-        last = await world.until(State.LIVE, within=HOUR)
-        assert last.counters.received > last.counters.pings
-
-    play(story, rate=0.005)
+    world.start()
+    await world.until(State.QUIET, within=HOUR)
+    last = await world.until(State.LIVE, within=HOUR)
+    assert last.counters.received > last.counters.pings
 
 
-def test_catch_up_reports_its_progress() -> None:
+@in_world(rate=0.2, policy=Policy(replay_rate=1))
+async def test_catch_up_reports_its_progress(world: World) -> None:
     """Position, rate and remaining time, which is about right."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        await world.kill()
-        await asyncio.sleep(HOUR)
-        world.start()
-        await asyncio.sleep(120)
-        last = world.last
-        assert last.state is State.CATCHING_UP
-        progress = last.catch_up
-        assert progress is not None
-        assert progress.position is not None
-        assert progress.position == pytest.approx(last.newest, abs=10)
-        assert progress.rate == pytest.approx(1.1, abs=0.1)  # a ping each ten seconds among them
-        assert progress.remaining is not None
-        live = await world.until(State.LIVE)
-        assert live.updated_at - last.updated_at == pytest.approx(progress.remaining, rel=0.15)
-        assert live.catch_up is None
-
-    play(story, rate=0.2, policy=Policy(replay_rate=1))
+    world.start()
+    await asyncio.sleep(300)
+    await world.kill()
+    await asyncio.sleep(HOUR)
+    world.start()
+    await asyncio.sleep(120)
+    last = world.last
+    assert last.state is State.CATCHING_UP
+    progress = last.catch_up
+    assert progress is not None
+    assert progress.position is not None
+    assert progress.position == pytest.approx(last.newest, abs=10)
+    assert progress.rate == pytest.approx(1.1, abs=0.1)  # a ping each ten seconds among them
+    assert progress.remaining is not None
+    live = await world.until(State.LIVE)
+    assert live.updated_at - last.updated_at == pytest.approx(progress.remaining, rel=0.15)
+    assert live.catch_up is None
 
 
-def test_leadership_that_is_lost_ends_the_term() -> None:
+@in_world()
+async def test_leadership_that_is_lost_ends_the_term(world: World) -> None:
     """The socket is closed, and nothing more is committed."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(60)
-        before = world.kafka.transactions
-        world.lose_leadership()
-        assert isinstance(await world.ended(), NotOwner)
-        assert world.kafka.transactions == before
-        assert world.provider.active is None
-
-    play(story)
+    world.start()
+    await asyncio.sleep(60)
+    before = world.kafka.transactions
+    world.lose_leadership()
+    assert isinstance(await world.ended(), NotOwner)
+    assert world.kafka.transactions == before
+    assert world.provider.active is None
 
 
-def test_leadership_lost_while_connecting_ends_the_attempt() -> None:
+@in_world()
+async def test_leadership_lost_while_connecting_ends_the_attempt(world: World) -> None:
     """The next owner is not refused because of it."""
-
-    async def story(world: World) -> None:
-        world.network.back = 5.0
-        world.start()
-        await world.until(State.CONNECTING)
-        await asyncio.sleep(1)
-        assert world.provider.active is not None
-        world.lose_leadership()
-        assert isinstance(await world.ended(), NotOwner)
-        assert world.provider.active is None
-
-    play(story)
+    world.network.back = 5.0
+    world.start()
+    await world.until(State.CONNECTING)
+    await asyncio.sleep(1)
+    assert world.provider.active is not None
+    world.lose_leadership()
+    assert isinstance(await world.ended(), NotOwner)
+    assert world.provider.active is None

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from itertools import groupby
 from math import inf
 from types import MappingProxyType
@@ -37,7 +38,7 @@ from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.gap import Cause
 from tests.virtual.feed import UNKNOWN, Feed, Network
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
-from tests.virtual.loop import run
+from tests.virtual.loop import as_test, run
 from tests.virtual.truth import Truth
 
 EPOCH = 1_790_000_000.0
@@ -315,3 +316,8 @@ def play(story: Callable[[World], Awaitable[T]], **settings: Any) -> T:
         return run(live())
     finally:
         structlog.configure(**before)
+
+
+def in_world(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Turn a story into a test, which plays it in a world of its own."""
+    return lambda story: as_test(story, partial(play, **settings), supplied=1)

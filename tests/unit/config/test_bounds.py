@@ -23,7 +23,6 @@ from bridge.config import Settings, age_seconds, load, parse_start
 from bridge.doctor.feed_checks import assess_checkpoint
 from bridge.errors import SettingsError
 from bridge.feed.position import Position, PositionSettings
-from bridge.feed.protocol import Session
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
 from bridge.inspection.replay import parse_window
@@ -149,7 +148,7 @@ def position_can_be_promised(settings: Settings) -> None:
         position.data(NOW + second, NOW + second)
         position.ping(NOW + second)
     assert 0 < position.revision <= NOW + 100
-    assert NOW <= Session(feed, NOW).silent_at < math.inf
+    assert NOW <= NOW + feed.idle_timeout_seconds < math.inf
     assert feed.stall_seconds < math.inf
 
 

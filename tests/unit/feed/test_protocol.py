@@ -9,7 +9,7 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.errors import SettingsError
-from bridge.feed.protocol import Session, request
+from bridge.feed.protocol import ping_reply, request
 
 SECRET = "s3cret/&?"
 
@@ -89,14 +89,4 @@ def test_a_request_does_not_show_its_secret() -> None:
 )
 def test_a_ping_is_answered_as_the_settings_say(setting: str, reply: str | None) -> None:
     """Not at all, with the same, or by a template that stays valid JSON."""
-    session = Session(settings(ping_reply=setting), now=0.0)
-    assert session.reply('a"é', '{"pingId":"a\\"é"}'.encode()) == reply
-
-
-def test_silence_is_counted_from_what_was_heard_last() -> None:
-    """From the beginning of the connection at first; an older moment changes nothing."""
-    session = Session(settings(idle_timeout_seconds=60), now=100.0)
-    assert session.silent_at == 160
-    session.heard(130.0)
-    session.heard(120.0)
-    assert session.silent_at == 190
+    assert ping_reply(setting, 'a"é', '{"pingId":"a\\"é"}'.encode()) == reply

@@ -10,7 +10,7 @@ from bridge.clock_skew import Skew
 from bridge.feed.received import Received
 from bridge.service.committer import REST_SECONDS
 from bridge.state.checkpoint import State
-from tests.virtual.desk import Desk, at_desk
+from tests.virtual.desk import Desk, with_desk
 from tests.virtual.world import EPOCH, settled
 
 
@@ -21,164 +21,137 @@ def receive(desk: Desk, count: int) -> None:
         desk.pipeline.handle(Received(settled(number, now.wall), now.wall), now.monotonic)
 
 
-def test_a_checkpoint_says_how_things_are() -> None:
+@with_desk()
+async def test_a_checkpoint_says_how_things_are(desk: Desk) -> None:
     """Position, state with its reason, ledger, counters, newest time and skew, by whom and when."""
-
-    async def story(desk: Desk) -> None:
-        desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
-        desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-        desk.timekeeper.skew = Skew(2.5, 3.5)
-        receive(desk, 3)
-        await desk.checkpointer.commit()
-        [checkpoint] = desk.kafka.checkpoints
-        assert (checkpoint.feed, checkpoint.owner, checkpoint.updated_at) == ("f", "me", EPOCH)
-        assert (checkpoint.state, checkpoint.reason) == (State.WAITING_FOR_LIMIT, "a limit")
-        assert (checkpoint.since, checkpoint.until) == (EPOCH, EPOCH + 7)
-        assert checkpoint.revision == desk.pipeline.position.revision == EPOCH - 90
-        assert checkpoint.ledger == desk.limiter.ledger
-        assert checkpoint.counters == desk.pipeline.counters
-        assert (checkpoint.counters.published, checkpoint.newest) == (3, EPOCH)
-        assert (checkpoint.skew, checkpoint.catch_up) == (2.5, None)
-        assert desk.checkpointer.committed == checkpoint
-
-    at_desk(story)
+    desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
+    desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+    desk.timekeeper.skew = Skew(2.5, 3.5)
+    receive(desk, 3)
+    await desk.checkpointer.commit()
+    [checkpoint] = desk.kafka.checkpoints
+    assert (checkpoint.feed, checkpoint.owner, checkpoint.updated_at) == ("f", "me", EPOCH)
+    assert (checkpoint.state, checkpoint.reason) == (State.WAITING_FOR_LIMIT, "a limit")
+    assert (checkpoint.since, checkpoint.until) == (EPOCH, EPOCH + 7)
+    assert checkpoint.revision == desk.pipeline.position.revision == EPOCH - 90
+    assert checkpoint.ledger == desk.limiter.ledger
+    assert checkpoint.counters == desk.pipeline.counters
+    assert (checkpoint.counters.published, checkpoint.newest) == (3, EPOCH)
+    assert (checkpoint.skew, checkpoint.catch_up) == (2.5, None)
+    assert desk.checkpointer.committed == checkpoint
 
 
-def test_a_batch_is_committed_with_its_checkpoint() -> None:
+@with_desk()
+async def test_a_batch_is_committed_with_its_checkpoint(desk: Desk) -> None:
     """Once, and the next begins empty; an empty one is committed too when it is asked for."""
-
-    async def story(desk: Desk) -> None:
-        receive(desk, 2)
-        await desk.checkpointer.commit()
-        await desk.checkpointer.commit()
-        assert desk.kafka.transactions == 2
-        assert len(desk.kafka.records("settlement.bets")) == 2
-        assert desk.pipeline.batch.records == []
-
-    at_desk(story)
+    receive(desk, 2)
+    await desk.checkpointer.commit()
+    await desk.checkpointer.commit()
+    assert desk.kafka.transactions == 2
+    assert len(desk.kafka.records("settlement.bets")) == 2
+    assert desk.pipeline.batch.records == []
 
 
-def test_the_progress_of_a_replay_is_told_while_there_is_one() -> None:
+@with_desk()
+async def test_the_progress_of_a_replay_is_told_while_there_is_one(desk: Desk) -> None:
     """In the state of catching up, and in no other."""
-
-    async def story(desk: Desk) -> None:
-        desk.status.become(State.CATCHING_UP)
-        desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
-        await desk.checkpointer.commit()
-        desk.status.become(State.LIVE)
-        await desk.checkpointer.commit()
-        catching_up, live = desk.kafka.checkpoints
-        assert catching_up.catch_up is not None
-        assert catching_up.catch_up.position == EPOCH - 50
-        assert live.catch_up is None
-
-    at_desk(story)
+    desk.status.become(State.CATCHING_UP)
+    desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
+    await desk.checkpointer.commit()
+    desk.status.become(State.LIVE)
+    await desk.checkpointer.commit()
+    catching_up, live = desk.kafka.checkpoints
+    assert catching_up.catch_up is not None
+    assert catching_up.catch_up.position == EPOCH - 50
+    assert live.catch_up is None
 
 
-def test_a_commit_is_due_when_the_batch_is_old_enough() -> None:
+@with_desk()
+async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
     """Twenty milliseconds after its first message, by the default."""
-
-    async def story(desk: Desk) -> None:
-        desk.status.become(State.LIVE)
-        await desk.checkpointer.commit()
-        assert desk.checkpointer.due_at(0) is None
-        await asyncio.sleep(REST_SECONDS)
-        receive(desk, 1)
-        assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
-        desk.checkpointer.go_on(0)
-        assert desk.kafka.transactions == 1
-
-    at_desk(story)
+    desk.status.become(State.LIVE)
+    await desk.checkpointer.commit()
+    assert desk.checkpointer.due_at(0) is None
+    await asyncio.sleep(REST_SECONDS)
+    receive(desk, 1)
+    assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
+    desk.checkpointer.go_on(0)
+    assert desk.kafka.transactions == 1
 
 
-def test_a_transaction_begins_a_moment_after_the_last() -> None:
+@with_desk()
+async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
     """The coordinator is still busy with that one: it would refuse, and be asked again much later."""
-
-    async def story(desk: Desk) -> None:
-        desk.status.become(State.LIVE)
-        await desk.checkpointer.commit()
-        receive(desk, 1)
-        desk.checkpointer.go_on(0)
-        assert desk.kafka.handed_over == []
-        assert desk.checkpointer.due_at(0) == REST_SECONDS
-        await asyncio.sleep(REST_SECONDS)
-        desk.checkpointer.go_on(0)
-        assert len(desk.kafka.handed_over) == 1
-        assert desk.checkpointer.due_at(0) == 0.02
-
-    at_desk(story)
+    desk.status.become(State.LIVE)
+    await desk.checkpointer.commit()
+    receive(desk, 1)
+    desk.checkpointer.go_on(0)
+    assert desk.kafka.handed_over == []
+    assert desk.checkpointer.due_at(0) == REST_SECONDS
+    await asyncio.sleep(REST_SECONDS)
+    desk.checkpointer.go_on(0)
+    assert len(desk.kafka.handed_over) == 1
+    assert desk.checkpointer.due_at(0) == 0.02
 
 
-def test_while_messages_wait_a_batch_may_grow() -> None:
+@with_desk()
+async def test_while_messages_wait_a_batch_may_grow(desk: Desk) -> None:
     """Until it is full, or has waited long enough for all that; the broker has its records already."""
-
-    async def story(desk: Desk) -> None:
-        desk.status.become(State.CATCHING_UP)
-        await desk.checkpointer.commit()
-        receive(desk, 10)
-        await asyncio.sleep(0.9)
-        desk.checkpointer.go_on(5_000)
-        assert desk.kafka.transactions == 1
-        assert len(desk.kafka.handed_over) == 10
-        await asyncio.sleep(0.2)
-        desk.checkpointer.go_on(5_000)
-        assert desk.kafka.transactions == 2
-        await desk.committer.finish()
-        receive(desk, 5_010)  # of which the first ten are known
-        desk.checkpointer.go_on(5_000)
-        assert desk.kafka.transactions == 3
-
-    at_desk(story)
+    desk.status.become(State.CATCHING_UP)
+    await desk.checkpointer.commit()
+    receive(desk, 10)
+    await asyncio.sleep(0.9)
+    desk.checkpointer.go_on(5_000)
+    assert desk.kafka.transactions == 1
+    assert len(desk.kafka.handed_over) == 10
+    await asyncio.sleep(0.2)
+    desk.checkpointer.go_on(5_000)
+    assert desk.kafka.transactions == 2
+    await desk.committer.finish()
+    receive(desk, 5_010)  # of which the first ten are known
+    desk.checkpointer.go_on(5_000)
+    assert desk.kafka.transactions == 3
 
 
-def test_a_new_state_is_due_at_once() -> None:
+@with_desk()
+async def test_a_new_state_is_due_at_once(desk: Desk) -> None:
     """Whoever reads the checkpoint is to know it, also when nothing comes."""
-
-    async def story(desk: Desk) -> None:
-        await desk.checkpointer.commit()
-        desk.status.become(State.IDLE_TIMEOUT)
-        assert desk.checkpointer.due_at(0) == 0.0
-        desk.checkpointer.go_on(0)
-        await desk.committer.finish()
-        assert desk.kafka.checkpoints[-1].state is State.IDLE_TIMEOUT
-        assert desk.checkpointer.due_at(0) is None
-
-    at_desk(story)
+    await desk.checkpointer.commit()
+    desk.status.become(State.IDLE_TIMEOUT)
+    assert desk.checkpointer.due_at(0) == 0.0
+    desk.checkpointer.go_on(0)
+    await desk.committer.finish()
+    assert desk.kafka.checkpoints[-1].state is State.IDLE_TIMEOUT
+    assert desk.checkpointer.due_at(0) is None
 
 
-def test_nothing_is_due_while_a_commit_is_under_way() -> None:
+@with_desk()
+async def test_nothing_is_due_while_a_commit_is_under_way(desk: Desk) -> None:
     """And what comes meanwhile is in the next; only then is the first one known to be committed."""
-
-    async def story(desk: Desk) -> None:
-        desk.kafka.away(10)
-        desk.status.become(State.LIVE)
-        receive(desk, 1)
-        desk.checkpointer.go_on(0)
-        receive(desk, 1)
-        assert desk.checkpointer.due_at(0) is None
-        desk.checkpointer.go_on(0)
-        assert desk.checkpointer.committed is None
-        await desk.committer.finish()
-        desk.checkpointer.go_on(0)
-        assert desk.checkpointer.committed is not None
-        assert desk.checkpointer.committed.counters.received == 1
-
-    at_desk(story)
+    desk.kafka.away(10)
+    desk.status.become(State.LIVE)
+    receive(desk, 1)
+    desk.checkpointer.go_on(0)
+    receive(desk, 1)
+    assert desk.checkpointer.due_at(0) is None
+    desk.checkpointer.go_on(0)
+    assert desk.checkpointer.committed is None
+    await desk.committer.finish()
+    desk.checkpointer.go_on(0)
+    assert desk.checkpointer.committed is not None
+    assert desk.checkpointer.committed.counters.received == 1
 
 
-def test_a_checkpoint_never_goes_back() -> None:
+@with_desk()
+async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
     """It is our mistake if it would, and nothing is written then."""
-
-    async def story(desk: Desk) -> None:
-        receive(desk, 2)
+    receive(desk, 2)
+    await desk.checkpointer.commit()
+    desk.pipeline.counters.published -= 1
+    desk.pipeline.counters.received -= 1
+    with pytest.raises(AssertionError, match="go back"):
         await desk.checkpointer.commit()
-        desk.pipeline.counters.published -= 1
-        desk.pipeline.counters.received -= 1
-        with pytest.raises(AssertionError, match="go back"):
-            await desk.checkpointer.commit()
-        desk.pipeline.counters.published += 1
-        with pytest.raises(AssertionError, match="unaccounted"):
-            await desk.checkpointer.commit()
-        assert desk.kafka.transactions == 1
-
-    at_desk(story)
+    desk.pipeline.counters.published += 1
+    with pytest.raises(AssertionError, match="unaccounted"):
+        await desk.checkpointer.commit()
+    assert desk.kafka.transactions == 1

@@ -19,7 +19,7 @@ from bridge.service.connector import gap_text
 from bridge.service.interfaces import Connection
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause, Gap
-from tests.virtual.desk import Desk, at_desk
+from tests.virtual.desk import Desk, at_desk, with_desk
 from tests.virtual.world import DAY, EPOCH, HOUR
 
 
@@ -189,21 +189,18 @@ def test_cancelling_ends_a_wait() -> None:
     assert provider.asked == []
 
 
-def test_the_later_of_limit_and_pause_decides() -> None:
+@with_desk()
+async def test_the_later_of_limit_and_pause_decides(desk: Desk) -> None:
     """And gives the reason."""
-
-    async def story(desk: Desk) -> None:
-        await desk.connector.connect()
-        decision = desk.connector.decide(desk.clock())
-        assert decision.reason == "a pause after a failure"
-        assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
-        for _ in range(4):
-            desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-        decision = desk.connector.decide(desk.clock())
-        assert decision.reason == "5 proper connections in 300 s"
-        assert decision.until > EPOCH + 300
-
-    at_desk(story)
+    await desk.connector.connect()
+    decision = desk.connector.decide(desk.clock())
+    assert decision.reason == "a pause after a failure"
+    assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
+    for _ in range(4):
+        desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
+    decision = desk.connector.decide(desk.clock())
+    assert decision.reason == "5 proper connections in 300 s"
+    assert decision.until > EPOCH + 300
 
 
 def test_how_attempts_end_is_counted() -> None:
@@ -239,17 +236,14 @@ def test_a_position_in_the_future_is_a_gap_from_what_is_certain() -> None:
     assert provider.asked == [EPOCH - HOUR] * 2
 
 
-def test_with_stop_a_position_in_the_future_stops_the_bridge() -> None:
+@with_desk(revision=EPOCH + 16, certain=int(EPOCH - HOUR), on_gap="stop")
+async def test_with_stop_a_position_in_the_future_stops_the_bridge(desk: Desk) -> None:
     """With the gap, and a position that is true."""
-
-    async def story(desk: Desk) -> None:
-        with pytest.raises(GapError, match="PositionInFuture"):
-            await desk.connector.connect()
-        last = desk.kafka.checkpoints[-1]
-        assert (last.state, last.revision) == (State.STOPPED_ON_GAP, EPOCH - HOUR)
-        assert len(desk.kafka.gaps) == 1
-
-    at_desk(story, revision=EPOCH + 16, certain=int(EPOCH - HOUR), on_gap="stop")
+    with pytest.raises(GapError, match="PositionInFuture"):
+        await desk.connector.connect()
+    last = desk.kafka.checkpoints[-1]
+    assert (last.state, last.revision) == (State.STOPPED_ON_GAP, EPOCH - HOUR)
+    assert len(desk.kafka.gaps) == 1
 
 
 @pytest.mark.parametrize(
@@ -320,16 +314,13 @@ def test_a_provider_that_cannot_be_asked_for_the_time_is_not_dialled(on_gap: str
     assert provider.asked == []
 
 
-def test_a_position_that_only_our_clock_finds_too_old_is_no_gap() -> None:
+@with_desk(revision=OLD)
+async def test_a_position_that_only_our_clock_finds_too_old_is_no_gap(desk: Desk) -> None:
     """The provider's clock is asked first."""
-
-    async def story(desk: Desk) -> None:
-        desk.asked_time = Skew(-2 * DAY, -2 * DAY + 1)
-        with pytest.raises(ClockError, match="behind ours"):
-            await desk.connector.connect()
-        assert desk.kafka.gaps == []
-
-    at_desk(story, revision=OLD)
+    desk.asked_time = Skew(-2 * DAY, -2 * DAY + 1)
+    with pytest.raises(ClockError, match="behind ours"):
+        await desk.connector.connect()
+    assert desk.kafka.gaps == []
 
 
 def test_a_gap_is_told_with_its_bounds() -> None:

@@ -9,97 +9,82 @@ import pytest
 from bridge.errors import SettingsError
 from bridge.sandbox.provider.faults import Drop
 from bridge.state.checkpoint import State
-from tests.virtual.world import DAY, HOUR, World, play
+from tests.virtual.world import DAY, HOUR, World, in_world, play
 
 
-def test_before_it_is_open_only_ownership_can_be_seen() -> None:
+@in_world()
+async def test_before_it_is_open_only_ownership_can_be_seen(world: World) -> None:
     """Kafka may keep it waiting for long; it says so."""
-
-    async def story(world: World) -> None:
-        world.kafka.away(60)
-        world.start()
-        assert world.owner is not None
-        await asyncio.sleep(30)
-        assert world.owner.snapshot() == {"owner": True}
-        assert world.status.state is State.WAITING_FOR_KAFKA
-        await world.check()
-
-    play(story)
+    world.kafka.away(60)
+    world.start()
+    assert world.owner is not None
+    await asyncio.sleep(30)
+    assert world.owner.snapshot() == {"owner": True}
+    assert world.status.state is State.WAITING_FOR_KAFKA
+    await world.check()
 
 
-def test_what_can_be_seen_of_it() -> None:
+@in_world(rate=0.5)
+async def test_what_can_be_seen_of_it(world: World) -> None:
     """Position, counters, limits and how the commits go."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(400.9)
-        assert world.owner is not None
-        seen, last = world.owner.snapshot(), world.last
-        assert seen["revision"] == last.revision
-        assert seen["committed_at"] == last.updated_at
-        assert seen["counters"].received == last.counters.received > 100
-        assert seen["dedup_entries"] <= last.counters.published
-        assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
-        assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
-        assert seen["rate"] == pytest.approx(0.6, abs=0.1)
-        assert seen["commit_durations"].count == world.kafka.transactions
-        assert {room.name: room.used for room in seen["usage"]} == {
-            "initial": 1,
-            "proper": 0,
-            "large": 1,
-            "bucket": 0,
-        }
-        assert seen["next_connect"] == world.clock().wall
-
-    play(story, rate=0.5)
+    world.start()
+    await asyncio.sleep(400.9)
+    assert world.owner is not None
+    seen, last = world.owner.snapshot(), world.last
+    assert seen["revision"] == last.revision
+    assert seen["committed_at"] == last.updated_at
+    assert seen["counters"].received == last.counters.received > 100
+    assert seen["dedup_entries"] <= last.counters.published
+    assert (seen["skew"], seen["gaps"], seen["connections"]) == (0.0, 0, {"accepted": 1})
+    assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
+    assert seen["rate"] == pytest.approx(0.6, abs=0.1)
+    assert seen["commit_durations"].count == world.kafka.transactions
+    assert {room.name: room.used for room in seen["usage"]} == {
+        "initial": 1,
+        "proper": 0,
+        "large": 1,
+        "bucket": 0,
+    }
+    assert seen["next_connect"] == world.clock().wall
 
 
-def test_a_first_start_in_the_future_is_a_wrong_setting() -> None:
+@in_world(feed={"start": "2036-01-01T00:00:00Z"})
+async def test_a_first_start_in_the_future_is_a_wrong_setting(world: World) -> None:
     """Nothing is committed and nothing dialled."""
-
-    async def story(world: World) -> None:
-        world.start()
-        error = await world.ended()
-        assert isinstance(error, SettingsError)
-        assert "BRIDGE_FEED__START" in str(error)
-        assert world.kafka.transactions == 0
-        assert world.provider.attempts == []
-
-    play(story, feed={"start": "2036-01-01T00:00:00Z"})
+    world.start()
+    error = await world.ended()
+    assert isinstance(error, SettingsError)
+    assert "BRIDGE_FEED__START" in str(error)
+    assert world.kafka.transactions == 0
+    assert world.provider.attempts == []
 
 
-def test_where_it_once_began_does_not_matter_any_more() -> None:
+@in_world()
+async def test_where_it_once_began_does_not_matter_any_more(world: World) -> None:
     """The checkpoint has the position, whatever the setting of the first start says."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        await world.kill()
-        committed = world.last.revision
-        world.start(start="2h")
-        await asyncio.sleep(10)
-        assert world.provider.attempts[-1].revision == committed
-
-    play(story)
+    world.start()
+    await asyncio.sleep(300)
+    await world.kill()
+    committed = world.last.revision
+    world.start(start="2h")
+    await asyncio.sleep(10)
+    assert world.provider.attempts[-1].revision == committed
 
 
-def test_an_end_while_kafka_is_away_does_not_drag_on() -> None:
+@in_world()
+async def test_an_end_while_kafka_is_away_does_not_drag_on(world: World) -> None:
     """What was not committed comes again."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(300)
-        world.kafka.away(HOUR)
-        await asyncio.sleep(60)
-        began = world.clock().monotonic
-        await world.stop()
-        assert world.clock().monotonic - began < 5
-        world.feed.cut()
-        world.kafka.process_died()
-        world.start()
-        await world.check()
-
-    play(story)
+    world.start()
+    await asyncio.sleep(300)
+    world.kafka.away(HOUR)
+    await asyncio.sleep(60)
+    began = world.clock().monotonic
+    await world.stop()
+    assert world.clock().monotonic - began < 5
+    world.feed.cut()
+    world.kafka.process_died()
+    world.start()
+    await world.check()
 
 
 @pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
@@ -118,31 +103,25 @@ def test_pings_are_answered(reply: str, pattern: str) -> None:
     assert all(len(ping_id) == 16 for ping_id in ids)
 
 
-def test_what_no_replay_can_bring_back_is_forgotten() -> None:
+@in_world(rate=0.2)
+async def test_what_no_replay_can_bring_back_is_forgotten(world: World) -> None:
     """The guard stays small, however long the bridge lives."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(HOUR)
-        assert world.owner is not None
-        entries = world.owner.snapshot()["dedup_entries"]
-        assert entries <= 0.2 * (30 + 60 + 15 + 30 + 60 + 70)
-        await world.check()
-
-    play(story, rate=0.2)
+    world.start()
+    await asyncio.sleep(HOUR)
+    assert world.owner is not None
+    entries = world.owner.snapshot()["dedup_entries"]
+    assert entries <= 0.2 * (30 + 60 + 15 + 30 + 60 + 70)
+    await world.check()
 
 
-def test_a_day_without_a_bet_is_no_trouble() -> None:
+@in_world(rate=1 / DAY)
+async def test_a_day_without_a_bet_is_no_trouble(world: World) -> None:
     """Pings alone move the position on, and a reconnection asks for little."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(DAY / 4)
-        world.inflict(Drop())
-        await asyncio.sleep(60)
-        [_, asked] = world.provider.attempts
-        assert asked.revision is not None
-        assert asked.at - asked.revision < 200
-        assert world.kafka.gaps == []
-
-    play(story, rate=1 / DAY)
+    world.start()
+    await asyncio.sleep(DAY / 4)
+    world.inflict(Drop())
+    await asyncio.sleep(60)
+    [_, asked] = world.provider.attempts
+    assert asked.revision is not None
+    assert asked.at - asked.revision < 200
+    assert world.kafka.gaps == []

@@ -36,7 +36,6 @@ def pipeline(
         Position(PositionSettings(30, 60, 120), POSITION),
         Counters(),
         newest,
-        lambda path: None,
     )
     made.connected(POSITION, skew=None, now=NOW + 0.5)
     return made

@@ -11,7 +11,7 @@ from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 from bridge.errors import ClockError, FeedLost
 from bridge.service.timekeeper import ASK_SECONDS, MOST_QUESTIONS, STEP_SECONDS, Timekeeper
-from tests.virtual.loop import run
+from tests.virtual.loop import in_virtual_time
 
 EPOCH = 1_790_000_000.0
 SETTINGS = FeedSettings(base_url="http://provider.example")
@@ -53,78 +53,63 @@ class Scene:
         return found
 
 
-def test_the_machine_is_believed_where_the_provider_agrees_or_does_not_tell() -> None:
+@in_virtual_time
+async def test_the_machine_is_believed_where_the_provider_agrees_or_does_not_tell() -> None:
     """The skew is that of the clock that is believed."""
-
-    async def story() -> None:
-        scene = Scene()
-        scene.set_by, scene.ahead = 100.0, 110.0
-        await scene.keeper.compare()
-        assert (scene.wrong_by, scene.keeper.skew) == (100, Skew(10, 11))
-        scene.set_by, scene.untold = 3600.0, True
-        await scene.keeper.compare()
-        assert (scene.wrong_by, scene.keeper.skew) == (3600, None)
-
-    run(story())
+    scene = Scene()
+    scene.set_by, scene.ahead = 100.0, 110.0
+    await scene.keeper.compare()
+    assert (scene.wrong_by, scene.keeper.skew) == (100, Skew(10, 11))
+    scene.set_by, scene.untold = 3600.0, True
+    await scene.keeper.compare()
+    assert (scene.wrong_by, scene.keeper.skew) == (3600, None)
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0, 17.0])
-def test_a_wall_clock_that_the_provider_refutes_is_not_believed(step: float) -> None:
+@in_virtual_time
+async def test_a_wall_clock_that_the_provider_refutes_is_not_believed(step: float) -> None:
     """The clock so far goes on where that one is right; where neither is, it is an error."""
-
-    async def story() -> None:
-        scene = Scene()
-        scene.set_by = step
+    scene = Scene()
+    scene.set_by = step
+    await scene.keeper.compare()
+    assert (scene.wrong_by, scene.keeper.skew) == (0, Skew(0, 1))
+    scene.ahead = -300.0 if step > 0 else 300.0
+    with pytest.raises(ClockError, match="BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS"):
         await scene.keeper.compare()
-        assert (scene.wrong_by, scene.keeper.skew) == (0, Skew(0, 1))
-        scene.ahead = -300.0 if step > 0 else 300.0
-        with pytest.raises(ClockError, match="BRIDGE_FEED__MAX_CLOCK_SKEW_SECONDS"):
-            await scene.keeper.compare()
-
-    run(story())
 
 
-def test_a_wall_clock_that_is_set_is_asked_about_once() -> None:
+@in_virtual_time
+async def test_a_wall_clock_that_is_set_is_asked_about_once() -> None:
     """Beside everything else; right or wrong, nobody asks again until it is set anew."""
-
-    async def story() -> None:
-        scene = Scene()
-        assert (await scene.watched(), scene.asked) == ([], 0)
-        scene.set_by = STEP_SECONDS * 1.5
-        assert (await scene.watched(), scene.asked) == ([1.5], 1)
-        scene.set_by = -3600.0
-        assert (await scene.watched(), scene.asked, scene.wrong_by) == ([0.0], 2, 1.5)
-        scene.set_by = 1.5
-        assert (await scene.watched(), scene.asked) == ([0.0], 3)
-
-    run(story())
+    scene = Scene()
+    assert (await scene.watched(), scene.asked) == ([], 0)
+    scene.set_by = STEP_SECONDS * 1.5
+    assert (await scene.watched(), scene.asked) == ([1.5], 1)
+    scene.set_by = -3600.0
+    assert (await scene.watched(), scene.asked, scene.wrong_by) == ([0.0], 2, 1.5)
+    scene.set_by = 1.5
+    assert (await scene.watched(), scene.asked) == ([0.0], 3)
 
 
-def test_a_machine_that_stood_still_is_set_right() -> None:
+@in_virtual_time
+async def test_a_machine_that_stood_still_is_set_right() -> None:
     """With a wall clock that somebody has set since, and a monotonic one that did not go on meanwhile."""
-
-    async def story() -> None:
-        scene = Scene()
-        scene.set_by = scene.ahead = 600.0
-        assert await scene.watched() == [600.0]
-        assert scene.wrong_by == 600
-
-    run(story())
+    scene = Scene()
+    scene.set_by = scene.ahead = 600.0
+    assert await scene.watched() == [600.0]
+    assert scene.wrong_by == 600
 
 
-def test_data_that_raise_a_doubt_are_asked_about_again_and_again() -> None:
+@in_virtual_time
+async def test_data_that_raise_a_doubt_are_asked_about_again_and_again() -> None:
     """But no more than once a minute; and so is a provider that does not answer."""
-
-    async def story() -> None:
-        scene = Scene()
-        assert len(await scene.watched(doubted=True)) == scene.asked
-        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
-        scene = Scene()
-        scene.silent, scene.set_by = True, 100.0
-        assert (await scene.watched(), scene.wrong_by) == ([], 0)
-        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
-
-    run(story())
+    scene = Scene()
+    assert len(await scene.watched(doubted=True)) == scene.asked
+    assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
+    scene = Scene()
+    scene.silent, scene.set_by = True, 100.0
+    assert (await scene.watched(), scene.wrong_by) == ([], 0)
+    assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
 
 
 def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
@@ -139,32 +124,26 @@ def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
             await scene.watched(doubted=True)
 
 
-def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
+@in_virtual_time
+async def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
     """By the provider; where it never answers, the machine is believed after some tries."""
-
-    async def story() -> None:
-        scene = Scene()
-        assert (await scene.keeper.settle(), scene.asked) == (0, 0)
-        scene.set_by = scene.ahead = 100.0
-        assert (await scene.keeper.settle(), scene.asked) == (100, 1)
-        scene.set_by, scene.silent = 3600.0, True
-        for _ in range(MOST_QUESTIONS - 1):
-            with pytest.raises(FeedLost):
-                await scene.keeper.settle()
-        assert (await scene.keeper.settle(), scene.wrong_by) == (3500, 3600)
-        assert not scene.keeper.stepped
-
-    run(story())
+    scene = Scene()
+    assert (await scene.keeper.settle(), scene.asked) == (0, 0)
+    scene.set_by = scene.ahead = 100.0
+    assert (await scene.keeper.settle(), scene.asked) == (100, 1)
+    scene.set_by, scene.silent = 3600.0, True
+    for _ in range(MOST_QUESTIONS - 1):
+        with pytest.raises(FeedLost):
+            await scene.keeper.settle()
+    assert (await scene.keeper.settle(), scene.wrong_by) == (3500, 3600)
+    assert not scene.keeper.stepped
 
 
-def test_a_question_that_is_under_way_can_be_left() -> None:
+@in_virtual_time
+async def test_a_question_that_is_under_way_can_be_left() -> None:
     """Nobody waits for its answer."""
-
-    async def story() -> None:
-        scene = Scene()
-        scene.keeper.watch(doubted=True)
-        scene.keeper.close()
-        await asyncio.sleep(1)
-        scene.keeper.close()
-
-    run(story())
+    scene = Scene()
+    scene.keeper.watch(doubted=True)
+    scene.keeper.close()
+    await asyncio.sleep(1)
+    scene.keeper.close()
