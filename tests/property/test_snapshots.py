@@ -134,7 +134,7 @@ offsets = st.dictionaries(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
         longs,
         st.dictionaries(st.text(), st.text()),
         *(ids,) * 4,
-        st.none() | st.lists(longs).map(tuple),
+        st.none() | st.lists(longs),
         ids,
     )
 )
