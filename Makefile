@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 JOBS   ?= 2
+# Tests on Kafka mostly wait: twice as many keep the cores busy.
+KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + $(JOBS)))
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
@@ -63,7 +65,7 @@ test: setup ## run all tests, on a real Kafka and a real registry; those of comp
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-compiled-and-plain
 
 test-kafka: setup
-	@$(BIN)/python -m pytest -n $(JOBS) --maxschedchunk 1 tests/faults tests/integration $(ARGS) $(OR_NONE)
+	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --maxschedchunk 1 tests/faults tests/integration $(ARGS) $(OR_NONE)
 
 test-compiled-and-plain: setup
 	@$(call REPORT,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
