@@ -65,7 +65,7 @@ test: setup ## run all tests, on a real Kafka and a real registry; those of comp
 	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-compiled-and-plain
 
 test-kafka: setup
-	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --maxschedchunk 1 tests/faults tests/integration $(ARGS) $(OR_NONE)
+	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(ARGS) $(OR_NONE)
 
 test-compiled-and-plain: setup
 	@$(call REPORT,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)

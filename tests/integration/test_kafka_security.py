@@ -50,6 +50,9 @@ COMMANDS = {
 
 _numbers = itertools.count(1)
 
+pytestmark = pytest.mark.xdist_group("security")
+"""One broker is started for all of them."""
+
 
 class Secured(NamedTuple):
     """A cluster, the ports of its listeners, and the files of the authority it trusts and of another."""

@@ -33,7 +33,10 @@ from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 
 # Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.xdist_group("rights"),  # one broker is started for all of them
+]
 
 EVERYBODY = "User:ANONYMOUS"
 TRIED_AGAIN = "Kafka failed, retrying"

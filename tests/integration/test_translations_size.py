@@ -13,6 +13,7 @@ from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
+from tests.processes import start_cold
 
 RECORDS = 200_000
 ESCAPED = 215_000
@@ -22,6 +23,13 @@ SMALL = Sizes(sports=12, regions=20, leagues=50, competitors=100, events=10)
 
 # Clients of the registry are left to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+@pytest.fixture
+def place(place: Place) -> Place:
+    """With processes of their own memory: a fork shares that of its server."""
+    place.start = start_cold
+    return place
 
 
 async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
