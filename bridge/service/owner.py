@@ -78,7 +78,7 @@ class FeedOwner:
             try:
                 async with asyncio.timeout(LAST_COMMIT_SECONDS):
                     await self._commit_why_it_ends()
-            except TimeoutError:
+            except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
                 get().warning("Kafka does not answer: what is not committed will be replayed")
             raise
         except (ClockError, AuthError, SettingsError) as error:

@@ -17,6 +17,7 @@ from zlib import crc32
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import load
+from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
 from bridge.service.interfaces import GiveUp
@@ -38,6 +39,8 @@ class Kafka:
     def __init__(self, topics: Topics) -> None:
         self.topics = topics
         self.deaf = False
+        self.lost = False
+        """Whether commits find that another process owns the feed."""
         self.deaths = 0
         """Of processes: what a dead one still does has no effect."""
         self.transactions = 0
@@ -128,9 +131,13 @@ class MemoryWriter:
         future: Future[T] = Future()
 
         def work() -> None:
-            result = job()
-            if not self._kafka.deaf:
-                future.set_result(result)
+            try:
+                result = job()
+            except NotOwner as error:
+                future.set_exception(error)
+            else:
+                if not self._kafka.deaf:
+                    future.set_result(result)
 
         if self._deaths == self._kafka.deaths:
             self._kafka.submit(work)
@@ -145,7 +152,9 @@ class MemoryWriter:
         self._kafka.handed_over = list(batch.records)
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
-        """Commit the batch as a whole or not at all."""
+        """Commit the batch as a whole or not at all. Raises NotOwner."""
+        if self._kafka.lost:
+            raise NotOwner("on purpose")
         self._kafka.append([*batch.records, checkpoint])
 
     def close(self, *, abandon: bool = False) -> None:

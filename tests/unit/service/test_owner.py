@@ -87,6 +87,16 @@ async def test_an_end_while_kafka_is_away_does_not_drag_on(world: World) -> None
     await world.check()
 
 
+@in_world()
+async def test_leadership_that_is_lost_during_the_last_commit_does_not_keep_the_process(world: World) -> None:
+    """SIGTERM comes once: the process must not stand by after it."""
+    world.start()
+    await asyncio.sleep(300)
+    world.kafka.lost = True
+    await world.stop()
+    assert world.status.state is State.STOPPED
+
+
 @pytest.mark.parametrize(("reply", "pattern"), [("echo", '{"pingId":"%s"}'), ("pong {pingId}", "pong %s")])
 def test_pings_are_answered(reply: str, pattern: str) -> None:
     """As the setting says, each once and in order."""
