@@ -20,7 +20,7 @@ async def test_files_that_are_away_while_everything_is_made_anew(
     token, password = tmp_path / "token", tmp_path / "password"
     token.write_text("hush of the feed")
     password.write_text("hush of the broker")  # which asks nobody for it
-    settings = SimulatorSettings(port=0, rate=100, auth="bearer", auth_value="hush of the feed")
+    settings = SimulatorSettings(port=0, rate=50, auth="bearer", auth_value="hush of the feed")
     async with Simulator(settings) as feed:
         bridge = place.bridge(
             FEED__BASE_URL=feed.url,

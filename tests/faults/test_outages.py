@@ -12,7 +12,7 @@ from tests.harness import Bridge, Place, assert_exact, until
 
 
 def provider(**settings: object) -> Simulator:
-    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 200, **settings}))
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 50, **settings}))
 
 
 async def live(bridge: Bridge, times: int = 1) -> None:
@@ -25,7 +25,7 @@ async def live(bridge: Bridge, times: int = 1) -> None:
 
 async def test_killed_at_any_moment(place: Place) -> None:
     """A bridge that is killed five times, in replay and live, leaves no trace in the topic."""
-    async with provider(limits_scale=300, history_seconds=20, rate=300) as feed:
+    async with provider(limits_scale=300, history_seconds=20, rate=100) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
         for number in range(5):
             await until(lambda n=number: len(feed.connections) > n, f"connection {number + 1}")  # type: ignore[misc]
@@ -125,7 +125,7 @@ async def test_a_paused_broker(place: Place) -> None:
 
 async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
     """With everything but the provider away for 30 s, nothing is lost and nobody has to help."""
-    async with provider(rate=50) as feed:
+    async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
         await asyncio.to_thread(place.cluster.stop_registry)
@@ -143,7 +143,7 @@ async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
 
 async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
     """SIGTERM does not wait for a broker that does not come: exit 0, and the next start loses nothing."""
-    async with provider(rate=50) as feed:
+    async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
         await asyncio.to_thread(place.cluster.stop_broker, 1)
@@ -158,7 +158,7 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
 
 async def test_starts_before_kafka_does(place: Place) -> None:
     """A bridge that comes up before its broker waits for it, and says so."""
-    async with provider(rate=50) as feed:
+    async with provider() as feed:
         await asyncio.to_thread(place.cluster.stop_broker, 1)
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "WaitingForKafka" in bridge.states(), "it waits")
