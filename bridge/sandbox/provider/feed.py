@@ -16,11 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from bridge.sandbox.provider import faults
 from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Pace, Pause, Slow, Stall, Status
 from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
-from bridge.sandbox.provider.stream import Log, Published, Reader, Stream
+from bridge.sandbox.provider.stream import LONGEST_SECONDS, Log, Published, Reader, Stream
 from bridge.sandbox.provider.world.entities import mix
 
 ACCEPTED = 101
-LONGEST_SECONDS = 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ class Policy(BaseModel):
     """HTTP status of a refusal for a limit; 409 if another connection is active."""
     refusal_close_code: CloseCode = 1008
     """Close code of a refusal."""
-    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
-    replay_rate: Annotated[float, Field(gt=0)] = inf
+    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)] = 5
+    replay_rate: Annotated[float, Field(gt=0, allow_inf_nan=True)] = inf
     """Messages a second while a connection catches up; as fast as the client reads by default."""
 
 

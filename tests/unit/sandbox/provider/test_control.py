@@ -21,7 +21,7 @@ from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
@@ -32,7 +32,7 @@ Ask = Callable[..., Answer]
 
 @pytest.fixture
 def feed(world: World) -> Provider:
-    return provider(Stream(world, origin=ORIGIN, rate=10))
+    return provider(Stream(world, ORIGIN, StreamSettings(rate=10)))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from bridge.sandbox.provider.faults import (
     Stall,
 )
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
@@ -33,7 +33,7 @@ from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provi
 @pytest.fixture
 def feed(world: World) -> Provider:
     """Of its own, as its clock may step; ten messages a second."""
-    return provider(Stream(world, origin=ORIGIN, rate=10, disorder=0))
+    return provider(Stream(world, ORIGIN, StreamSettings(rate=10, max_out_of_orderness_seconds=0)))
 
 
 def truth(feed: Provider, since: float, until: float) -> list[bytes]:
@@ -103,7 +103,7 @@ def test_a_stall_is_of_the_provider_and_half_open_of_a_connection(feed: Provider
 
 def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
     """Pings go on while data stops, and then the replay goes on where it was."""
-    feed = provider(Stream(world, origin=ORIGIN, rate=10), Policy(replay_rate=100))
+    feed = provider(Stream(world, ORIGIN, StreamSettings(rate=10)), Policy(replay_rate=100))
     connection = let_in(feed, NOW, int(ORIGIN))
     before = received(connection, NOW, NOW + 1)
     feed.inflict(Pause(seconds=600), NOW + 1)
