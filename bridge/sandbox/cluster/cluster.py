@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -27,13 +28,7 @@ class PortTaken(DevError):
 
 
 class Cluster:
-    """Kafka and a registry that belong to this process. Brokers are numbered from 1.
-
-    A context manager. The methods that break things are for tests of failures.
-    """
-
-    bootstrap_servers: str
-    registry_url: str
+    """Kafka and a registry that belong to this process. A context manager."""
 
     def __init__(
         self, data: Path, artifacts: Artifacts, listeners: list[Listener], registry_port: int
@@ -42,18 +37,17 @@ class Cluster:
         self.registry_url = registry.url(registry_port)
         self._data = data
         self._artifacts = artifacts
-        self._listeners = listeners
+        self._listeners = {f"kafka-{node}": listener for node, listener in enumerate(listeners, 1)}
         self._registry_port = registry_port
         self._cluster_id = _cluster_id(data, len(listeners))
-        java, count = artifacts.java, len(listeners)
-        self._brokers = [
-            self._server(f"kafka-{node}", kafka.broker_command(java, artifacts.kafka_class_path, count))
-            for node in range(1, count + 1)
-        ]
-        self._registry = self._server(
-            "registry",
-            registry.command(java, artifacts.registry_jar),
-            registry.environment(registry_port),
+        java, class_path = artifacts.java, artifacts.kafka_class_path
+        self.servers = {
+            name: self._server(name, kafka.broker_command(java, class_path, len(listeners)))
+            for name in self._listeners
+        }
+        """The brokers `kafka-1`, `kafka-2`, …, and the `registry`. Tests stop and pause them."""
+        self.servers["registry"] = self._server(
+            "registry", registry.command(java, artifacts.registry_jar), registry.environment(registry_port)
         )
 
     def __enter__(self) -> Self:
@@ -64,51 +58,26 @@ class Cluster:
 
     def is_alive(self) -> bool:
         """Whether every server runs."""
-        return all(server.is_alive() for server in self._servers)
+        return all(server.is_alive() for server in self.servers.values())
 
-    def stop_broker(self, node: int, *, kill: bool = False) -> None:
-        """Stop one broker, gracefully or with SIGKILL, and wait until it is gone."""
-        self._brokers[node - 1].stop(kill=kill)
-
-    def start_broker(self, node: int) -> None:
-        """Start a stopped broker on its data and ports; returns when the cluster lists it."""
-        server, listener = self._brokers[node - 1], self._listeners[node - 1]
-        probe = kafka.Probe(kafka.bootstrap_servers([listener]))
-        server.start()
-        self._wait([(server, lambda: node in probe.brokers(self._cluster_id))])
-        self._save()
-
-    def pause_broker(self, node: int) -> None:
-        """SIGSTOP: the broker keeps its connections and answers nothing."""
-        self._brokers[node - 1].pause()
-
-    def resume_broker(self, node: int) -> None:
-        """SIGCONT."""
-        self._brokers[node - 1].resume()
-
-    def stop_registry(self, *, kill: bool = False) -> None:
-        """Stop the registry and wait until it is gone."""
-        self._registry.stop(kill=kill)
-
-    def start_registry(self) -> None:
-        """Start a stopped registry on its data and port; returns when it answers."""
-        self._registry.start()
-        self._wait([(self._registry, self._registry_answers)])
+    def restart(self, name: str) -> None:
+        """Start a stopped server on its data and ports; returns when it answers."""
+        self.servers[name].start()
+        self._wait([name])
         self._save()
 
     def mend(self) -> None:
         """Start again whatever is stopped or paused."""
-        for node, broker in enumerate(self._brokers, 1):
-            broker.resume()
-            if not broker.is_alive():
-                self.start_broker(node)
-        if not self._registry.is_alive():
-            self.start_registry()
+        for server in self.servers.values():
+            server.resume()
+        for name, server in self.servers.items():
+            if not server.is_alive():
+                self.restart(name)
 
     def close(self) -> None:
         """Stop everything and keep the data."""
-        stop_all([server.identity for server in self._servers if server.identity])
-        for server in self._servers:
+        stop_all([server.identity for server in self.servers.values() if server.identity])
+        for server in self.servers.values():
             server.reap()
         # After `down` elsewhere, the state may be that of the next cluster in the same directory.
         if state.load(self._data) == self._state():
@@ -116,21 +85,16 @@ class Cluster:
 
     def start(self, progress: Progress) -> Self:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
-        database = self._registry.directory / registry.DATABASE
+        database = self.servers["registry"].directory / registry.DATABASE
         is_new = not database.exists()
         try:
-            for server in self._servers:
+            for server in self.servers.values():
                 server.log.unlink(missing_ok=True)
-            self._registry.start()
+            self.servers["registry"].start()
             self._format()
-            for broker in self._brokers:
-                broker.start()
-            probe = kafka.Probe(self.bootstrap_servers)
-            nodes = set(range(1, len(self._brokers) + 1))
-            everywhere = [
-                (broker, lambda: probe.brokers(self._cluster_id) == nodes) for broker in self._brokers
-            ]
-            self._wait([*everywhere, (self._registry, self._registry_answers)], progress)
+            for name in self._listeners:
+                self.servers[name].start()
+            self._wait(list(self.servers), progress)
             self._save()
         except BaseException:
             self.close()
@@ -141,13 +105,9 @@ class Cluster:
 
     def detach(self) -> state.State:
         """Let the cluster outlive this process, until `down` on its directory."""
-        for server in self._servers:
+        for server in self.servers.values():
             server.detach()
         return self._state()
-
-    @property
-    def _servers(self) -> list[Server]:
-        return [*self._brokers, self._registry]
 
     def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
         directory, log = self._data / name, self._data / f"{name}.log"
@@ -160,8 +120,9 @@ class Cluster:
         """Format brokers that have no data yet, all at once."""
         artifacts, fresh = self._artifacts, list[Server]()
         command = kafka.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
-        for node, broker in enumerate(self._brokers, 1):
-            properties = kafka.server_properties(node, self._listeners)
+        for node, name in enumerate(self._listeners, 1):
+            broker = self.servers[name]
+            properties = kafka.server_properties(node, list(self._listeners.values()))
             write_atomically(broker.directory / kafka.PROPERTIES, properties)
             if not (broker.directory / kafka.FORMATTED).is_file():
                 fresh.append(Server(f"{broker.name} (format)", command, broker.directory, broker.log))
@@ -177,30 +138,42 @@ class Cluster:
             for server in fresh:
                 server.stop(kill=True)
 
-    def _wait(self, servers: list[tuple[Server, Callable[[], bool]]], progress: Progress = silent) -> None:
+    def _wait(self, names: Sequence[str], progress: Progress = silent) -> None:
         began = time.monotonic()
-        pending = servers
+        pending = {name: self._check(name) for name in names}
         while pending:
-            for server, _ in servers:
+            for server in map(self.servers.__getitem__, names):
                 if not server.is_alive():
                     if server.has_logged(*_BIND_FAILURES):
                         raise PortTaken(str(_failure(server, "found its port taken")))
                     raise _failure(server, "ended while it was starting")
-            ready = [server for server, answers in pending if answers()]
-            for server in ready:
-                progress(f"{server.name} answers")
-            pending = [(server, answers) for server, answers in pending if server not in ready]
+            ready = [name for name, answers in pending.items() if answers()]
+            for name in ready:
+                progress(f"{name} answers")
+                del pending[name]
             if pending and time.monotonic() - began > START_SECONDS:
-                raise _failure(pending[0][0], f"did not answer within {START_SECONDS:g} s")
+                raise _failure(
+                    self.servers[next(iter(pending))], f"did not answer within {START_SECONDS:g} s"
+                )
             time.sleep(_POLL_SECONDS if pending else 0)
 
-    def _registry_answers(self) -> bool:
-        return registry.answers(self._registry_port)
+    def _check(self, name: str) -> Callable[[], bool]:
+        """Return whether a server answers: a broker once it lists all that run."""
+        if name == "registry":
+            return partial(registry.answers, self._registry_port)
+        # Only the broker itself: the others list it until the session of its last life has run out.
+        probe = kafka.Probe(kafka.bootstrap_servers([self._listeners[name]]))
+
+        def lists_all() -> bool:
+            running = {n for n, broker in enumerate(self._listeners, 1) if self.servers[broker].is_alive()}
+            return running <= probe.brokers(self._cluster_id)
+
+        return lists_all
 
     def _state(self) -> state.State:
         members = [
             state.Member(server.name, server.identity, server.log)
-            for server in self._servers
+            for server in self.servers.values()
             if server.identity
         ]
         return state.State(self.bootstrap_servers, self.registry_url, tuple(members))

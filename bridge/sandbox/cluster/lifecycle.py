@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import ports, state
@@ -15,48 +16,40 @@ from bridge.sandbox.cluster.process import stop_all
 PORT_ATTEMPTS = 3
 
 
-def start(
-    data: Path,
-    *,
-    brokers: int = 1,
-    kafka_port: int | None = None,
-    registry_port: int | None = None,
-    progress: Progress = silent,
-) -> Cluster:
-    """Start a cluster that belongs to this process; returns when it answers.
+class Wanted(TypedDict, total=False):
+    """A cluster to start. 0 is any free port; a port that is taken is replaced by a free one."""
 
-    Ports default to 9092 (and the next ones) and 8080; 0 is any free port. A port that is taken is replaced
-    by a free one. Raises DevError.
-    """
+    brokers: int
+    """1 by default."""
+    kafka_port: int | None
+    """The first broker's, 9092 by default; the others have the next ones."""
+    registry_port: int | None
+    """8080 by default."""
+
+
+def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> Cluster:
+    """Start a cluster that belongs to this process; returns when it answers. Raises DevError."""
     data = data.resolve()
     with _locked(data, progress):
-        if (running := state.status(data)).state == "running":
+        if (running := state.load(data)).now() == "running":
             raise DevError(
                 f"a cluster runs in {data} already, at {running.bootstrap_servers}. "
                 "Stop it with `bridge dev down`, or name another directory by --data."
             )
         _stop(data)
-        return _launch(data, brokers, kafka_port, registry_port, progress)
+        return _launch(data, progress, **wanted)
 
 
-def up(
-    data: Path,
-    *,
-    brokers: int = 1,
-    kafka_port: int | None = None,
-    registry_port: int | None = None,
-    progress: Progress = silent,
-) -> state.State:
+def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> state.State:
     """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
     data = data.resolve()
     with _locked(data, progress):
-        running = state.load(data)
-        if running and state.status(data).state == "running":
+        if (running := state.load(data)).now() == "running":
             progress(f"already running in {data}")
             return running
         if _stop(data):
             progress(f"a part of the cluster in {data} had died: starting all of it again")
-        return _launch(data, brokers, kafka_port, registry_port, progress).detach()
+        return _launch(data, progress, **wanted).detach()
 
 
 def down(data: Path, *, progress: Progress = silent) -> bool:
@@ -74,15 +67,18 @@ def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
 
 def _stop(data: Path) -> bool:
     found = state.load(data)
-    was_alive = state.status(data).state != "stopped"
-    if found:
-        stop_all([member.identity for member in found.members])
+    was_alive = found.now() != "stopped"
+    stop_all([member.identity for member in found.members])
     state.forget(data)
     return was_alive
 
 
 def _launch(
-    data: Path, brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
+    data: Path,
+    progress: Progress,
+    brokers: int = 1,
+    kafka_port: int | None = None,
+    registry_port: int | None = None,
 ) -> Cluster:
     artifacts = obtain(progress)
     progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
