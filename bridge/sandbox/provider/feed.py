@@ -161,6 +161,8 @@ class Provider:
     ) -> None:
         self.log = Log(stream)
         self.limits = limits
+        self.breaches = limits.breaches
+        """Every breach of a limit so far."""
         self.policy = policy or Policy()
         self.active: Connection | None = None
         self.attempts: list[Attempt] = []
@@ -168,11 +170,6 @@ class Provider:
         """The lasting faults."""
         self._remembers_from = -inf
         self._on_attempt = on_attempt
-
-    @property
-    def breaches(self) -> list[Breach]:
-        """Every breach of a limit so far."""
-        return self.limits.breaches
 
     def connect(
         self, now: float, revision: int | None, denied: Refusal | None = None
@@ -184,18 +181,16 @@ class Provider:
         """
         ahead = self.log.stream.clock.ahead(now)
         second = self.active is not None and self.policy.second == "refuse"
-        verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
-        refusal = denied or self._fault(now) or self._refusal(verdict.breach)
+        kind, breach = self.limits.attempt(now, revision, connected=second, ahead=ahead)
+        refusal = denied or self._fault(now) or self._refusal(breach)
         if refusal:
             status = refusal.status if refusal.close_code is None else ACCEPTED
-            self._record(
-                Attempt(now, revision, verdict.kind, status, refusal.reason, None, refusal.close_code)
-            )
+            self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
             return refusal
         since = self._replay_from(now, revision)
         self._dismiss(Farewell(1001, "another connection took over"))
         self.active = Connection(self, now, since, len(self.attempts))
-        self._record(Attempt(now, revision, verdict.kind, ACCEPTED, "", since))
+        self._record(Attempt(now, revision, kind, ACCEPTED, "", since))
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
