@@ -123,13 +123,14 @@ def demo(
 
     The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
     """
-    from bridge.sandbox.demo.run import Options
     from bridge.sandbox.demo.run import run as demonstrate
+    from bridge.sandbox.provider.settings import SimulatorSettings
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
     duration = math.inf if seconds is None else seconds
-    result = demonstrate(Options(duration, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
+    provider = SimulatorSettings(port=provider_port, rate=rate, seed=seed, odd=odd)
+    result = demonstrate(provider, duration, kills, kafka_port, registry_port)
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
         raise typer.Exit(1)

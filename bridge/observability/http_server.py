@@ -88,12 +88,13 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         self.server_close()
 
     def server_bind(self) -> None:
-        # WSGIServer's own looks up the host's full name, which can take seconds.
+        """Bind without looking up the host's full name, as WSGIServer does: that can take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port, *_ = self.socket.getsockname()
         self.setup_environ()
 
     def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; pause if there are no resources for it."""
         try:
             return super().get_request()
         except OSError as error:
@@ -122,6 +123,7 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
             self._waiting.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
         self.begin_answer(request)  # first: once closed, the descriptor may belong to another
         super().shutdown_request(request)
         with self._closed:
