@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -81,13 +81,7 @@ async def _demonstrate(
     async with Simulator(simulated.model_copy(update=choices)) as provider:
         say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
         truth = provider.truth()
-
-        def fresh() -> Iterator[tuple[float, bytes]]:
-            while truth.due <= provider.now():
-                message = truth.take()
-                yield message.at, message.body
-
-        board = Board(tally := Tally(fresh))
+        board = Board(tally := Tally(lambda: ((m.at, m.body) for m in truth.until(provider.now()))))
         bridge, names = _servers(cluster, provider, directory)
         with closing(Reader(cluster, board)) as reader:
             try:

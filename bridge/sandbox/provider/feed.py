@@ -6,7 +6,7 @@ driver calls `connect` for each handshake, then `frames` of the connection: when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bridge.sandbox.provider import faults
 from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Pace, Pause, Slow, Stall, Status
 from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
-from bridge.sandbox.provider.stream import LONGEST_SECONDS, Log, Published, Reader, Stream
+from bridge.sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Stream
 from bridge.sandbox.provider.world.entities import mix
 
 ACCEPTED = 101
@@ -226,10 +226,6 @@ class Provider:
         half_open = self.active.half_open_until if self.active else -inf
         ends = {"half-open": half_open} | self.ongoing.ends
         return {name: end for name, end in ends.items() if end > now}
-
-    def published(self, until: float) -> Iterator[Published]:
-        """Generate the truth: everything published from the origin to `until`, in order."""
-        return self.log.read(self.log.stream.origin, until)
 
     def edge(self, now: float) -> float:
         """Return the beginning of the memory: earlier messages are not replayed."""

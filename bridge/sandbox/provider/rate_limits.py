@@ -77,6 +77,7 @@ class Limits:
     """
 
     def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
         self.max_age = 259_200 / scale
         self.large_age = 3600 / scale
         self.breaches: list[Breach] = []

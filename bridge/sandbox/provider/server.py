@@ -122,10 +122,10 @@ class Simulator:
 
         It begins with the history. A message takes about 0.1 ms.
         """
-        return self._provider.published(self.now() if until is None else min(until, self.now()))
+        return self.truth().until(self.now() if until is None else min(until, self.now()))
 
     def truth(self) -> Reader:
-        """Return a reader of the truth: `take` while `due` is not after `now()`."""
+        """Return a reader of the truth, from the history on."""
         log = self._provider.log
         return Reader(log, log.stream.origin)
 
@@ -173,7 +173,6 @@ class Simulator:
             inflict=self.inflict,
             stop=self.stop_publishing,
             on_loop=self._on_loop,
-            facts=settings.model_dump(include={"seed", "rate", "limits_scale"}),
         )
         return WsgiServer(control, settings.host, settings.control_port, body_bytes=_CONTROL_BYTES)
 

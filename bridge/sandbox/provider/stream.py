@@ -77,18 +77,18 @@ class Stream:
         self.origin = origin
         self.clock = Clock()
         """The times that messages carry."""
-        self._settings = settings
+        self.settings = settings
 
     def at(self, slot: int) -> float:
         """Return when the slot is published, Unix seconds. It never falls as the slot rises."""
-        burst = self._settings.burst
-        return self.origin + slot // burst * burst / self._settings.rate
+        burst = self.settings.burst
+        return self.origin + slot // burst * burst / self.settings.rate
 
     def first_slot(self, time: float) -> int:
         """Return the first slot published at `time` or later."""
         # A burst early, as rounding may be off, and nothing published at `time` may be missed.
-        size = self._settings.burst
-        burst = max(0, int((time - self.origin) * self._settings.rate / size) - 1)
+        size = self.settings.burst
+        burst = max(0, int((time - self.origin) * self.settings.rate / size) - 1)
         while self.at(burst * size) < time:
             burst += 1
         return burst * size
@@ -96,7 +96,7 @@ class Stream:
     def message(self, slot: int) -> Published:
         """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
         number, version = self._settles(slot)
-        at, settings = self.at(slot), self._settings
+        at, settings = self.at(slot), self.settings
         delay = settings.max_out_of_orderness_seconds * (mix(self.world.seed, _DELAY, slot) / 2**64)
         # One microsecond earlier, for the seventh digit that `timestamp` adds.
         micros = int((self.clock.reading(at) - delay) * 1e6) - 1
@@ -121,17 +121,17 @@ class Stream:
         return slot, version
 
     def _oddity(self, slot: int) -> Oddity | None:
-        if not self._settings.odd:  # as nearly always: a hash a message is saved
+        if not self.settings.odd:  # as nearly always: a hash a message is saved
             return None
         drawn = mix(self.world.seed, _ODD, slot)
-        return ODDITIES[drawn % len(ODDITIES)] if drawn < self._settings.odd * 2**64 else None
+        return ODDITIES[drawn % len(ODDITIES)] if drawn < self.settings.odd * 2**64 else None
 
     def _earlier(self, slot: int) -> int | None:
         seed = self.world.seed
         block, place = divmod(slot, _BLOCK)
         lane, index = divmod(place, _LANE)
         back = _BLOCKS_BACK[lane]
-        if block < back or mix(seed, _AGAIN, slot) >= self._settings.resettle * 2**64:
+        if block < back or mix(seed, _AGAIN, slot) >= self.settings.resettle * 2**64:
             return None
         shuffle = mix(seed, _SHUFFLE, block)
         # An odd factor has an inverse modulo a power of two: this is a permutation of the lane.
@@ -155,10 +155,8 @@ class Log:
         return message
 
     def read(self, since: float, until: float) -> Iterator[Published]:
-        """Generate everything published from `since` to `until`, both included, in order."""
-        reader = Reader(self, since)
-        while reader.due <= until:
-            yield reader.take()
+        """Return everything published from `since` to `until`, both included, in order."""
+        return Reader(self, since).until(until)
 
     def count(self, until: float) -> int:
         """Return the number of messages published until a moment, inclusive."""
@@ -186,6 +184,11 @@ class Reader:
             return self._log.stream.message(self._slot - 1)
         self._injected += 1
         return self._log.injected[self._injected - 1]
+
+    def until(self, time: float) -> Iterator[Published]:
+        """Generate the messages up to those published at a time, Unix seconds."""
+        while self.due <= time:
+            yield self.take()
 
     @property
     def _slot_at(self) -> float:

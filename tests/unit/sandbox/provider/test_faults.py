@@ -146,7 +146,7 @@ def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
     feed.inflict(Garbage(count=9), NOW + 0.6)
     feed.inflict(Garbage(count=2, body='{"data":"å"}'), NOW + 0.6)
     got = received(connection, NOW, NOW + 1)
-    garbage = [message for message in feed.published(NOW + 1) if message.bet_id is None]
+    garbage = [message for message in feed.log.read(ORIGIN, NOW + 1) if message.bet_id is None]
     assert [message.seq for message in garbage] == [-1 - n for n in range(20)]
     bodies = [message.body for message in garbage]
     assert set(bodies) <= set(got)
@@ -217,7 +217,7 @@ def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None
     connection = let_in(feed, NOW, int(NOW) - 80)
     assert bets(received(connection, NOW, NOW)) == truth(feed, since, NOW)
     assert feed.attempts[-1].since == since
-    assert len(list(feed.published(NOW))) == 1001
+    assert len(list(feed.log.read(ORIGIN, NOW))) == 1001
 
 
 @pytest.mark.parametrize("code", [999, 1004, 1005, 1006, 1015, 2999, 5000])
