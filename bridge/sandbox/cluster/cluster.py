@@ -1,21 +1,22 @@
-"""Kafka and the registry together: started at once, ready together, stopped together."""
+"""Kafka and the registry of a directory: started together, by one process at a time, and stopped together."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import broker as kafka
-from bridge.sandbox.cluster import registry, state
-from bridge.sandbox.cluster.downloads import Artifacts
-from bridge.sandbox.cluster.files import Progress, silent, write_atomically
+from bridge.sandbox.cluster import ports, servers, state
+from bridge.sandbox.cluster.downloads import Artifacts, obtain
+from bridge.sandbox.cluster.files import Progress, lock, silent, write_atomically
 from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.cluster.process import Server, stop_all
 
+PORT_ATTEMPTS = 3
 START_SECONDS = 90.0
 """Time limit of a start, without the download."""
 _POLL_SECONDS = 0.1
@@ -27,14 +28,25 @@ class PortTaken(DevError):
     """Another process took a port first; an attempt with other ports may succeed."""
 
 
+class Wanted(TypedDict, total=False):
+    """A cluster to start. 0 is any free port; a port that is taken is replaced by a free one."""
+
+    brokers: int
+    """1 by default."""
+    kafka_port: int | None
+    """The first broker's, 9092 by default; the others have the next ones."""
+    registry_port: int | None
+    """8080 by default."""
+
+
 class Cluster:
     """Kafka and a registry that belong to this process. A context manager."""
 
     def __init__(
         self, data: Path, artifacts: Artifacts, listeners: list[Listener], registry_port: int
     ) -> None:
-        self.bootstrap_servers = kafka.bootstrap_servers(listeners)
-        self.registry_url = registry.url(registry_port)
+        self.bootstrap_servers = servers.bootstrap_servers(listeners)
+        self.registry_url = servers.registry_url(registry_port)
         self._data = data
         self._artifacts = artifacts
         self._listeners = {f"kafka-{node}": listener for node, listener in enumerate(listeners, 1)}
@@ -42,12 +54,14 @@ class Cluster:
         self._cluster_id = _cluster_id(data, len(listeners))
         java, class_path = artifacts.java, artifacts.kafka_class_path
         self.servers = {
-            name: self._server(name, kafka.broker_command(java, class_path, len(listeners)))
+            name: self._server(name, servers.broker_command(java, class_path, len(listeners)))
             for name in self._listeners
         }
         """The brokers `kafka-1`, `kafka-2`, …, and the `registry`. Tests stop and pause them."""
         self.servers["registry"] = self._server(
-            "registry", registry.command(java, artifacts.registry_jar), registry.environment(registry_port)
+            "registry",
+            servers.registry_command(java, artifacts.registry_jar),
+            servers.registry_environment(registry_port),
         )
 
     def __enter__(self) -> Self:
@@ -85,7 +99,7 @@ class Cluster:
 
     def start(self, progress: Progress) -> Self:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
-        database = self.servers["registry"].directory / registry.DATABASE
+        database = self.servers["registry"].directory / servers.REGISTRY_DATABASE
         is_new = not database.exists()
         try:
             for server in self.servers.values():
@@ -119,12 +133,12 @@ class Cluster:
     def _format(self) -> None:
         """Format brokers that have no data yet, all at once."""
         artifacts, fresh = self._artifacts, list[Server]()
-        command = kafka.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
+        command = servers.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
         for node, name in enumerate(self._listeners, 1):
             broker = self.servers[name]
-            properties = kafka.server_properties(node, list(self._listeners.values()))
-            write_atomically(broker.directory / kafka.PROPERTIES, properties)
-            if not (broker.directory / kafka.FORMATTED).is_file():
+            properties = servers.server_properties(node, list(self._listeners.values()))
+            write_atomically(broker.directory / servers.PROPERTIES, properties)
+            if not (broker.directory / servers.FORMATTED).is_file():
                 fresh.append(Server(f"{broker.name} (format)", command, broker.directory, broker.log))
         try:
             for server in fresh:
@@ -132,8 +146,8 @@ class Cluster:
             for server in fresh:
                 if not server.wait(START_SECONDS):
                     raise _failure(server, f"did not end within {START_SECONDS:g} s")
-                if not (server.directory / kafka.FORMATTED).is_file():
-                    raise _failure(server, f"left no {kafka.FORMATTED} behind")
+                if not (server.directory / servers.FORMATTED).is_file():
+                    raise _failure(server, f"left no {servers.FORMATTED} behind")
         finally:
             for server in fresh:
                 server.stop(kill=True)
@@ -160,9 +174,9 @@ class Cluster:
     def _check(self, name: str) -> Callable[[], bool]:
         """Return whether a server answers: a broker once it lists all that run."""
         if name == "registry":
-            return partial(registry.answers, self._registry_port)
+            return partial(servers.registry_answers, self._registry_port)
         # Only the broker itself: the others list it until the session of its last life has run out.
-        probe = kafka.Probe(kafka.bootstrap_servers([self._listeners[name]]))
+        probe = servers.Probe(servers.bootstrap_servers([self._listeners[name]]))
 
         def lists_all() -> bool:
             running = {n for n, broker in enumerate(self._listeners, 1) if self.servers[broker].is_alive()}
@@ -186,7 +200,7 @@ def _cluster_id(data: Path, brokers: int) -> str:
     """The id under which the data was formatted. Raises DevError when it is of another number of brokers."""
     file = data / "cluster-id"
     if not file.is_file():
-        write_atomically(file, f"{kafka.new_cluster_id()} {brokers}\n")
+        write_atomically(file, f"{servers.new_cluster_id()} {brokers}\n")
     cluster_id, count = file.read_text("utf-8").split()
     if int(count) != brokers:
         raise DevError(
@@ -199,3 +213,70 @@ def _cluster_id(data: Path, brokers: int) -> str:
 def _failure(server: Server, what: str) -> DevError:
     lines = server.log_tail().replace("\n", "\n    ")
     return DevError(f"{server.name} {what}. The end of its log, {server.log}:\n    {lines}")
+
+
+def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> Cluster:
+    """Start a cluster that belongs to this process; returns when it answers. Raises DevError."""
+    data = data.resolve()
+    with _locked(data, progress):
+        if (running := state.load(data)).now() == "running":
+            raise DevError(
+                f"a cluster runs in {data} already, at {running.bootstrap_servers}. "
+                "Stop it with `bridge dev down`, or name another directory by --data."
+            )
+        _stop(data)
+        return _launch(data, progress, **wanted)
+
+
+def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> state.State:
+    """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
+    data = data.resolve()
+    with _locked(data, progress):
+        if (running := state.load(data)).now() == "running":
+            progress(f"already running in {data}")
+            return running
+        if _stop(data):
+            progress(f"a part of the cluster in {data} had died: starting all of it again")
+        return _launch(data, progress, **wanted).detach()
+
+
+def down(data: Path, *, progress: Progress = silent) -> bool:
+    """Stop the cluster of the directory and keep its data. Returns False when none was running."""
+    data = data.resolve()
+    if not data.is_dir():
+        return False
+    with _locked(data, progress):
+        return _stop(data)
+
+
+def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
+    return lock(data / "lock", progress, f"another start or stop in {data}")
+
+
+def _stop(data: Path) -> bool:
+    found = state.load(data)
+    was_alive = found.now() != "stopped"
+    stop_all([member.identity for member in found.members])
+    state.forget(data)
+    return was_alive
+
+
+def _launch(
+    data: Path,
+    progress: Progress,
+    brokers: int = 1,
+    kafka_port: int | None = None,
+    registry_port: int | None = None,
+) -> Cluster:
+    artifacts = obtain(progress)
+    progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
+    attempts = 0
+    while True:
+        listeners, http_port = ports.choose(brokers, kafka_port, registry_port, progress)
+        try:
+            return Cluster(data, artifacts, listeners, http_port).start(progress)
+        except PortTaken:
+            attempts += 1
+            if attempts == PORT_ATTEMPTS:
+                raise
+            progress("another process took a port in the meantime, trying others")

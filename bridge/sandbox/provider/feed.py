@@ -182,8 +182,7 @@ class Provider:
         ahead = self.log.stream.clock.ahead(now)
         second = self.active is not None and self.policy.second == "refuse"
         kind, breach = self.limits.attempt(now, revision, connected=second, ahead=ahead)
-        refusal = denied or self._fault(now) or self._refusal(breach)
-        if refusal:
+        if refusal := denied or self._refusal(now, breach):
             status = refusal.status if refusal.close_code is None else ACCEPTED
             self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
             return refusal
@@ -240,11 +239,9 @@ class Provider:
             self.active.farewell = farewell
             self.disconnect(self.active)
 
-    def _fault(self, now: float) -> Refusal | None:
-        fault = self.ongoing.refusal(now)
-        return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
-
-    def _refusal(self, breach: Breach | None) -> Refusal | None:
+    def _refusal(self, now: float, breach: Breach | None) -> Refusal | None:
+        if fault := self.ongoing.refusal(now):
+            return Refusal(fault.status, "refused by a fault", fault.close_code)
         if breach is None:
             return None
         status = 409 if breach.rule == "active" else self.policy.refusal_status

@@ -73,7 +73,6 @@ class SimulatorSettings(Policy, StreamSettings):
     def handshake(self, query: str, header: Callable[[str], str]) -> tuple[int | None, Refusal | None]:
         """Return the revision that a handshake asks for, and why it is refused regardless of the limits.
 
-
         `header` returns the value of a header, empty if there is none (interface, "Settlement feed").
         """
         given = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
