@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ class Reader:
     def __init__(self, cluster: Cluster, board: Board) -> None:
         self.board = board
         self._registry = SchemaRegistryClient({"url": cluster.registry_url})
-        self._schemas: dict[int, WriterSchema] = {}
+        self._parsed = cache(WriterSchema)
         self._consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
@@ -246,9 +247,6 @@ class Reader:
             self.board.bets.append(datum)
 
     def _decode(self, value: bytes) -> tuple[WriterSchema, dict[str, Any]]:
-        schema_id = int.from_bytes(value[1:5], "big")
-        if schema_id not in self._schemas:
-            text = self._registry.get_schema(schema_id).schema_str or ""
-            self._schemas[schema_id] = WriterSchema(text)
-        schema = self._schemas[schema_id]
+        registered = self._registry.get_schema(int.from_bytes(value[1:5], "big"))
+        schema = self._parsed(registered.schema_str or "")
         return schema, schema.read(value[5:])
