@@ -239,8 +239,7 @@ class Audit:
         return self._tally
 
     def _fresh(self) -> Iterator[tuple[float, bytes]]:
-        while self._truth.due <= self._provider.now():
-            message = self._truth.take()
+        for message in self._truth.until(self._provider.now()):
             if message.bet_id is not None:
                 yield message.at, message.body
 

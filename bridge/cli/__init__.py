@@ -6,14 +6,14 @@ import sys
 import time
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Never
+from typing import Annotated, Never
 
 import typer
 
 from bridge import __version__, log
 from bridge.cli import inspection, sandbox, snapshots
 from bridge.cli.output import Config, Json, JsonLines, print_bets, show
-from bridge.config import Settings, load
+from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
 
 app = typer.Typer(
@@ -123,17 +123,11 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
         checkpoint_as_lines,
         leadership_as_json,
         leadership_as_lines,
-        read_checkpoint,
     )
     from bridge.kafka.clients import session_seconds
 
     settings = load(config)
-    found = read_checkpoint(settings)
-    if found is None:
-        raise BridgeError(
-            f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
-            f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
-        )
+    found = inspection.checkpoint_of(settings)
     try:
         group = ask_members(settings)
     except TopologyError:  # a principal that may read the topic need not be allowed to see the group
@@ -149,27 +143,31 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
 @topics.command("plan")
 def topics_plan(config: Config = None, json: Json = False) -> None:
     """Show what `bridge topics apply` would do. Changes nothing; exit 1 when something differs."""
-    from bridge.kafka import clients
-    from bridge.kafka import topics as _topics
-
-    settings = _with_kafka(config)
-    changes = _topics.plan(clients.admin(settings.kafka), _topics.declare(settings))
-    _print_changes(changes, json)
-    if changes:
+    if _differing_topics(config, json):
         raise typer.Exit(1)
 
 
 @topics.command("apply")
 def topics_apply(config: Config = None, json: Json = False) -> None:
     """Create missing topics and mend the settings of the others. Never adds partitions."""
+    _differing_topics(config, json, mend=True)
+
+
+def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) -> bool:
+    """Print what differs from the declared topics, once it is mended if `mend`; return whether any did."""
     from bridge.kafka import clients
     from bridge.kafka import topics as _topics
 
-    settings = _with_kafka(config)
+    settings = load(config)
+    settings.need("kafka.bootstrap_servers")
     client = clients.admin(settings.kafka)
     changes = _topics.plan(client, _topics.declare(settings))
-    _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
-    _print_changes(changes, json)
+    if mend:
+        _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
+    rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
+    lines = "\n".join(": ".join(row.values()) for row in rows)
+    show(rows, lines or "the topics are as they must be", json=json)
+    return bool(changes)
 
 
 @schemas.command("check")
@@ -206,15 +204,3 @@ app.command()(inspection.doctor)
 # Listed last: whoever runs the bridge looks for `run` first.
 app.command()(sandbox.demo)
 app.command()(sandbox.simulate)
-
-
-def _with_kafka(config: Path | None) -> Settings:
-    settings = load(config)
-    settings.need("kafka.bootstrap_servers")
-    return settings
-
-
-def _print_changes(changes: list[Any], json: bool) -> None:
-    rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
-    lines = "\n".join(": ".join(row.values()) for row in rows)
-    show(rows, lines or "the topics are as they must be", json=json)

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json, show
-from bridge.config import age_seconds, load
+from bridge.config import Settings, age_seconds, load
 from bridge.errors import BridgeError
+
+if TYPE_CHECKING:
+    from bridge.state.checkpoint import Checkpoint
+
+
+def checkpoint_of(settings: Settings) -> Checkpoint:
+    """Read the feed's checkpoint. Raises BridgeError if there is none yet."""
+    from bridge.inspection.readers import read_checkpoint
+
+    if (found := read_checkpoint(settings)) is None:
+        raise BridgeError(
+            f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
+            f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
+        )
+    return found
 
 
 def doctor(config: Config = None, json: Json = False) -> None:
@@ -51,17 +66,11 @@ def limits(
     """
     from bridge import clock
     from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
-    from bridge.inspection.readers import read_checkpoint
 
     settings, now = load(config), clock.now().wall
     then = now if at is None else parse_moment(at, now)
     length = None if recover is None else age_seconds(recover)
-    checkpoint = read_checkpoint(settings)
-    if checkpoint is None:
-        raise BridgeError(
-            f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
-            f"{settings.topics.prefix}: nothing was asked of the provider yet."
-        )
+    checkpoint = checkpoint_of(settings)
     revision = checkpoint.revision if length is None else math.ceil(then) - length
     outlook = forecast(settings, checkpoint, then, revision)
     show(outlook_as_json(outlook), outlook_as_lines(outlook), json=json)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -58,14 +57,13 @@ def dev_up(
     """
     from bridge.sandbox import cluster as _dev
 
+    wanted = _dev.Wanted(brokers=brokers, kafka_port=kafka_port, registry_port=registry_port)
     if foreground:
-        with _dev.start(
-            data, brokers=brokers, kafka_port=kafka_port, registry_port=registry_port, progress=say
-        ) as cluster:
+        with _dev.start(data, progress=say, **wanted) as cluster:
             _print_addresses(cluster.bootstrap_servers, cluster.registry_url, json)
             _wait_for_signal()
         return
-    state = _dev.up(data, brokers=brokers, kafka_port=kafka_port, registry_port=registry_port, progress=say)
+    state = _dev.up(data, progress=say, **wanted)
     _print_addresses(state.bootstrap_servers, state.registry_url, json)
 
 
@@ -82,16 +80,29 @@ def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
     """Show whether it runs, where it listens and its memory. Exit 1 unless all servers run."""
     from bridge.sandbox import cluster as _dev
 
-    status = _dev.status(data)
-    lines = [f"{status.state} in {data}"]
-    for member in status.members:
-        lives = f"pid {member.pid}, {member.memory / 2**20:.0f} MB"
-        lines.append(f"  {member.name}: {lives if member.alive else f'died, see {member.log}'}")
-    show(asdict(status), "\n".join(lines), json=json)
-    if status.state == "running" and not json:
-        _print_addresses(status.bootstrap_servers, status.registry_url, json=False)
-    if status.state != "running":
+    found = _dev.load(data)
+    if (status := found.now()) == "stopped":
+        found = _dev.State()
+    lines, members = [f"{status} in {data}"], []
+    for member in found.members:
+        pid, memory = member.identity.pid, member.memory()
+        died = f"died, see {member.log}"
+        lines.append(f"  {member.name}: {died if memory is None else f'pid {pid}, {memory / 2**20:.0f} MB'}")
+        members.append(
+            {
+                "name": member.name,
+                "pid": pid,
+                "alive": memory is not None,
+                "memory": memory or 0,
+                "log": member.log,
+            }
+        )
+    addresses = {"bootstrap_servers": found.bootstrap_servers, "registry_url": found.registry_url}
+    show({"state": status, **addresses, "members": members}, "\n".join(lines), json=json)
+    if status != "running":
         raise typer.Exit(1)
+    if not json:
+        _print_addresses(found.bootstrap_servers, found.registry_url, json=False)
 
 
 def demo(
@@ -112,13 +123,14 @@ def demo(
 
     The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
     """
-    from bridge.sandbox.demo.run import Options
     from bridge.sandbox.demo.run import run as demonstrate
+    from bridge.sandbox.provider.settings import SimulatorSettings
 
     if kills and seconds is None:
         raise SettingsError("--kills needs --seconds: the kills are spread over that time.")
     duration = math.inf if seconds is None else seconds
-    result = demonstrate(Options(duration, kills, rate, seed, odd, kafka_port, registry_port, provider_port))
+    provider = SimulatorSettings(port=provider_port, rate=rate, seed=seed, odd=odd)
+    result = demonstrate(provider, duration, kills, kafka_port, registry_port)
     typer.echo(orjson.dumps(result))
     if result["lost"] or result["duplicates"]:
         raise typer.Exit(1)
@@ -183,20 +195,11 @@ def simulate(
     """
     from bridge.sandbox.provider.command import simulate as serve
 
-    options = {
-        "port": port,
-        "control_port": control_port,
-        "rate": rate,
-        "seed": seed,
-        "history": age_seconds(history),
-        "odd": odd,
-        "limits_scale": limits_scale,
-        "api_rate": api_rate,
-    }
     names = {"history": "history_seconds", "api_rate": "api.rate"}
-    given = {
+    options = {
         names.get(name, name): value
-        for name, value in options.items()
+        for name, value in (ctx.params | {"history": age_seconds(history)}).items()
         if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
+        if name not in ("config", "api_token_file")
     }
-    serve(say, config, given, api_token_file=api_token_file)
+    serve(say, config, options, api_token_file=api_token_file)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,14 +131,10 @@ def _do(
         else:
             rows = job.plan(settings, task, bars)
     if plan:
-        _print(
-            json,
-            lambda: snapshot_tables.plan_as_json(rows, rate),
-            lambda: snapshot_tables.plan_as_table(rows, rate),
-        )
+        _print(snapshot_tables.plan_as_json(rows, rate), snapshot_tables.plan_as_table(rows, rate), json=json)
         return
     assert report is not None  # `stop` comes with a KeyboardInterrupt
-    _print(json, report.as_json, lambda: snapshot_tables.report_as_table(report))
+    _print(report.as_json(), snapshot_tables.report_as_table(report), json=json)
     try:
         if metrics_file is not None:
             write(JobStatus.of(report), metrics_file)
@@ -145,14 +142,11 @@ def _do(
         report.raise_if_left_out()
 
 
-def _print(json: bool, data: Callable[[], Any], table: Callable[[], RenderableType]) -> None:
+def _print(data: Any, table: RenderableType, *, json: bool) -> None:
     if json:
-        print_json(data())
+        print_json(data)
     else:
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=WIDTH)
-        console.print(table())
+        Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
 
 from bridge.config.api import ApiSettings
-from bridge.config.fields import ENV_PREFIX, env_name, proxy_error
-from bridge.config.loader import RENAMED, Settings, load
-from bridge.config.secrets import read_secret, secret_trouble
+from bridge.config.fields import env_name, proxy_error
+from bridge.config.loader import Settings, load
+from bridge.config.secrets import secret_trouble
 from bridge.config.sections import (
     BatchSettings,
     FeedSettings,
@@ -17,8 +17,6 @@ from bridge.config.sections import (
 )
 
 __all__ = [
-    "ENV_PREFIX",
-    "RENAMED",
     "ApiSettings",
     "BatchSettings",
     "FeedSettings",
@@ -33,6 +31,5 @@ __all__ = [
     "load",
     "parse_start",
     "proxy_error",
-    "read_secret",
     "secret_trouble",
 ]

@@ -25,7 +25,6 @@ from urllib.request import getproxies
 from pydantic import BaseModel, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -179,17 +178,10 @@ def load(config: Path | None = None) -> Settings:
     class Sourced(Settings):
         @classmethod
         def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
+            cls, settings_cls: type[BaseSettings], *_: Any, **sources: Any
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            env = EnvSettingsSource(settings_cls)
-            if config is None:
-                return (env,)
-            return env, TomlConfigSettingsSource(settings_cls, config)
+            file = () if config is None else (TomlConfigSettingsSource(settings_cls, config),)
+            return sources["env_settings"], *file
 
     if config is not None:
         _must_be_file(config)

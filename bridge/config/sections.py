@@ -6,7 +6,6 @@ import contextlib
 import difflib
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -26,7 +25,7 @@ from bridge.config.fields import (
 )
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.errors import SettingsError
-from bridge.formatting import shortened
+from bridge.formatting import parse_instant, shortened
 from bridge.log import conceal
 
 
@@ -395,8 +394,6 @@ def parse_start(text: str, now: float) -> int | None:
         return None
     with contextlib.suppress(SettingsError):
         return int(now) - age_seconds(text)
-    with contextlib.suppress(ValueError):
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            return int(moment.timestamp())
-    raise ValueError("must be 0, an age such as 2d, or a time with its zone such as 2026-01-31T12:00:00Z")
+    if (moment := parse_instant(text)) is None:
+        raise ValueError("must be 0, an age such as 2d, or a time with its zone such as 2026-01-31T12:00:00Z")
+    return int(moment)

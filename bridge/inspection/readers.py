@@ -63,21 +63,17 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
 def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
     state = StateReader(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
-    given_up, last = False, ""
+    given_up, reasons = False, [""]
 
     def give_up() -> bool:
         nonlocal given_up
         given_up = given_up or time.monotonic() > deadline
         return given_up
 
-    def on_status(reason: str) -> None:
-        nonlocal last
-        last = reason
-
-    value = state.checkpoint(give_up, on_status, visible=True)
+    value = state.checkpoint(give_up, reasons.append, visible=True)
     if given_up:
         what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
-        raise KafkaUnavailable(outage.explain(f"{what}: {last or 'no broker answers'}"))
+        raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
     return value
 
 

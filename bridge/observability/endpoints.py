@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from operator import attrgetter
-from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import orjson
@@ -23,10 +22,8 @@ from bridge.observability.http_server import WsgiServer
 _TEXT = "text/plain; charset=utf-8"
 
 
-class _Answer(NamedTuple):
-    status: HTTPStatus
-    content_type: str
-    body: bytes
+_Answer = tuple[HTTPStatus, str, bytes]
+"""Status, content type, body."""
 
 
 def make_app(
@@ -48,13 +45,13 @@ def make_app(
             ok, reason = choose(found)
             body = orjson.dumps({"ok": ok, "reason": reason, **found.report})
             status = HTTPStatus.OK if ok else HTTPStatus.SERVICE_UNAVAILABLE
-            return _Answer(status, "application/json", body)
+            return status, "application/json", body
 
         return answer
 
     def scrape(accept: str) -> _Answer:
         body, content_type = exposition(metrics(clock().wall), labels, accept)
-        return _Answer(HTTPStatus.OK, content_type, body)
+        return HTTPStatus.OK, content_type, body
 
     pages = {
         "/healthz": probe(attrgetter("healthy")),
@@ -62,24 +59,23 @@ def make_app(
         "/metrics": scrape,
     }
     index = "".join(f"{path}\n" for path in pages).encode()
-    pages["/"] = lambda accept: _Answer(HTTPStatus.OK, _TEXT, index)
+    pages["/"] = lambda accept: (HTTPStatus.OK, _TEXT, index)
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         method, page = environ["REQUEST_METHOD"], pages.get(environ.get("PATH_INFO") or "/")
-        if page is None:
-            answer = _Answer(HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index)
-        elif method not in ("GET", "HEAD"):
-            answer = _Answer(HTTPStatus.METHOD_NOT_ALLOWED, _TEXT, b"only GET and HEAD\n")
-        else:
-            answer = page(environ.get("HTTP_ACCEPT", ""))
+        status, content_type, body = HTTPStatus.NOT_FOUND, _TEXT, b"not found; the paths are:\n" + index
+        if page and method not in ("GET", "HEAD"):
+            status, body = HTTPStatus.METHOD_NOT_ALLOWED, b"only GET and HEAD\n"
+        elif page:
+            status, content_type, body = page(environ.get("HTTP_ACCEPT", ""))
         headers = [
-            ("Content-Type", answer.content_type),
-            ("Content-Length", str(len(answer.body))),
+            ("Content-Type", content_type),
+            ("Content-Length", str(len(body))),
             ("Cache-Control", "no-store"),
             ("Allow", "GET, HEAD"),
         ]
-        start_response(f"{answer.status.value} {answer.status.phrase}", headers)
-        return [] if method == "HEAD" else [answer.body]
+        start_response(f"{status.value} {status.phrase}", headers)
+        return [] if method == "HEAD" else [body]
 
     return app
 

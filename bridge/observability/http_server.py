@@ -34,7 +34,7 @@ _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _POLL_SECONDS = 0.1
 
 
-class WsgiServer:
+class WsgiServer(ThreadingMixIn, WSGIServer):
     """Serves `app` on `host`:`port` until `close`; port 0 is any free one.
 
     A request is limited to 16 KiB of head, `body_bytes` of body, and `request_seconds` until it is complete.
@@ -43,6 +43,10 @@ class WsgiServer:
 
     Raises OSError, with the address in its text, if it cannot listen there.
     """
+
+    daemon_threads = True
+    allow_reuse_port = False  # some Pythons would share a taken port instead of failing
+    request_queue_size = 1024  # a connection in the queue takes no descriptor
 
     def __init__(
         self,
@@ -54,59 +58,43 @@ class WsgiServer:
         request_seconds: float = _REQUEST_SECONDS,
         connections: int | None = None,
     ) -> None:
-        listening = _Server6 if ":" in host else _Server
+        self.body_bytes, self.request_seconds = body_bytes, request_seconds
+        self._max_connections = connections or _max_connections()
+        self._open: set[Any] = set()
+        self._waiting: dict[Any, None] = {}
+        """Open connections without a complete request, oldest first."""
+        self._closed = threading.Condition()
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._server = listening((host, port), _Handler)
+            super().__init__((host, port), _Handler)
         except OSError as error:
             raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
-        self._server.body_bytes, self._server.request_seconds = body_bytes, request_seconds
-        self._server.max_connections = connections or _max_connections()
-        self._server.set_app(app)
+        self.set_app(app)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL_SECONDS,), name=f"http-{port}", daemon=True
+            target=self.serve_forever, args=(_POLL_SECONDS,), name=f"http-{port}", daemon=True
         )
         self._thread.start()
 
     @property
     def url(self) -> str:
         """Base address without a trailing slash."""
-        host, port = self._server.server_name, self._server.server_port
+        host, port = self.server_name, self.server_port
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def close(self) -> None:
         """Stop listening. Threads finish their answers. May be called again."""
-        self._server.shutdown()
+        self.shutdown()
         self._thread.join()
-        self._server.server_close()
-
-
-def _max_connections() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(_CONNECTIONS, soft // 8))
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-    allow_reuse_port = False  # some Pythons would share a taken port instead of failing
-    request_queue_size = 1024  # a connection in the queue takes no descriptor
-    body_bytes: int
-    request_seconds: float
-    max_connections: int
-
-    def __init__(self, *args: Any) -> None:
-        self._open: set[Any] = set()
-        self._waiting: dict[Any, None] = {}
-        """Open connections without a complete request, oldest first."""
-        self._closed = threading.Condition()
-        super().__init__(*args)
+        self.server_close()
 
     def server_bind(self) -> None:
-        # WSGIServer's own looks up the host's full name, which can take seconds.
+        """Bind without looking up the host's full name, as WSGIServer does: that can take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port, *_ = self.socket.getsockname()
         self.setup_environ()
 
     def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; pause if there are no resources for it."""
         try:
             return super().get_request()
         except OSError as error:
@@ -117,13 +105,13 @@ class _Server(ThreadingMixIn, WSGIServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Return whether there is room for a connection, after evicting another if necessary."""
         with self._closed:
-            if len(self._open) >= self.max_connections and self._waiting:
+            if len(self._open) >= self._max_connections and self._waiting:
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
                 with suppress(OSError):  # it has closed meanwhile
                     oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end and closes it
-                self._closed.wait_for(lambda: len(self._open) < self.max_connections, _EVICT_SECONDS)
-            if len(self._open) >= self.max_connections:
+                self._closed.wait_for(lambda: len(self._open) < self._max_connections, _EVICT_SECONDS)
+            if len(self._open) >= self._max_connections:
                 return False
             self._open.add(request)
             self._waiting[request] = None
@@ -135,6 +123,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._waiting.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
         self.begin_answer(request)  # first: once closed, the descriptor may belong to another
         super().shutdown_request(request)
         with self._closed:
@@ -145,8 +134,9 @@ class _Server(ThreadingMixIn, WSGIServer):
         """Ignore a client that disconnects during its request."""
 
 
-class _Server6(_Server):
-    address_family = socket.AF_INET6
+def _max_connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(_CONNECTIONS, soft // 8))
 
 
 class _Incoming(io.RawIOBase):
@@ -175,7 +165,7 @@ class _Incoming(io.RawIOBase):
 
 
 class _Handler(WSGIRequestHandler):
-    server: _Server
+    server: WsgiServer
 
     def setup(self) -> None:
         super().setup()

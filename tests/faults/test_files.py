@@ -35,9 +35,9 @@ async def test_files_that_are_away_while_everything_is_made_anew(
             file.rename(file.with_suffix(".old"))
             if rotated:
                 file.touch()
-        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         await asyncio.sleep(14)  # the producer is fenced by then: another is made
-        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
         await feed.drop()
         await until(lambda: bridge.states().count("Live") > 2, "dialled again", so_far=bridge.text)

@@ -100,9 +100,9 @@ async def test_a_broker_that_is_away_for_longer_than_a_transaction_may_last(plac
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
-        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         await asyncio.sleep(14)
-        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await live(bridge, 2)
         assert_exact(await place.settled(feed, bridge))
         assert "WaitingForKafka" in bridge.states()
@@ -116,9 +116,9 @@ async def test_a_paused_broker(place: Place) -> None:
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
-        place.cluster.pause_broker(1)
+        place.cluster.servers["kafka-1"].pause()
         await asyncio.sleep(13)
-        place.cluster.resume_broker(1)
+        place.cluster.servers["kafka-1"].resume()
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
 
@@ -128,14 +128,14 @@ async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
-        await asyncio.to_thread(place.cluster.stop_registry)
-        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.to_thread(place.cluster.servers["registry"].stop)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         await asyncio.sleep(30)
         assert bridge.states()[-1] == "WaitingForKafka"
-        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await live(bridge, 2)
         await asyncio.sleep(1)
-        await asyncio.to_thread(place.cluster.start_registry)
+        await asyncio.to_thread(place.cluster.restart, "registry")
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
         assert not feed.breaches
@@ -146,11 +146,11 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
-        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         await asyncio.sleep(1)
         bridge.signal(signal.SIGTERM)
         assert await bridge.wait() == 0
-        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await asyncio.to_thread(place.cluster.restart, "kafka-1")
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
@@ -159,10 +159,10 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
 async def test_starts_before_kafka_does(place: Place) -> None:
     """A bridge that comes up before its broker waits for it, and says so."""
     async with provider() as feed:
-        await asyncio.to_thread(place.cluster.stop_broker, 1)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "WaitingForKafka" in bridge.states(), "it waits")
-        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await asyncio.to_thread(place.cluster.restart, "kafka-1")
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
 

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
 )
 
 from bridge.sandbox import cluster
-from bridge.sandbox.cluster import broker as server
+from bridge.sandbox.cluster import servers as server
 from bridge.sandbox.cluster.ports import HOST, Listener, free_port
 from tests.harness import Bridge, Place, until
 from tests.tls import Authority

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import State, down, ports, start, status, up
+from bridge.sandbox.cluster import State, down, load, ports, start, up
 
 
 def create_topic(servers: str, name: str, replicas: int = 1) -> None:
@@ -54,7 +54,7 @@ def register(registry_url: str, subject: str) -> int:
 
 
 def pids(data: Path) -> list[int]:
-    return [member.pid for member in status(data).members]
+    return [member.identity.pid for member in load(data).members]
 
 
 def eventually(condition: Callable[[], bool], seconds: float) -> bool:
@@ -96,20 +96,20 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         produce(servers, "bets", b"first")
         schema_id = register(url, "bets-value")
 
-        cluster.stop_broker(1, kill=True)
-        cluster.stop_registry(kill=True)
-        assert status(data).state == "stopped"
-        cluster.start_broker(1)
-        cluster.start_registry()
+        cluster.servers["kafka-1"].stop(kill=True)
+        cluster.servers["registry"].stop(kill=True)
+        assert load(data).now() == "stopped"
+        cluster.restart("kafka-1")
+        cluster.restart("registry")
         assert (cluster.bootstrap_servers, cluster.registry_url) == (servers, url)
 
         produce(servers, "bets", b"second")
         assert consume(servers, "bets", 2) == [b"first", b"second"]
         assert register(url, "bets-value") == schema_id
 
-        cluster.pause_broker(1)
+        cluster.servers["kafka-1"].pause()
         assert not kafka_answers(servers, 1)
-        cluster.resume_broker(1)
+        cluster.servers["kafka-1"].resume()
         assert kafka_answers(servers, 20)
 
         with pytest.raises(DevError, match=r"runs in .* already"):
@@ -117,7 +117,7 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         started = pids(data)
         assert cluster.is_alive()
     assert not any(psutil.pid_exists(pid) for pid in started)
-    assert status(data).state == "stopped"
+    assert load(data).now() == "stopped"
 
 
 def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data: Path) -> None:
@@ -143,13 +143,13 @@ def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data
     create_topic(first.bootstrap_servers, "bets")
     produce(first.bootstrap_servers, "bets", b"kept")
     schema_id = register(first.registry_url, "bets-value")
-    seen = status(data)
-    assert seen.state == "running"
+    seen = load(data)
+    assert seen.now() == "running"
     assert [member.name for member in seen.members] == ["kafka-1", "registry"]
-    assert all(member.memory > 50_000_000 for member in seen.members)
+    assert all((member.memory() or 0) > 50_000_000 for member in seen.members)
 
-    psutil.Process(seen.members[1].pid).kill()
-    assert eventually(lambda: status(data).state == "partial", seconds=5)
+    psutil.Process(seen.members[1].identity.pid).kill()
+    assert eventually(lambda: load(data).now() == "partial", seconds=5)
     again = up(data, kafka_port=0, registry_port=0, progress=lines.append)
     assert any("had died" in line for line in lines)
     assert consume(again.bootstrap_servers, "bets", 1) == [b"kept"]
@@ -184,7 +184,7 @@ def test_three_brokers_go_on_without_one(data: Path) -> None:
         assert len(set(servers.split(","))) == 3
         create_topic(servers, "bets", replicas=3)
         produce(servers, "bets", b"with three")
-        cluster.stop_broker(2, kill=True)
+        cluster.servers["kafka-2"].stop(kill=True)
         produce(servers, "bets", b"with two")
         assert consume(servers, "bets", 2) == [b"with three", b"with two"]
     with pytest.raises(DevError, match="is of a cluster of 3, not 1"):

@@ -337,12 +337,14 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) ->
 
     def seal(ends: dict[int, int]) -> Record:
         if next(turns) == 1:
-            place.cluster.pause_broker(1) if outage == "paused" else place.cluster.stop_broker(1, kill=True)
+            place.cluster.servers["kafka-1"].pause() if outage == "paused" else place.cluster.servers[
+                "kafka-1"
+            ].stop(kill=True)
             threading.Timer(6, resume).start()
         return sealer.record(2, ends)
 
     def resume() -> None:
-        place.cluster.resume_broker(1) if outage == "paused" else place.cluster.start_broker(1)
+        place.cluster.servers["kafka-1"].resume() if outage == "paused" else place.cluster.restart("kafka-1")
 
     with at_work(settings) as (_, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
@@ -357,7 +359,7 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
     sealer, stop = Sealer(settings), threading.Event()
 
     def seal(ends: dict[int, int]) -> Record:
-        place.cluster.stop_broker(1)
+        place.cluster.servers["kafka-1"].stop()
         threading.Timer(3, stop.set).start()
         return sealer.record(2, ends)
 
@@ -370,7 +372,7 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
             publisher.publish(records(settings, 1), partial(sealer.record, 1))
             await asyncio.to_thread(attempt, partial(publisher.publish, records(settings, 2), seal))
     finally:
-        await asyncio.to_thread(place.cluster.start_broker, 1)
+        await asyncio.to_thread(place.cluster.restart, "kafka-1")
     with at_work(settings):
         assert read(settings) == (1, state(1))
 

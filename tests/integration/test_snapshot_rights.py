@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from bridge.kafka import admin
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.sandbox import cluster
-from bridge.sandbox.cluster import broker as server
+from bridge.sandbox.cluster import servers as server
 from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.server import Simulator

@@ -69,7 +69,6 @@ def test_every_path_of_the_control_endpoint_is_in_the_table_with_an_example() ->
         inflict=lambda _: 0,
         stop=lambda: 0,
         on_loop=lambda call: call(),
-        facts={},
     )
     examples = re.findall(r'^curl (?:-X (\w+) )?"?\$C(/[\w/-]*)', FEED, re.MULTILINE)
     assert {f"{method or 'GET'} {path}" for method, path in examples} == control.places.keys()

@@ -9,14 +9,14 @@ import pytest
 from bridge.sandbox.provider.faults import Drop, Slow
 from bridge.sandbox.provider.feed import Provider, Refusal
 from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from tests.virtual.world import ENTITIES, EPOCH, HOUR, World, in_world
 
 
 @pytest.mark.parametrize(("minutes", "refused"), [(10, False), (30, True)])
 def test_reconnecting_every_five_minutes(minutes: int, refused: bool) -> None:
     """With 10 minutes of recovery the provider accepts it for a week, with 30 it refuses within the hour."""
-    provider = Provider(Stream(ENTITIES, origin=EPOCH, rate=1), Limits())
+    provider = Provider(Stream(ENTITIES, EPOCH, StreamSettings(rate=1)), Limits())
     answers = []
     for number in range(7 * 24 * 12):
         now = EPOCH + number * 300

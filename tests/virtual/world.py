@@ -28,7 +28,7 @@ from bridge.sandbox.provider.bets import message
 from bridge.sandbox.provider.faults import Clear, Fault
 from bridge.sandbox.provider.feed import Policy, Provider
 from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import Published, Stream
+from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes
 from bridge.sandbox.provider.world.entities import World as Entities
 from bridge.service.interfaces import Dependencies, GiveUp
@@ -119,15 +119,10 @@ class World:
             limits=LimitsSettings(scale=scale),
             batch=BatchSettings(max_age_ms=500, max_records=max_records),
         )
-        stream = _Stream(
-            ENTITIES,
-            origin=EPOCH - history,
-            rate=rate,
-            burst=burst,
-            resettle=0.3,
-            disorder=2 / scale,
-            odd=odd,
+        published = StreamSettings(
+            rate=rate, burst=burst, resettle=0.3, max_out_of_orderness_seconds=2 / scale, odd=odd
         )
+        stream = _Stream(ENTITIES, EPOCH - history, published)
         if ahead:
             stream.clock.step(-inf, ahead)
         policy = policy or Policy()

@@ -10,9 +10,8 @@ Each directory holds one cluster: its data, its logs (`kafka-1.log`, `registry.l
 """
 
 from bridge.sandbox.cluster import extra  # noqa: F401  # first: the other modules import what it checks for
-from bridge.sandbox.cluster.cluster import Cluster
+from bridge.sandbox.cluster.cluster import Cluster, Wanted, down, start, up
 from bridge.sandbox.cluster.files import Progress
-from bridge.sandbox.cluster.lifecycle import down, start, up
-from bridge.sandbox.cluster.state import MemberStatus, State, Status, status
+from bridge.sandbox.cluster.state import State, load
 
-__all__ = ["Cluster", "MemberStatus", "Progress", "State", "Status", "down", "start", "status", "up"]
+__all__ = ["Cluster", "Progress", "State", "Wanted", "down", "load", "start", "up"]

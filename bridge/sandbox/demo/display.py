@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -20,6 +21,8 @@ from bridge.sandbox.demo.verify import Tally
 ROWS = 6
 LINE_SECONDS = 5.0
 LANGUAGE = "en"
+_CONSOLE = Console()
+_ERRORS = Console(stderr=True)
 
 
 class Names:
@@ -51,13 +54,20 @@ class Names:
         return (name or "…") + (f"  +{more}" if more else ""), picked
 
 
+def say(text: str) -> None:
+    """Print a line of progress on stderr."""
+    _ERRORS.print(text, style="dim", highlight=False, soft_wrap=True)
+
+
 @dataclass
 class Board:
     """The current figures and the last bets."""
 
+    tally: Tally
     state: str = "starting"
     revision: int | None = None
-    tally: Tally = field(default_factory=lambda: Tally(list))
+    received: int = 0
+    """Bets received, by the bridge's last checkpoint."""
     deadlettered: int = 0
     kills: int = 0
     names: Names = field(default_factory=Names)
@@ -65,6 +75,25 @@ class Board:
     """Seconds from a message's publication by the provider to its arrival at a reader of the topic."""
     bets: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=ROWS))
     _began: float = field(default_factory=time.monotonic)
+    _line_at: float = 0.0
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the board: live on a terminal, elsewhere at the end."""
+        if _CONSOLE.is_terminal:
+            with Live(self, console=_CONSOLE, refresh_per_second=8):
+                yield
+        else:
+            try:
+                yield
+            finally:
+                _CONSOLE.print(self)
+
+    def tick(self) -> None:
+        """Print a line every `LINE_SECONDS` unless the board is live."""
+        if not _CONSOLE.is_terminal and time.monotonic() >= self._line_at:
+            self._line_at = time.monotonic() + LINE_SECONDS
+            say(self.line())
 
     def row(self, datum: dict[str, Any]) -> tuple[str, ...]:
         """Return a bet as cells of two lines, with the names known so far."""
@@ -115,36 +144,3 @@ class Board:
         for datum in self.bets:
             table.add_row(*self.row(datum))
         return Group(Panel(figures, title="settlement bridge", border_style="cyan"), table)
-
-
-class Display:
-    """Shows the board: live on a terminal, elsewhere as lines on stderr."""
-
-    def __init__(self, board: Board) -> None:
-        self._board = board
-        self._console = Console()
-        self._errors = Console(stderr=True)
-        self._live: Live | None = None
-        self._line_at = 0.0
-
-    def say(self, text: str) -> None:
-        """Print a line of progress before or after the table."""
-        self._errors.print(text, style="dim", highlight=False, soft_wrap=True)
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live = Live(self._board, console=self._console, refresh_per_second=8)
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-        else:
-            self._console.print(self._board)
-
-    def tick(self) -> None:
-        """Print a line every `LINE_SECONDS` unless the table is live."""
-        if self._live is None and time.monotonic() >= self._line_at:
-            self._line_at = time.monotonic() + LINE_SECONDS
-            self.say(self._board.line())

@@ -12,9 +12,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from bridge.errors import BridgeError
 from bridge.sandbox.cluster import Cluster, start
 from bridge.sandbox.cluster.process import Server
-from bridge.sandbox.demo.display import Board, Display
+from bridge.sandbox.demo.display import Board, say
 from bridge.sandbox.demo.verify import Tally, WriterSchema
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
@@ -46,90 +46,66 @@ START_SECONDS = 60.0
 TICK_SECONDS = 0.05
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of `bridge demo`."""
-
-    seconds: float
-    """Infinity runs until Ctrl-C."""
-    kills: int
-    rate: float
-    seed: int
-    odd: float
-    """Share of unusual messages: `SimulatorSettings.odd`."""
-    kafka_port: int | None
-    registry_port: int | None
-    provider_port: int
-
-
-def run(options: Options) -> dict[str, int | None]:
-    """Run the demo; returns the figures of its last line.
+def run(
+    simulated: SimulatorSettings,
+    seconds: float,
+    kills: int,
+    kafka_port: int | None = None,
+    registry_port: int | None = None,
+) -> dict[str, int | None]:
+    """Run the demo for `seconds`; infinity runs until Ctrl-C. Returns the figures of its last line.
 
     Raises DevError when Kafka does not start, BridgeError when the bridge does not.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # from here on it cleans up, as Ctrl-C does
-    display = Display(board := Board())
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-demo-") as name:
-        directory, ports = Path(name), (options.kafka_port, options.registry_port)
-        with start(directory, kafka_port=ports[0], registry_port=ports[1], progress=display.say) as cluster:
+        directory = Path(name)
+        with start(directory, kafka_port=kafka_port, registry_port=registry_port, progress=say) as cluster:
             try:
-                return asyncio.run(_demonstrate(options, cluster, directory, board, display))
+                return asyncio.run(_demonstrate(simulated, seconds, kills, cluster, directory))
             finally:
                 # Again, because the event loop has removed its own handler.
                 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 async def _demonstrate(
-    options: Options, cluster: Cluster, directory: Path, board: Board, display: Display
+    simulated: SimulatorSettings, seconds: float, kills: int, cluster: Cluster, directory: Path
 ) -> dict[str, int | None]:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    scale = KILLED_SCALE if options.kills else 1.0
-    simulated = SimulatorSettings(
-        port=options.provider_port,
-        seed=options.seed,
-        rate=options.rate,
-        odd=options.odd,
-        limits_scale=scale,
-        sizes=Sizes(events=EVENTS),
-        api=RestPolicy(rate=2 * REQUESTS, burst=REQUESTS),
-    )
-    async with Simulator(simulated) as provider:
-        display.say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
+    choices = {
+        "limits_scale": KILLED_SCALE if kills else 1.0,
+        "sizes": Sizes(events=EVENTS),
+        "api": RestPolicy(rate=2 * REQUESTS, burst=REQUESTS),
+    }
+    async with Simulator(simulated.model_copy(update=choices)) as provider:
+        say(f"provider at {provider.url}, Kafka at {cluster.bootstrap_servers}")
         truth = provider.truth()
-
-        def fresh() -> Iterator[tuple[float, bytes]]:
-            while truth.due <= provider.now():
-                message = truth.take()
-                yield message.at, message.body
-
-        board.tally = tally = Tally(fresh)
-        bridge, names = _servers(cluster, provider, directory, scale)
+        board = Board(tally := Tally(lambda: ((m.at, m.body) for m in truth.until(provider.now()))))
+        bridge, names = _servers(cluster, provider, directory)
         with closing(Reader(cluster, board)) as reader:
             try:
                 bridge.start()
                 names.start()
                 await reader.begin(bridge, names)
-                with display:
-                    await _play(options, stop, bridge, names, reader, display)
+                with board.shown():
+                    await _play(seconds, kills, stop, bridge, names, reader)
                     provider.stop_publishing()
                     tally.catch_up()
                     # On a slow machine the first names may take longer than a short demo.
-                    await _watch(
-                        reader, display, lambda: not tally.missing and bool(board.names), SETTLE_SECONDS
-                    )
+                    await _watch(reader, lambda: not tally.missing and bool(board.names), SETTLE_SECONDS)
             finally:
                 await asyncio.to_thread(names.stop)
                 await asyncio.to_thread(bridge.stop)
-            await _watch(reader, display, lambda: board.state == "Stopped", 2.0)
+            await _watch(reader, lambda: board.state == "Stopped", 2.0)
     for problem in tally.wrong[:20]:
-        display.say(f"wrong: {problem}")
+        say(f"wrong: {problem}")
     if breaches := len(provider.breaches):
-        display.say(f"limits of the provider broken: {breaches}")
+        say(f"limits of the provider broken: {breaches}")
     return {
         "sent": tally.sent,
-        "received": reader.received,
+        "received": board.received,
         "published": tally.published,
         "duplicates": tally.duplicates,
         "lost": tally.missing + len(tally.wrong),
@@ -140,9 +116,9 @@ async def _demonstrate(
 
 
 async def _play(
-    options: Options, stop: asyncio.Event, bridge: Server, names: Server, reader: Reader, display: Display
+    seconds: float, kills: int, stop: asyncio.Event, bridge: Server, names: Server, reader: Reader
 ) -> None:
-    """Run for `options.seconds` and kill the bridge `options.kills` times at even intervals."""
+    """Run for `seconds` and kill the bridge `kills` times at even intervals."""
 
     def ended() -> bool:
         for server in (bridge, names):
@@ -150,26 +126,27 @@ async def _play(
                 raise BridgeError(f"{server.name} ended unexpectedly:\n{server.log_tail()}")
         return stop.is_set()
 
-    for stretch in range(options.kills + 1):
+    for stretch in range(kills + 1):
         if stretch and not stop.is_set():
             await asyncio.to_thread(bridge.stop, kill=True)
             bridge.start()
             reader.board.kills += 1
-        await _watch(reader, display, ended, options.seconds / (options.kills + 1))
+        await _watch(reader, ended, seconds / (kills + 1))
 
 
-async def _watch(reader: Reader, display: Display, done: Callable[[], bool], seconds: float) -> None:
-    """Read the topics and update the display until `done`, for at most `seconds`."""
+async def _watch(reader: Reader, done: Callable[[], bool], seconds: float) -> None:
+    """Read the topics and show what came until `done`, for at most `seconds`."""
     deadline = time.monotonic() + seconds
     while not done() and time.monotonic() < deadline:
         await asyncio.to_thread(reader.poll)
-        display.tick()
+        reader.board.tick()
         await asyncio.sleep(TICK_SECONDS)
 
 
-def _servers(cluster: Cluster, provider: Simulator, directory: Path, scale: float) -> tuple[Server, Server]:
+def _servers(cluster: Cluster, provider: Simulator, directory: Path) -> tuple[Server, Server]:
     """The bridge, and the job that publishes translations again and again, as new bets mention new names."""
     token = directory / "token"
+    scale = provider.settings.limits_scale
     token.write_text(provider.rest.tokens.mint(provider.clock()), "utf-8")
     environment = {
         "BRIDGE_FEED__BASE_URL": provider.url,
@@ -205,9 +182,8 @@ class Reader:
 
     def __init__(self, cluster: Cluster, board: Board) -> None:
         self.board = board
-        self.received = 0
         self._registry = SchemaRegistryClient({"url": cluster.registry_url})
-        self._schemas: dict[int, WriterSchema] = {}
+        self._parsed = cache(WriterSchema)
         self._consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
@@ -264,16 +240,13 @@ class Reader:
         if topic.endswith(".checkpoints"):
             self.board.state, self.board.revision = datum["state"], datum["revision"]
             counters = datum["counters"]
-            self.received = counters["received"] - counters["pings"] - counters["empty"]
+            self.board.received = counters["received"] - counters["pings"] - counters["empty"]
         else:
             at = self.board.tally.arrived((datum["betId"], datum["settlementVersion"]), datum, schema)
             self.board.lag = None if at is None else time.time() - at
             self.board.bets.append(datum)
 
     def _decode(self, value: bytes) -> tuple[WriterSchema, dict[str, Any]]:
-        schema_id = int.from_bytes(value[1:5], "big")
-        if schema_id not in self._schemas:
-            text = self._registry.get_schema(schema_id).schema_str or ""
-            self._schemas[schema_id] = WriterSchema(text)
-        schema = self._schemas[schema_id]
+        registered = self._registry.get_schema(int.from_bytes(value[1:5], "big"))
+        schema = self._parsed(registered.schema_str or "")
         return schema, schema.read(value[5:])

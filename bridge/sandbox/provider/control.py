@@ -81,7 +81,7 @@ class Control:
 
     `now` returns the provider's time. `inflict` injects a fault and `stop` ends the stream; both return the
     moment. `on_loop` calls a function on the provider's event loop and returns its result, or raises
-    TimeoutError. `facts` are further fields of `/state`.
+    TimeoutError.
     """
 
     def __init__(
@@ -93,13 +93,11 @@ class Control:
         inflict: Callable[[Fault], float],
         stop: Callable[[], float],
         on_loop: Callable[[Callable[[], Any]], Any],
-        facts: dict[str, Any],
     ) -> None:
         self._provider = provider
         self._rest = rest
         self._now = now
         self._on_loop = on_loop
-        self._facts = facts
         catalogue = rest.catalogue
         self._places: dict[str, _Place] = {
             "GET /": (_Choices, lambda _: self.places),
@@ -196,7 +194,9 @@ class Control:
             "published": log.count(now),
             "remembers_from": self._provider.edge(now),
             "faults": self._provider.lasting(now),
-            **self._facts,
+            "seed": log.stream.world.seed,
+            "rate": log.stream.settings.rate,
+            "limits_scale": self._provider.limits.scale,
         }
 
     def _clock(self, now: float) -> float:

@@ -6,7 +6,7 @@ driver calls `connect` for each handshake, then `frames` of the connection: when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Literal
@@ -16,11 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from bridge.sandbox.provider import faults
 from bridge.sandbox.provider.faults import CloseCode, Fault, Ongoing, Pace, Pause, Slow, Stall, Status
 from bridge.sandbox.provider.rate_limits import Breach, Kind, Limits
-from bridge.sandbox.provider.stream import Log, Published, Reader, Stream
+from bridge.sandbox.provider.stream import LONGEST_SECONDS, Log, Reader, Stream
 from bridge.sandbox.provider.world.entities import mix
 
 ACCEPTED = 101
-LONGEST_SECONDS = 366 * 86_400
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ class Policy(BaseModel):
     """HTTP status of a refusal for a limit; 409 if another connection is active."""
     refusal_close_code: CloseCode = 1008
     """Close code of a refusal."""
-    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS, allow_inf_nan=False)] = 5
-    replay_rate: Annotated[float, Field(gt=0)] = inf
+    ping_seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)] = 5
+    replay_rate: Annotated[float, Field(gt=0, allow_inf_nan=True)] = inf
     """Messages a second while a connection catches up; as fast as the client reads by default."""
 
 
@@ -162,6 +161,8 @@ class Provider:
     ) -> None:
         self.log = Log(stream)
         self.limits = limits
+        self.breaches = limits.breaches
+        """Every breach of a limit so far."""
         self.policy = policy or Policy()
         self.active: Connection | None = None
         self.attempts: list[Attempt] = []
@@ -169,11 +170,6 @@ class Provider:
         """The lasting faults."""
         self._remembers_from = -inf
         self._on_attempt = on_attempt
-
-    @property
-    def breaches(self) -> list[Breach]:
-        """Every breach of a limit so far."""
-        return self.limits.breaches
 
     def connect(
         self, now: float, revision: int | None, denied: Refusal | None = None
@@ -185,18 +181,15 @@ class Provider:
         """
         ahead = self.log.stream.clock.ahead(now)
         second = self.active is not None and self.policy.second == "refuse"
-        verdict = self.limits.attempt(now, revision, connected=second, ahead=ahead)
-        refusal = denied or self._fault(now) or self._refusal(verdict.breach)
-        if refusal:
+        kind, breach = self.limits.attempt(now, revision, connected=second, ahead=ahead)
+        if refusal := denied or self._refusal(now, breach):
             status = refusal.status if refusal.close_code is None else ACCEPTED
-            self._record(
-                Attempt(now, revision, verdict.kind, status, refusal.reason, None, refusal.close_code)
-            )
+            self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
             return refusal
         since = self._replay_from(now, revision)
         self._dismiss(Farewell(1001, "another connection took over"))
         self.active = Connection(self, now, since, len(self.attempts))
-        self._record(Attempt(now, revision, verdict.kind, ACCEPTED, "", since))
+        self._record(Attempt(now, revision, kind, ACCEPTED, "", since))
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
@@ -233,10 +226,6 @@ class Provider:
         ends = {"half-open": half_open} | self.ongoing.ends
         return {name: end for name, end in ends.items() if end > now}
 
-    def published(self, until: float) -> Iterator[Published]:
-        """Generate the truth: everything published from the origin to `until`, in order."""
-        return self.log.read(self.log.stream.origin, until)
-
     def edge(self, now: float) -> float:
         """Return the beginning of the memory: earlier messages are not replayed."""
         return max(now - self.limits.max_age, self._remembers_from)
@@ -250,11 +239,9 @@ class Provider:
             self.active.farewell = farewell
             self.disconnect(self.active)
 
-    def _fault(self, now: float) -> Refusal | None:
-        fault = self.ongoing.refusal(now)
-        return Refusal(fault.status, "refused by a fault", fault.close_code) if fault else None
-
-    def _refusal(self, breach: Breach | None) -> Refusal | None:
+    def _refusal(self, now: float, breach: Breach | None) -> Refusal | None:
+        if fault := self.ongoing.refusal(now):
+            return Refusal(fault.status, "refused by a fault", fault.close_code)
         if breach is None:
             return None
         status = 409 if breach.rule == "active" else self.policy.refusal_status

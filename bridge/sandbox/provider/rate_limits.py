@@ -34,14 +34,6 @@ class Breach:
     reason: str
 
 
-@dataclass(frozen=True)
-class LimitDecision:
-    """What the book says of an attempt. It is refused when `breach` is not None."""
-
-    kind: Kind
-    breach: Breach | None
-
-
 class _Window:
     """At most `limit` attempts in any `seconds`."""
 
@@ -85,6 +77,7 @@ class Limits:
     """
 
     def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
         self.max_age = 259_200 / scale
         self.large_age = 3600 / scale
         self.breaches: list[Breach] = []
@@ -101,8 +94,11 @@ class Limits:
 
     def attempt(
         self, now: float, revision: int | None, *, connected: bool = False, ahead: float = 0
-    ) -> LimitDecision:
-        """Enter an attempt in the book and judge it; `connected` says that another connection is active."""
+    ) -> tuple[Kind, Breach | None]:
+        """Enter an attempt in the book; return its class, and the limit that refuses it, if any.
+
+        `connected` says that another connection is active.
+        """
         kind = self.kind(now, revision, ahead=ahead)
         found: list[tuple[Rule, str | None]] = []
         if connected:
@@ -117,7 +113,7 @@ class Limits:
             found.append(("large", self._large.add(now)))
         breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
         self.breaches += breaches
-        return LimitDecision(kind, breaches[0] if breaches else None)
+        return kind, breaches[0] if breaches else None
 
     @staticmethod
     def _age(now: float, revision: int | None, ahead: float) -> float:

@@ -22,7 +22,7 @@ from bridge.observability.http_server import WsgiServer
 from bridge.sandbox.provider.control import Control
 from bridge.sandbox.provider.faults import Drop, Fault
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Provider
-from bridge.sandbox.provider.rate_limits import Breach, Limits
+from bridge.sandbox.provider.rate_limits import Limits
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.routes import ROOT
 from bridge.sandbox.provider.settings import SimulatorSettings
@@ -67,12 +67,23 @@ class Simulator:
         self._provider = Provider(stream, Limits(settings.limits_scale), settings, self._on_attempt)
         self.rest = Rest(stream.world, settings.api, stream.clock)
         """The REST side: tokens, faults, truth."""
+        self.connections = self._provider.attempts
+        """The log of connections: every attempt with its revision and answer."""
+        self.breaches = self._provider.breaches
+        """Every breach of a limit so far."""
         self._loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
-            self._control = self._serve_control()
-            if self._control:
-                stack.push_async_callback(asyncio.to_thread, self._control.close)
-            self._server = await self._listen()
+            control = self._serve_control()
+            self.control_url = control.url if control else None
+            """Base address of the control endpoint; None without one."""
+            if control:
+                stack.push_async_callback(asyncio.to_thread, control.close)
+            try:
+                self._server = await self._serve(settings.port)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                self._server = await self._serve(0)
             self._stack = stack.pop_all()
         return self
 
@@ -94,21 +105,6 @@ class Simulator:
         """The port it listens on: not that of the settings if that was 0 or taken."""
         return int(next(iter(self._server.sockets)).getsockname()[1])
 
-    @property
-    def control_url(self) -> str | None:
-        """Base address of the control endpoint; None without one."""
-        return self._control.url if self._control else None
-
-    @property
-    def connections(self) -> list[Attempt]:
-        """The log of connections: every attempt with its revision and answer."""
-        return self._provider.attempts
-
-    @property
-    def breaches(self) -> list[Breach]:
-        """Every breach of a limit so far."""
-        return self._provider.breaches
-
     def now(self) -> float:
         """Return the time at which things happen, Unix seconds. It never goes back."""
         return time.monotonic() + self._clock_offset
@@ -122,10 +118,10 @@ class Simulator:
 
         It begins with the history. A message takes about 0.1 ms.
         """
-        return self._provider.published(self.now() if until is None else min(until, self.now()))
+        return self.truth().until(self.now() if until is None else min(until, self.now()))
 
     def truth(self) -> Reader:
-        """Return a reader of the truth: `take` while `due` is not after `now()`."""
+        """Return a reader of the truth, from the history on."""
         log = self._provider.log
         return Reader(log, log.stream.origin)
 
@@ -173,7 +169,6 @@ class Simulator:
             inflict=self.inflict,
             stop=self.stop_publishing,
             on_loop=self._on_loop,
-            facts=settings.model_dump(include={"seed", "rate", "limits_scale"}),
         )
         return WsgiServer(control, settings.host, settings.control_port, body_bytes=_CONTROL_BYTES)
 
@@ -186,14 +181,6 @@ class Simulator:
             return future.result(_CONTROL_SECONDS)
         finally:
             future.cancel()  # a change that was too late for the answer must not happen after it
-
-    async def _listen(self) -> Server:
-        try:
-            return await self._serve(self.settings.port)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-        return await self._serve(0)
 
     async def _serve(self, port: int) -> Server:
         return await serve(

@@ -11,16 +11,13 @@ from urllib.parse import parse_qs
 
 from pydantic import Field, FilePath, SecretStr, model_validator
 
-from bridge.sandbox.provider.feed import LONGEST_SECONDS, Policy, Refusal
+from bridge.sandbox.provider.feed import Policy, Refusal
 from bridge.sandbox.provider.rest.settings import RestPolicy
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import LONGEST_SECONDS, Seconds, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes, World
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS, allow_inf_nan=False)]
 
-
-class SimulatorSettings(Policy):
+class SimulatorSettings(Policy, StreamSettings):
     """Everything about a simulated provider. Raises pydantic's ValidationError when something is wrong."""
 
     host: str = "127.0.0.1"
@@ -32,30 +29,13 @@ class SimulatorSettings(Policy):
     """Whether permessage-deflate is agreed to when a client offers it."""
 
     seed: int = 1
-    rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
-    """Messages a second, on average."""
-    burst: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    """Number of messages published at one moment."""
-    large_every: Annotated[int, Field(ge=0)] = 0
-    """One bet in this many is large; 0: none."""
-    large_bytes: Annotated[int, Field(ge=1, le=64 * 1024 * 1024)] = 1_000_000
-    """Minimum size of a large bet's message, reached by adding selections."""
     fragment_bytes: Annotated[int, Field(ge=0)] = 0
     """A longer message is sent in several frames of this size; 0: in one."""
     history_seconds: Seconds = 0
     """How long the stream already ran when the simulator starts."""
-    resettle: Share = 0.05
-    """Share of messages that settle an earlier bet again."""
-    max_out_of_orderness_seconds: Seconds = 2
-    """How long before its publication a message's settlementTime may lie."""
-    odd: Share = 0
-    """Share of messages with a ping beside the bet, with a bet without an id, or with neither."""
-
-    limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS, allow_inf_nan=False)] = 1
+    limits_scale: Annotated[float, Field(ge=1, le=LONGEST_SECONDS)] = 1
     """Divides every duration in the limits."""
-    clock_skew_seconds: Annotated[
-        float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS, allow_inf_nan=False)
-    ] = 0
+    clock_skew_seconds: Annotated[float, Field(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS)] = 0
     """How far the provider's clock is ahead of this machine's."""
     control_port: Annotated[int, Field(ge=0, le=65535)] | None = None
     """Port of the control endpoint, on the same host: 0 is any free one, None is none."""
@@ -88,21 +68,10 @@ class SimulatorSettings(Policy):
 
     def stream(self, origin: float) -> Stream:
         """The stream that begins at `origin` (Unix seconds), with its world."""
-        return Stream(
-            World(self.seed, origin, self.sizes),
-            origin=origin,
-            rate=self.rate,
-            burst=self.burst,
-            resettle=self.resettle,
-            disorder=self.max_out_of_orderness_seconds,
-            large_every=self.large_every,
-            large_bytes=self.large_bytes,
-            odd=self.odd,
-        )
+        return Stream(World(self.seed, origin, self.sizes), origin, self)
 
     def handshake(self, query: str, header: Callable[[str], str]) -> tuple[int | None, Refusal | None]:
         """Return the revision that a handshake asks for, and why it is refused regardless of the limits.
-
 
         `header` returns the value of a header, empty if there is none (interface, "Settlement feed").
         """

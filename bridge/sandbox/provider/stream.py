@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass
 from math import inf, nextafter
+from typing import Annotated
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field
 
 from bridge.sandbox.provider.bets import ODDITIES, Oddity, message
 from bridge.sandbox.provider.clock import Clock
 from bridge.sandbox.provider.world.entities import World, mix
+
+LONGEST_SECONDS = 366 * 86_400
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_SECONDS)]
 
 _LANE = 64
 _BLOCKS_BACK = (1, 3, 16, 1024)
@@ -42,51 +48,61 @@ class Published:
     """The bet's `settlementVersion`; None for an odd message without a bet, and for an injected message."""
 
 
-@dataclass(frozen=True)
-class Stream:
-    """The endless stream of one seed."""
+class StreamSettings(BaseModel):
+    """What is published, and when."""
 
-    world: World
-    _: KW_ONLY
-    origin: float
-    """Time of slot 0, Unix seconds."""
-    rate: float
-    """Messages a second."""
-    burst: int = 1
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+
+    rate: Annotated[float, Field(gt=0, le=1_000_000)] = 200
+    """Messages a second, on average."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Number of messages published at one moment."""
-    resettle: float = 0.05
+    large_every: Annotated[int, Field(ge=0)] = 0
+    """One bet in this many is large; 0: none."""
+    large_bytes: Annotated[int, Field(ge=1, le=64 * 1024 * 1024)] = 1_000_000
+    """Minimum size of a large bet's message, reached by adding selections."""
+    resettle: Share = 0.05
     """Share of messages that settle an earlier bet again; less until there are earlier ones."""
-    disorder: float = 2.0
-    """How long, in seconds, a message's `settlementTime` may lie before its publication."""
-    large_every: int = 0
-    """One bet in this many has a message of `large_bytes` or more; 0: none."""
-    large_bytes: int = 1_000_000
-    odd: float = 0.0
+    max_out_of_orderness_seconds: Seconds = 2
+    """How long before its publication a message's `settlementTime` may lie."""
+    odd: Share = 0
     """Share of messages that are as in `bets.Oddity`."""
-    clock: Clock = field(default_factory=Clock)
-    """The times that messages carry."""
+
+
+class Stream:
+    """The endless stream of one seed. `origin` is the time of slot 0, Unix seconds."""
+
+    def __init__(self, world: World, origin: float, settings: StreamSettings) -> None:
+        self.world = world
+        self.origin = origin
+        self.clock = Clock()
+        """The times that messages carry."""
+        self.settings = settings
 
     def at(self, slot: int) -> float:
         """Return when the slot is published, Unix seconds. It never falls as the slot rises."""
-        return self.origin + slot // self.burst * self.burst / self.rate
+        burst = self.settings.burst
+        return self.origin + slot // burst * burst / self.settings.rate
 
     def first_slot(self, time: float) -> int:
         """Return the first slot published at `time` or later."""
         # A burst early, as rounding may be off, and nothing published at `time` may be missed.
-        burst = max(0, int((time - self.origin) * self.rate / self.burst) - 1)
-        while self.at(burst * self.burst) < time:
+        size = self.settings.burst
+        burst = max(0, int((time - self.origin) * self.settings.rate / size) - 1)
+        while self.at(burst * size) < time:
             burst += 1
-        return burst * self.burst
+        return burst * size
 
     def message(self, slot: int) -> Published:
         """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
         number, version = self._settles(slot)
-        at = self.at(slot)
-        delay = self.disorder * (mix(self.world.seed, _DELAY, slot) / 2**64)
+        at, settings = self.at(slot), self.settings
+        delay = settings.max_out_of_orderness_seconds * (mix(self.world.seed, _DELAY, slot) / 2**64)
         # One microsecond earlier, for the seventh digit that `timestamp` adds.
         micros = int((self.clock.reading(at) - delay) * 1e6) - 1
-        is_large = self.large_every > 0 and number % self.large_every == self.large_every - 1
-        least_bytes, oddity = self.large_bytes if is_large else 0, self._oddity(slot)
+        every = settings.large_every
+        least_bytes = settings.large_bytes if every and number % every == every - 1 else 0
+        oddity = self._oddity(slot)
         content = message(self.world, number, version, micros, least_bytes, oddity)
         bet = content.get("data") or {}
         return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
@@ -105,17 +121,17 @@ class Stream:
         return slot, version
 
     def _oddity(self, slot: int) -> Oddity | None:
-        if not self.odd:  # as nearly always: a hash a message is saved
+        if not self.settings.odd:  # as nearly always: a hash a message is saved
             return None
         drawn = mix(self.world.seed, _ODD, slot)
-        return ODDITIES[drawn % len(ODDITIES)] if drawn < self.odd * 2**64 else None
+        return ODDITIES[drawn % len(ODDITIES)] if drawn < self.settings.odd * 2**64 else None
 
     def _earlier(self, slot: int) -> int | None:
         seed = self.world.seed
         block, place = divmod(slot, _BLOCK)
         lane, index = divmod(place, _LANE)
         back = _BLOCKS_BACK[lane]
-        if block < back or mix(seed, _AGAIN, slot) >= self.resettle * 2**64:
+        if block < back or mix(seed, _AGAIN, slot) >= self.settings.resettle * 2**64:
             return None
         shuffle = mix(seed, _SHUFFLE, block)
         # An odd factor has an inverse modulo a power of two: this is a permutation of the lane.
@@ -139,10 +155,8 @@ class Log:
         return message
 
     def read(self, since: float, until: float) -> Iterator[Published]:
-        """Generate everything published from `since` to `until`, both included, in order."""
-        reader = Reader(self, since)
-        while reader.due <= until:
-            yield reader.take()
+        """Return everything published from `since` to `until`, both included, in order."""
+        return Reader(self, since).until(until)
 
     def count(self, until: float) -> int:
         """Return the number of messages published until a moment, inclusive."""
@@ -170,6 +184,11 @@ class Reader:
             return self._log.stream.message(self._slot - 1)
         self._injected += 1
         return self._log.injected[self._injected - 1]
+
+    def until(self, time: float) -> Iterator[Published]:
+        """Generate the messages up to those published at a time, Unix seconds."""
+        while self.due <= time:
+            yield self.take()
 
     @property
     def _slot_at(self) -> float:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bridge.config import RENAMED, Settings, age_seconds, env_name, load, parse_start
+from bridge.config import Settings, age_seconds, env_name, load, parse_start
+from bridge.config.loader import RENAMED
 from bridge.errors import SettingsError
 
 SECRET = "s3cret"

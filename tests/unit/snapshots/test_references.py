@@ -9,7 +9,7 @@ import orjson
 from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import load
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots.job import SCHEMAS
 from bridge.snapshots.model import KINDS
 from bridge.snapshots.references import Place, References, references_schema
@@ -23,7 +23,7 @@ def test_a_bet_of_the_topic_says_what_it_refers_to() -> None:
     references, parser = References(), MessageParser()
     items: list[dict[str, Any]] = []
     currencies: set[str] = set()
-    stream = Stream(WORLD, origin=NOW, rate=100)
+    stream = Stream(WORLD, NOW, StreamSettings(rate=100))
     for slot in range(600):
         body = stream.message(slot).body
         data = orjson.loads(body)["data"]

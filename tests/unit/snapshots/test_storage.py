@@ -16,7 +16,7 @@ from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin, clients
 from bridge.messages.parser import MessageParser
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots import storage
 from bridge.snapshots.model import Job, is_key
 from bridge.snapshots.state import HOUR_SECONDS, JobState
@@ -73,7 +73,7 @@ class Topics(defaultdict[str, list[Message]]):
 
     def add_bet(self, currency: str = "EUR", at: float = NOW, schema_id: int = 1) -> None:
         """Add a settled bet."""
-        bet: Any = MessageParser().parse(Stream(WORLD, origin=NOW, rate=100).message(0).body).bet
+        bet: Any = MessageParser().parse(Stream(WORLD, NOW, StreamSettings(rate=100)).message(0).body).bet
         datum = bet | {"selections": None, "amount": bet["amount"] | {"currency": currency}}
         self.add(Codec(load("settled-bet"), schema_id).encode(datum), at)
 

@@ -223,17 +223,14 @@ class Rest:
 
     def _active_currencies(self, query: Query) -> object:
         wanted = query.get("type")
-        return [
-            asdict(currency)
-            for currency in currencies.active(self.policy.odd_currencies)
-            if wanted is None or str(currency.type) in wanted
-        ]
+        listed = currencies.ACTIVE + (currencies.ODD if self.policy.odd_currencies else ())
+        return [asdict(one) for one in listed if wanted is None or str(one.type) in wanted]
 
     def _precision(self, query: Query) -> object:
         symbol = query.get("symbol", ["EUR"])[-1]
-        if (precision := currencies.precision(symbol)) is None:
+        if symbol not in currencies.PRECISIONS:
             raise _Refused(problem(500, f"there is no currency {symbol}"))
-        return {"precision": precision}
+        return {"precision": currencies.PRECISIONS[symbol]}
 
     def _asked(self, found: Route, query: Query) -> Query:
         """Return the parameters of the templates, from the path or the query."""

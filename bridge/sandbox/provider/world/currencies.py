@@ -27,18 +27,8 @@ ACTIVE = (
     Currency("ETH", CRYPTO, 18),
     Currency("FREEBET", CUSTOM, 2),
 )
-UNLISTED = {"KWD": 3, "PTS": 0}
-"""Symbol → precision of what bets are placed in, but the list does not have."""
 ODD = (Currency(None, FIAT, 2), Currency("XTS", 9, 2))
 """No symbol, though the interface allows that; a type that it does not have."""
-
-
-def active(odd: bool) -> tuple[Currency, ...]:
-    """All that are listed, with `odd` also those that a client may trip over."""
-    return ACTIVE + ODD if odd else ACTIVE
-
-
-def precision(symbol: str) -> int | None:
-    """Decimal places of any currency that is known, listed or not; None for an unknown one."""
-    listed = (currency.precision for currency in ACTIVE + ODD if currency.symbol == symbol)
-    return next(listed, UNLISTED.get(symbol))
+UNLISTED = {"KWD": 3, "PTS": 0}
+"""Symbol → precision of what bets are placed in, but the list does not have."""
+PRECISIONS = {currency.symbol: currency.precision for currency in ACTIVE + ODD} | UNLISTED

@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from bridge.sandbox.demo.display import Board, Display
+from bridge.sandbox.demo.display import Board
+from bridge.sandbox.demo.verify import Tally
 
 
 def datum(**changes: Any) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def shown(board: Board) -> str:
 
 def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
     """Event, market and selection, as their records arrive, also after the bet; the bet's own name before."""
-    board = Board(lag=0.012)
+    board = Board(Tally(list), lag=0.012)
     board.bets.append(bet := datum())
     assert board.row(bet) == ("7f9c2ba4…6a18\nHalfWin, v2", "1,050.00 EUR\n2,467.50", "a cup tie  +2\n")
     for key, text in (("event:7", "Cup tie"), ("market:7:70", "Total 2.5"), ("selection:700", "Over 2.5")):
@@ -50,19 +51,18 @@ def test_a_bet_is_a_row_with_the_names_that_are_known() -> None:
 
 
 def test_a_bet_without_its_nullable_parts_is_a_row() -> None:
-    row = Board().row(datum(amount=None, selections=None))
+    row = Board(Tally(list)).row(datum(amount=None, selections=None))
     assert row[1:] == ("—\n2,467.50", "—\n")
 
 
 def test_elsewhere_than_on_a_terminal_there_are_lines(capsys: Any) -> None:
     """On stderr now and then, and the whole board on stdout at the end."""
-    board = Board(state="Live", revision=17)
+    board = Board(Tally(list), state="Live", revision=17)
     board.tally.sent, board.tally.published, board.tally.duplicates = 1234, 1200, 1
     board.tally.wrong += ["one", "two"]
-    display = Display(board)
-    with display:
-        display.tick()
-        display.tick()
+    with board.shown():
+        board.tick()
+        board.tick()
     out, err = capsys.readouterr()
     assert err.startswith("Live: 1,200 of 1,234 bets in the topic, ")
     assert err.endswith("revision 17, 1 duplicates, 2 wrong\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 
 ORIGIN = 1_790_000_000.0
@@ -17,4 +17,4 @@ def world() -> World:
 
 @pytest.fixture(scope="session")
 def stream(world: World) -> Stream:
-    return Stream(world, origin=ORIGIN, rate=200)
+    return Stream(world, ORIGIN, StreamSettings(rate=200))

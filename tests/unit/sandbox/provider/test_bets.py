@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from bridge.sandbox.provider.bets import timestamp
-from bridge.sandbox.provider.stream import Published, Stream
+from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 
@@ -162,7 +162,7 @@ def test_nullable_fields_are_null_missing_or_set(fields: dict[str, set[Any]]) ->
 
 def test_odd_messages_have_null_and_missing_everywhere(world: World) -> None:
     """With them so does every nullable field of the interface; a ping beside a bet has an id of its own."""
-    stream = Stream(world, origin=ORIGIN, rate=200, odd=0.1)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, odd=0.1))
     seen = seen_in([stream.message(slot) for slot in range(9000)])
     assert {path for path in NULLABLE if not seen[path] >= {None, "missing"}} == set()
     assert len(seen[".pingId"]) > 100

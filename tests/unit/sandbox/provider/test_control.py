@@ -21,7 +21,7 @@ from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
@@ -32,7 +32,7 @@ Ask = Callable[..., Answer]
 
 @pytest.fixture
 def feed(world: World) -> Provider:
-    return provider(Stream(world, origin=ORIGIN, rate=10))
+    return provider(Stream(world, ORIGIN, StreamSettings(rate=10)))
 
 
 @pytest.fixture
@@ -59,9 +59,7 @@ def ask(feed: Provider, rest: Rest, on_loop: Callable[[Callable[[], Any]], Any])
         feed.log.end = min(feed.log.end, NOW - 1)
         return feed.log.end
 
-    app = validator(
-        Control(feed, rest, now=lambda: NOW, inflict=inflict, stop=stop, on_loop=on_loop, facts={"seed": 7})
-    )
+    app = validator(Control(feed, rest, now=lambda: NOW, inflict=inflict, stop=stop, on_loop=on_loop))
 
     def request(place: str, method: str = "GET", body: bytes = b"") -> Answer:
         path, _, query = place.partition("?")
@@ -108,7 +106,7 @@ def test_the_truth_is_a_line_for_each_message(feed: Provider, ask: Ask) -> None:
     """When, number, bet, version and hash of everything published so far, in order."""
     feed.inflict(Garbage(), NOW - 0.05)
     told = lines(ask(f"/truth?until={NOW + 99}"))
-    truth = list(feed.published(NOW))
+    truth = list(feed.log.read(ORIGIN, NOW))
     assert [(line["at"], line["seq"], line["betId"]) for line in told] == [
         (message.at, message.seq, message.bet_id) for message in truth
     ]
@@ -151,7 +149,7 @@ def test_the_state_is_reported(feed: Provider, ask: Ask) -> None:
     for name, body in (("clock-jump", b'{"by":60}'), ("stall", b'{"seconds":9}'), ("pause", b"")):
         assert page(ask(f"/faults/{name}", "POST", body))["at"] == NOW
     state = page(ask("/state"))
-    assert state["published"] == len(list(feed.published(NOW))) == 1004
+    assert state["published"] == len(list(feed.log.read(ORIGIN, NOW))) == 1004
     assert (state["now"], state["clock"], state["seed"], state["ended"]) == (NOW, NOW, 7, None)
     assert state["faults"] == {"stall": NOW + 9, "pause": None}
     assert (state["origin"], state["remembers_from"]) == (ORIGIN, NOW - 259_200)

@@ -24,7 +24,7 @@ from bridge.sandbox.provider.faults import (
     Stall,
 )
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
@@ -33,7 +33,7 @@ from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provi
 @pytest.fixture
 def feed(world: World) -> Provider:
     """Of its own, as its clock may step; ten messages a second."""
-    return provider(Stream(world, origin=ORIGIN, rate=10, disorder=0))
+    return provider(Stream(world, ORIGIN, StreamSettings(rate=10, max_out_of_orderness_seconds=0)))
 
 
 def truth(feed: Provider, since: float, until: float) -> list[bytes]:
@@ -103,7 +103,7 @@ def test_a_stall_is_of_the_provider_and_half_open_of_a_connection(feed: Provider
 
 def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
     """Pings go on while data stops, and then the replay goes on where it was."""
-    feed = provider(Stream(world, origin=ORIGIN, rate=10), Policy(replay_rate=100))
+    feed = provider(Stream(world, ORIGIN, StreamSettings(rate=10)), Policy(replay_rate=100))
     connection = let_in(feed, NOW, int(ORIGIN))
     before = received(connection, NOW, NOW + 1)
     feed.inflict(Pause(seconds=600), NOW + 1)
@@ -146,7 +146,7 @@ def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
     feed.inflict(Garbage(count=9), NOW + 0.6)
     feed.inflict(Garbage(count=2, body='{"data":"å"}'), NOW + 0.6)
     got = received(connection, NOW, NOW + 1)
-    garbage = [message for message in feed.published(NOW + 1) if message.bet_id is None]
+    garbage = [message for message in feed.log.read(ORIGIN, NOW + 1) if message.bet_id is None]
     assert [message.seq for message in garbage] == [-1 - n for n in range(20)]
     bodies = [message.body for message in garbage]
     assert set(bodies) <= set(got)
@@ -217,7 +217,7 @@ def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None
     connection = let_in(feed, NOW, int(NOW) - 80)
     assert bets(received(connection, NOW, NOW)) == truth(feed, since, NOW)
     assert feed.attempts[-1].since == since
-    assert len(list(feed.published(NOW))) == 1001
+    assert len(list(feed.log.read(ORIGIN, NOW))) == 1001
 
 
 @pytest.mark.parametrize("code", [999, 1004, 1005, 1006, 1015, 2999, 5000])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
 from bridge.sandbox.provider.rate_limits import Kind, Limits, Rule
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
@@ -22,7 +22,7 @@ def test_replay_and_live_leave_no_hole_and_double_nothing(
     world: World, ago: int, lasts: float, limit: int, inject: bool
 ) -> None:
     """From any revision on a client gets all that was published at or after it, once and in order."""
-    feed = provider(Stream(world, origin=ORIGIN, rate=3))
+    feed = provider(Stream(world, ORIGIN, StreamSettings(rate=3)))
     if inject:
         feed.log.inject(b'{"data":"old"}', NOW - 50)
     revision = int(NOW) - ago
@@ -30,7 +30,7 @@ def test_replay_and_live_leave_no_hole_and_double_nothing(
     if inject:
         feed.log.inject(b'{"data":"new"}', NOW)
     got = bets(received(connection, NOW, NOW + lasts, limit))
-    truth = [m.body for m in feed.published(NOW + lasts) if m.at >= min(revision, NOW)]
+    truth = [m.body for m in feed.log.read(ORIGIN, NOW + lasts) if m.at >= min(revision, NOW)]
     assert got == truth
 
 

@@ -13,7 +13,7 @@ DAY = 24 * HOUR
 
 def rule(limits: Limits, now: float, revision: int | None) -> Rule | None:
     """Which limit an attempt breaks."""
-    breach = limits.attempt(now, revision).breach
+    _, breach = limits.attempt(now, revision)
     return breach.rule if breach else None
 
 
@@ -71,7 +71,7 @@ def test_zero_and_a_too_small_revision_are_older_than_an_hour_as_well(revision: 
 )
 def test_an_attempt_is_classed_by_the_age_of_its_revision(age: int, kind: str) -> None:
     """Older than three days is too small, older than an hour a large recovery, the rest a small one."""
-    assert Limits().attempt(NOW, int(NOW) - age).kind == kind
+    assert Limits().attempt(NOW, int(NOW) - age)[0] == kind
 
 
 def test_a_large_recovery_spends_a_proper_connection() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 
 ORIGIN = 1_790_000_000.0
@@ -26,8 +26,8 @@ def bet(body: bytes) -> dict[str, Any]:
 
 def test_a_seed_gives_one_stream(stream: Stream) -> None:
     """A stream made again from its seed has the same bytes, one of another seed has none of them."""
-    again = Stream(World(7, ORIGIN), origin=ORIGIN, rate=200)
-    other = Stream(World(8, ORIGIN), origin=ORIGIN, rate=200)
+    again = Stream(World(7, ORIGIN), ORIGIN, StreamSettings(rate=200))
+    other = Stream(World(8, ORIGIN), ORIGIN, StreamSettings(rate=200))
     assert [again.message(slot) for slot in range(500)] == [stream.message(slot) for slot in range(500)]
     assert not {other.message(s).body for s in range(500)} & {stream.message(s).body for s in range(500)}
 
@@ -48,7 +48,7 @@ def test_the_first_slot_of_a_time_is_exact(
     world: World, rate: float, slot: int, part: float, burst: int
 ) -> None:
     """No slot published at or after a time is missed, and none published before it is taken."""
-    stream = Stream(world, origin=ORIGIN, rate=rate, burst=burst)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=rate, burst=burst))
     for time in (stream.at(slot), nextafter(stream.at(slot), inf), stream.at(slot) + part / rate):
         first = stream.first_slot(time)
         assert stream.at(first) >= time
@@ -57,7 +57,7 @@ def test_the_first_slot_of_a_time_is_exact(
 
 def test_versions_rise_by_one(world: World) -> None:
     """The settlements of each bet come in the order 1, 2, 3 …, and each changes the outcome."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
     settlements = defaultdict(list)
     for message in stream.messages(ORIGIN, ORIGIN + 40):
         data = bet(message.body)
@@ -71,7 +71,7 @@ def test_versions_rise_by_one(world: World) -> None:
 
 def test_a_resettlement_changes_the_outcome_only(world: World) -> None:
     """What was placed stays as it was when a bet is settled again."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
     bets = defaultdict(list)
     for message in stream.messages(ORIGIN, ORIGIN + 10):
         bets[message.bet_id].append(bet(message.body))
@@ -83,7 +83,7 @@ def test_a_resettlement_changes_the_outcome_only(world: World) -> None:
 
 def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
     """Once there are earlier bets in every lane, the share of resettlements is the setting's."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.05)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
     later = [stream.message(10**7 + slot) for slot in range(5000)]
     again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
     assert again / len(later) == pytest.approx(0.05, abs=0.01)
@@ -94,7 +94,7 @@ def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
 
 def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: World) -> None:
     """A third each with a ping beside the bet, without an id, and empty; the truth says what they say."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.3)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.3))
     kinds: Counter[tuple[bool, ...]] = Counter()
     for message in stream.messages(ORIGIN, ORIGIN + 20):
         content = orjson.loads(message.body)
@@ -109,7 +109,7 @@ def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: Wo
 
 def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
     """Versions rise, and those that nobody can tell of a bet are no more than the bets without an id."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.5)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.5))
     latest: dict[str, int] = {}
     skipped = anonymous = 0
     for message in stream.messages(ORIGIN, ORIGIN + 60):
@@ -126,7 +126,7 @@ def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
 @pytest.mark.parametrize("disorder", [0.0, 2.0, 45.0])
 def test_settlement_times_lie_shortly_before_publication(world: World, disorder: float) -> None:
     """settlementTime is never in the future and never older than the disorder allows."""
-    stream = Stream(world, origin=ORIGIN, rate=200, disorder=disorder)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, max_out_of_orderness_seconds=disorder))
     lags = []
     for slot in range(1500):
         message = stream.message(slot)
@@ -139,7 +139,7 @@ def test_settlement_times_lie_shortly_before_publication(world: World, disorder:
 
 def test_bursts_keep_the_rate(world: World) -> None:
     """Messages come so many at a moment, with as much time between as the rate asks for."""
-    stream = Stream(world, origin=ORIGIN, rate=200, burst=50)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, burst=50))
     times = [message.at - ORIGIN for message in stream.messages(ORIGIN, ORIGIN + 1)]
     assert times == [0.0] * 50 + [0.25] * 50 + [0.5] * 50 + [0.75] * 50
     assert stream.first_slot(ORIGIN + 0.25) == 50
@@ -147,8 +147,10 @@ def test_bursts_keep_the_rate(world: World) -> None:
 
 def test_large_bets_have_many_selections(world: World) -> None:
     """Each tenth bet is of the size asked for, whichever its form, and the others are as they were."""
-    plain = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
+    plain = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
+    stream = Stream(
+        world, ORIGIN, StreamSettings(rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
+    )
     large = 0
     for slot in range(800):
         message, as_was = stream.message(slot), plain.message(slot)
@@ -164,7 +166,7 @@ def test_large_bets_have_many_selections(world: World) -> None:
 
 def test_a_large_bet_is_one_of_the_interface(world: World) -> None:
     """A message of a megabyte has finite numbers and selections of the world."""
-    stream = Stream(world, origin=ORIGIN, rate=200, large_every=1)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, large_every=1))
     selections = {id_ for event in world.events for market in event.markets for id_ in market.selections}
     for slot in range(6):
         data = bet(stream.message(slot).body)
@@ -175,7 +177,7 @@ def test_a_large_bet_is_one_of_the_interface(world: World) -> None:
 
 
 def test_a_large_bet_is_never_without_selections(world: World) -> None:
-    plain = Stream(world, origin=ORIGIN, rate=200)
+    plain = Stream(world, ORIGIN, StreamSettings(rate=200))
     slot = next(slot for slot in range(9000) if not bet(plain.message(slot).body).get("selections"))
-    stream = Stream(world, origin=ORIGIN, rate=200, large_every=1, large_bytes=1)
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, large_every=1, large_bytes=1))
     assert bet(stream.message(slot).body)["selections"]

@@ -1,11 +1,13 @@
-"""What makes a broker of a small KRaft cluster: its properties, its command line, and when it is ready."""
+"""The brokers and the registry: properties, command lines, and when each is ready."""
 
 from __future__ import annotations
 
-import base64
 import os
-import uuid
+import secrets
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
+from http.client import HTTPException
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -18,16 +20,16 @@ PROPERTIES = "server.properties"
 LOG_DIR = "data"
 """Relative to the broker's directory, in which it runs, so that no comma or umlaut in a path needs care."""
 FORMATTED = f"{LOG_DIR}/meta.properties"
+REGISTRY_DATABASE = "schemas.mv.db"
+"""File of the schemas, in the registry's directory."""
 
 
 def new_cluster_id() -> str:
-    """As Kafka makes them: 16 random bytes in URL-safe base 64 without padding, and no dash at the front.
+    """Make an id as Kafka does: 16 random bytes in URL-safe base 64 without padding.
 
-    Its tools would take that for an option.
+    It begins with a letter, because Kafka's tools would take a dash for an option.
     """
-    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return made
+    return "A" + secrets.token_urlsafe(16)[1:]
 
 
 def bootstrap_servers(listeners: Sequence[Listener]) -> str:
@@ -117,3 +119,41 @@ class Probe:
             return set()
         # A broker that lost the race for its port is on its way down, and someone else answers.
         return set(metadata.brokers) if metadata.cluster_id == cluster_id else set()
+
+
+def registry_url(port: int) -> str:
+    """Address of the registry's Confluent-compatible API."""
+    return f"http://{HOST}:{port}/apis/ccompat/v7"
+
+
+def registry_command(java: Path, jar: Path) -> list[str]:
+    """Runs the registry in its directory."""
+    return [str(java), "-Xmx256m", *JVM_FLAGS, "-jar", str(jar)]
+
+
+def registry_environment(port: int) -> dict[str, str]:
+    """The registry's settings. It keeps the schemas in its directory, because records keep their ids."""
+    return {
+        "APICURIO_STORAGE_KIND": "sql",
+        # By default H2 writes up to half a second late: an id that is in Kafka would be lost in a kill.
+        "APICURIO_DATASOURCE_URL": "jdbc:h2:file:./schemas;WRITE_DELAY=0",
+        "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "1",
+        "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "1",
+        "APICURIO_DATASOURCE_JDBC_MAX_SIZE": "10",
+        "QUARKUS_HTTP_HOST": HOST,
+        "QUARKUS_HTTP_PORT": str(port),
+        "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
+        # By default on port 9000 of every interface, where a second registry could not start.
+        "QUARKUS_MANAGEMENT_HOST": HOST,
+        "QUARKUS_MANAGEMENT_PORT": "0",
+    }
+
+
+def registry_answers(port: int, timeout: float = 1.0) -> bool:
+    """Whether the registry lists its subjects."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback needs no proxy
+    try:
+        with opener.open(f"{registry_url(port)}/subjects", timeout=timeout) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, HTTPException, OSError):
+        return False

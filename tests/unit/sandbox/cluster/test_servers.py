@@ -6,14 +6,14 @@ import base64
 
 import pytest
 
-from bridge.sandbox.cluster import broker, registry
+from bridge.sandbox.cluster import servers
 from bridge.sandbox.cluster.ports import Listener
 
 LISTENERS = [Listener(9092, 20001), Listener(9093, 20002), Listener(9094, 20003)]
 
 
 def properties(node: int, brokers: int) -> dict[str, str]:
-    lines = broker.server_properties(node, LISTENERS[:brokers]).splitlines()
+    lines = servers.server_properties(node, LISTENERS[:brokers]).splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
@@ -52,7 +52,7 @@ def test_what_has_timed_out_is_ended_soon() -> None:
 
 def test_the_registry_listens_on_loopback_only_and_keeps_its_schemas() -> None:
     """Its management port included, and with every schema on disk before its id is handed out."""
-    found = registry.environment(8080)
+    found = servers.registry_environment(8080)
     assert found["QUARKUS_HTTP_HOST"] == found["QUARKUS_MANAGEMENT_HOST"] == "127.0.0.1"
     assert found["QUARKUS_MANAGEMENT_PORT"] == "0"
     assert found["APICURIO_DATASOURCE_URL"].startswith("jdbc:h2:file:./")
@@ -61,6 +61,6 @@ def test_the_registry_listens_on_loopback_only_and_keeps_its_schemas() -> None:
 
 def test_a_cluster_id_never_looks_like_an_option() -> None:
     """Kafka's tools would refuse one in sixty-four."""
-    for made in (broker.new_cluster_id() for _ in range(2_000)):
+    for made in (servers.new_cluster_id() for _ in range(2_000)):
         assert len(base64.urlsafe_b64decode(made + "==")) == 16
         assert not made.startswith("-")
