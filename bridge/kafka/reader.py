@@ -109,45 +109,6 @@ def ends_of(settings: Settings, topic: str) -> dict[int, int]:
     return dict(enumerate(admin.end_offsets(client, topic, count)))
 
 
-def read_topic(
-    settings: Settings,
-    topic: str,
-    take: Callable[[Message], None],
-    *,
-    start: Mapping[int, int] | float | None = None,
-    ends: Mapping[int, int] | None = None,
-    visible: bool = False,
-    progress: OffsetProgress | None = None,
-    stall_seconds: float = STALL_SECONDS,
-) -> dict[int, int]:
-    """Pass each record of a topic to `take`, once; return the offset after the last one of each partition.
-
-    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds).
-    Stops at `ends`, or at the current high watermarks, and waits for open transactions below them. With
-    `visible`, stops at the last stable offsets instead, before open transactions.
-
-    A missing topic has no records, and `{}` is returned. Raises KafkaUnavailable when nothing has come for
-    `stall_seconds`, or twice that; TopologyError when a right is missing or the topic ends before `ends`;
-    and what `take` raises.
-    """
-    scan = TopicScan(
-        topic, take, start=start, ends=ends, visible=visible, progress=progress, stall_seconds=stall_seconds
-    )
-
-    def read(client: AdminClient, consumer: Consumer) -> None:
-        if scan.cursor is not None or admin.topic_id(client, topic, LOOK_SECONDS) is not None:
-            scan.resume(client, consumer, lambda: False)
-        else:
-            scan.done = True
-
-    reason = with_fresh_clients(
-        settings, read, lambda: instant.now().monotonic - scan.moved_at > stall_seconds
-    )
-    if not scan.done:
-        raise KafkaUnavailable(f"{topic}: nothing came for {stall_seconds:g} s: {reason}")
-    return {} if scan.cursor is None else {p: int(end) for p, end in enumerate(scan.cursor.ends)}
-
-
 def key_of(message: Message) -> bytes:
     """Return the key of a record. Raises NotOurs where it is not UTF-8 text, as all of ours are."""
     key = message.key()
@@ -240,9 +201,11 @@ class Cursor:
 
 @dataclass
 class TopicScan:
-    """Reads a topic to its end, in as many attempts as it takes; each resumes where the last one stopped.
+    """Passes each record of a topic to `take`, once, in as many attempts as it takes.
 
-    The arguments are those of `read_topic`.
+    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds).
+    Stops at `ends`, or at the current high watermarks, and waits for open transactions below them. With
+    `visible`, stops at the last stable offsets instead, before open transactions.
     """
 
     topic: str
@@ -265,6 +228,28 @@ class TopicScan:
         self._least_stall_seconds = self.stall_seconds
         self._begun_at = self._reached = 0
         """Sums of offsets."""
+
+    def read(self, settings: Settings) -> dict[int, int]:
+        """Read to the end; return the offset after the last record of each partition.
+
+        A missing topic has no records, and `{}` is returned. Raises KafkaUnavailable when nothing has come
+        for `stall_seconds`, or twice that; TopologyError when a right is missing or the topic ends before
+        `ends`; and what `take` raises.
+        """
+        patience = self.stall_seconds
+
+        def attempt(client: AdminClient, consumer: Consumer) -> None:
+            if self.cursor is not None or admin.topic_id(client, self.topic, LOOK_SECONDS) is not None:
+                self.resume(client, consumer, lambda: False)
+            else:
+                self.done = True
+
+        reason = with_fresh_clients(
+            settings, attempt, lambda: self.clock().monotonic - self.moved_at > patience
+        )
+        if not self.done:
+            raise KafkaUnavailable(f"{self.topic}: nothing came for {patience:g} s: {reason}")
+        return {} if self.cursor is None else {p: int(end) for p, end in enumerate(self.cursor.ends)}
 
     def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
         """Read to the end, unless `give_up`, asked at least every 0.2 s, says so first.
