@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError
+from bridge.errors import ApiError, Forbidden, Rejected
 from bridge.rest.answers import Flaw
 from bridge.rest.endpoints import (
     EntityTranslation,
@@ -32,7 +32,7 @@ from bridge.rest.endpoints import (
     Request,
     TranslationItem,
 )
-from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
+from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.merge import MergedNames
 from bridge.snapshots.model import Kind, Template, key_of
 from bridge.snapshots.plan import FetchPlan, chunks
@@ -164,8 +164,8 @@ class Fetcher:
             request = self._questions.single(kind, int(thing.id))
             try:
                 answer = await self.account.ask_about(thing, request)
-            except Refused as refused:
-                if thing.suspected and refused.rejected == 404:  # gone
+            except Rejected as error:
+                if thing.suspected and error.status == 404:  # gone
                     return {"id": int(thing.id), "translations": {}}
                 raise
             return _about(thing, request, answer, lambda entity: entity)
@@ -211,14 +211,14 @@ class Fetcher:
             return [], []
         place = self._places.get(number)
         sport = place.sport if place else 0
-        refusals: list[Refused] = []
+        refusals: list[ApiError] = []
 
         async def answer_of(request: Request[list[T]]) -> list[T]:
             """Return nothing if the request is refused: the others may make up for it."""
             try:
                 return await self.account.ask_about(thing, request) or []
-            except Refused as refused:
-                refusals.append(refused)
+            except ApiError as error:
+                refusals.append(error)
                 return []
 
         found = await answer_of(self._questions.all_markets(number, sport))
@@ -232,11 +232,11 @@ class Fetcher:
                 more += await answer_of(self._questions.markets(number, language, sport))
         if refusals and not found and not more:
             raise refusals[0]
-        if len(refusals) == 1 and refusals[0].forbidden and not found:
+        if len(refusals) == 1 and isinstance(refusals[0], Forbidden) and not found:
             return found, more  # the single languages make up for the missing right to all of them
-        for refused in refusals:
+        for error in refusals:
             thing.flawed = True
-            self.account.leave_out(refused.endpoint, str(number), str(refused))
+            self.account.leave_out(error.endpoint, str(number), str(error))
         return found, more
 
     def _take_markets(
@@ -327,7 +327,7 @@ def _ids(things: Sequence[Thing]) -> list[int]:
 def _about(
     thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
 ) -> T | None:
-    """Return the answer if it is about the requested id. Raises Refused."""
+    """Return the answer if it is about the requested id. Raises ApiError."""
     if answer is not None and (other := entity(answer)["id"]) != thing.id:
-        raise Refused(request, ApiError(f"{request} answered about another id: {other}"))
+        raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
     return answer
