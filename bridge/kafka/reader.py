@@ -37,11 +37,6 @@ OffsetProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of offsets passed and the total."""
 
 
-def longer_stall(seconds: float, least: float) -> float:
-    """Return the stall time-out of the next client, when this one may have been skipping aborted records."""
-    return min(seconds + least, MAX_STALL_FACTOR * least)
-
-
 def reading_clients(settings: Settings) -> Clients:
     """Create the clients of one attempt. Raises as `clients.reader`."""
     reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
@@ -311,7 +306,8 @@ class TopicScan:
                 )
         if any(place.offset < stable[place.partition] for place in cursor.left):
             # Or the client is skipping aborted records, which takes that long.
-            self.stall_seconds = longer_stall(self.stall_seconds, self._least_stall_seconds)
+            least = self._least_stall_seconds
+            self.stall_seconds = min(self.stall_seconds + least, MAX_STALL_FACTOR * least)
             return Stalled(f"the broker has more of {self.topic} than its client gets")
         hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in cursor.left)
         return Stalled(f"an open transaction hides what is in {self.topic}: {hidden}")
