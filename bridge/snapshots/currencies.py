@@ -36,7 +36,7 @@ class Currencies:
         self._full = job_input.full
         self._used = job_input.kept.currencies
         self._present: dict[bytes, Currency] = {}
-        owed = {name.removeprefix(f"{_THING}:") for name in job_input.owed}
+        owed = {name.removeprefix(f"{_THING}:") for name in job_input.state.owed}
         self._owed = owed & self._used if job_input.full and self._used else owed
         self._found: dict[bytes, Currency] = {}
         self._notes: dict[str, None] = {}
@@ -52,7 +52,7 @@ class Currencies:
         """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
         account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
         whole = await self._list(account, progress)
-        vanished = Vanished(self._settings.max_shrink_share, self._input.missing, full=self._full)
+        vanished = Vanished(self._settings.max_shrink_share, self._input.state.missing, full=self._full)
         believed = set[str]()
         if whole:
             known = [x.symbol for x in self._present.values() if x.type != "Unknown"]
@@ -74,8 +74,8 @@ class Currencies:
             counts=self._count(written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
-            owed=frozenset(account.owed),
-            missing=frozenset(vanished.missing),
+            owed=account.owed,
+            missing=vanished.missing,
             notes=[*vanished.notes, *self._notes],
         )
 

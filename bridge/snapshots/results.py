@@ -142,9 +142,9 @@ class Outcome:
     """Paths of the endpoints without a right (403)."""
     left_out: tuple[LeftOut, ...] = ()
     """What the provider failed to answer."""
-    owed: frozenset[str] = field(default=frozenset(), repr=False)
+    owed: set[str] = field(default_factory=set, repr=False)
     """Names of what the next run asks about again."""
-    missing: frozenset[str] = field(default=frozenset(), repr=False)
+    missing: set[str] = field(default_factory=set, repr=False)
     """Names of what lists lack, if they are too short to be believed."""
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
