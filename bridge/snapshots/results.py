@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -122,6 +122,23 @@ def encode(
             account.leave_out("", record.key.decode(), why)
             account.owed.add(record.asked_as)
     return found
+
+
+def count(
+    kinds: Iterable[str],
+    kind_of: Callable[[bytes], str],
+    present: Collection[bytes],
+    written: Collection[bytes],
+    gone: Collection[bytes],
+) -> dict[str, Counts]:
+    """Return the numbers of records that exist, are written and are removed, by kind."""
+    counts = {kind: Counts() for kind in kinds}
+    for key in {*present, *written}:
+        found = counts.setdefault(kind_of(key), Counts())
+        found.written += key in written
+        found.removed += key in gone
+        found.records += key not in gone
+    return counts
 
 
 def some(things: Iterable[object]) -> str:

@@ -10,10 +10,10 @@ from bridge.errors import SchemaError
 from bridge.rest.endpoints import Listed, Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
-from bridge.snapshots.model import Translation, kind_of
+from bridge.snapshots.merge import drop_unchanged, forgotten, unpack
+from bridge.snapshots.model import KINDS, Translation, kind_of
 from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
-from bridge.snapshots.results import MAX_EXAMPLES, Outcome, cover, encode, some
+from bridge.snapshots.results import MAX_EXAMPLES, Outcome, count, cover, encode, some
 
 
 class Translations:
@@ -68,7 +68,7 @@ class Translations:
         return Outcome(
             written=written,
             removed=gone,
-            counts=count(present, written, gone),
+            counts=count(KINDS, kind_of, present, written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
             # A run that keeps only a part of each answer owes the rest.
