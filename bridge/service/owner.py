@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 from bridge.clock import Instant
 from bridge.config import Settings, parse_start
 from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError
-from bridge.feed.position import Position, PositionSettings
+from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.outage import outage
 from bridge.log import get
@@ -118,10 +118,7 @@ class FeedOwner:
             raise GapError(f"the feed {feed.name} was stopped on a gap ({previous.reason}). {HOW_TO_GO_ON}")
         await self._compare_clocks()  # before anything depends on ours
         revision = previous.revision if previous else self._beginning(self._clock())
-        margins = PositionSettings(
-            feed.safety_margin_seconds, feed.max_out_of_orderness_seconds, feed.live_after_pings_seconds
-        )
-        position = Position(margins, revision)
+        position = Position(feed, revision)
         limiter = Limiter(
             settings.limits,
             feed.connect_timeout_seconds,

@@ -11,7 +11,7 @@ from bridge.clock import AnchoredClock, Clock, Instant
 from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedLost
-from bridge.feed.position import Position, PositionSettings
+from bridge.feed.position import Position
 from bridge.feed.protocol import Request
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.topics import declare
@@ -69,7 +69,7 @@ class Desk:
             ask_time=self._ask_time,
             clock=self.clock,
         )
-        position = Position(PositionSettings(30, 60, 120), int(revision))
+        position = Position(self.settings.feed, int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15)
         self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
         self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
