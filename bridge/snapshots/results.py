@@ -77,32 +77,28 @@ def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: 
     return row
 
 
+@dataclass
 class IdComparison:
     """Compares two ids that the interface only suggests to be the same."""
 
-    def __init__(self, ours: str, theirs: str) -> None:
-        self.ours, self.theirs = ours, theirs
-        self.same = self.other = 0
-        self.example = ""
-
-    @property
-    def seen(self) -> int:
-        """Number of comparisons."""
-        return self.same + self.other
+    ours: str
+    theirs: str
+    seen: int = 0
+    """Number of comparisons."""
+    other: int = 0
+    """Number of those in which they differ."""
+    example: str = ""
 
     def see(self, event: int, ours: int, theirs: int) -> None:
         """Compare `ours` from a bet on the event (0: none) with `theirs` from the event itself."""
-        if not ours:
-            return
-        if ours == theirs:
-            self.same += 1
-        else:
+        self.seen += ours != 0
+        if ours not in (0, theirs):
             self.other += 1
             self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
 
     def __str__(self) -> str:
         if not self.other:
-            return f"{self.ours} is the {self.theirs} in all {self.same:,} events of this run"
+            return f"{self.ours} is the {self.theirs} in all {self.seen:,} events of this run"
         return (
             f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.seen:,} events ({self.example})"
         )
