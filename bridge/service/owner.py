@@ -143,25 +143,19 @@ class FeedOwner:
             previous.counters.copy() if previous else Counters(),
             previous.newest if previous else None,
         )
-        checkpointer = Checkpointer(
-            settings=settings,
-            dependencies=self._dependencies,
-            committer=self._committer,
-            pipeline=pipeline,
-            limiter=limiter,
-            status=self._status,
-            timekeeper=self._timekeeper,
-            owner_id=self._owner_id,
-            committed=previous,
+        shared = (
+            settings,
+            self._dependencies,
+            self._status,
+            limiter,
+            pipeline,
+            self._committer,
+            self._timekeeper,
         )
+        checkpointer = Checkpointer(*shared, owner_id=self._owner_id, committed=previous)
         connector = Connector(
-            settings=settings,
-            dependencies=self._dependencies,
-            status=self._status,
-            limiter=limiter,
-            pipeline=pipeline,
+            *shared,
             checkpointer=checkpointer,
-            timekeeper=self._timekeeper,
             first=previous is None and feed.start == "0",
             certain=certain,
             pause=partial(sleep, self._wake),
@@ -176,16 +170,10 @@ class FeedOwner:
             first=previous is None,
         )
         return Pump(
-            settings=settings,
-            clock=self._clock,
-            status=self._status,
-            limiter=limiter,
+            *shared,
             deduplicator=deduplicator,
-            pipeline=pipeline,
             checkpointer=checkpointer,
             connector=connector,
-            committer=self._committer,
-            timekeeper=self._timekeeper,
             wake=self._wake,
         )
 

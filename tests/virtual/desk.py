@@ -74,25 +74,19 @@ class Desk:
         self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
         self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
-        self.checkpointer = Checkpointer(
-            settings=self.settings,
-            dependencies=dependencies,
-            committer=self.committer,
-            pipeline=self.pipeline,
-            limiter=self.limiter,
-            status=self.status,
-            timekeeper=self.timekeeper,
-            owner_id="me",
-            committed=None,
+        shared = (
+            self.settings,
+            dependencies,
+            self.status,
+            self.limiter,
+            self.pipeline,
+            self.committer,
+            self.timekeeper,
         )
+        self.checkpointer = Checkpointer(*shared, owner_id="me", committed=None)
         self.connector = Connector(
-            settings=self.settings,
-            dependencies=dependencies,
-            status=self.status,
-            limiter=self.limiter,
-            pipeline=self.pipeline,
+            *shared,
             checkpointer=self.checkpointer,
-            timekeeper=self.timekeeper,
             first=first,
             certain=certain,
             pause=asyncio.sleep,
