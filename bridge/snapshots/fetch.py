@@ -96,20 +96,10 @@ class Fetcher:
         await self._each("markets", markets, self._markets, self._take_markets)
         for kind in plan.lists:
             await self._by_id(kind)
-        await self._templates(
-            "selection-template",
-            [Thing("selection-template", x) for x in plan.selection_templates],
-            lambda things: self._questions.selection_templates(_ids(things)),
-        )
-        await self._templates(
-            "market-type-template",
-            [
-                Thing("market-type-template", x, sport)
-                for sport, found in plan.market_type_templates.items()
-                for x in found
-            ],
-            lambda things: self._questions.market_type_templates(things[0].sport or 0, _ids(things)),
-        )
+        of_selections = [Thing("selection-template", number) for number in plan.selection_templates]
+        await self._templates("selection-template", of_selections)
+        types = [(number, sport) for sport, found in plan.market_type_templates.items() for number in found]
+        await self._templates("market-type-template", [Thing("market-type-template", *x) for x in types])
         self._report_flawed_items()
         return self.names
 
@@ -248,12 +238,13 @@ class Fetcher:
 
     # Templates.
 
-    async def _templates(
-        self,
-        kind: Template,
-        things: Sequence[Thing],
-        request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
-    ) -> None:
+    async def _templates(self, kind: Template, things: Sequence[Thing]) -> None:
+        def request_of(things: Sequence[Thing]) -> Request[list[EntityTranslation]]:
+            ids, sport = [int(thing.id) for thing in things], things[0].sport
+            if sport is None:
+                return self._questions.selection_templates(ids)
+            return self._questions.market_type_templates(sport, ids)
+
         def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
             by_id = {thing.id: thing for thing in things}
             for entity in found:
@@ -318,10 +309,6 @@ class Fetcher:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _ids(things: Sequence[Thing]) -> list[int]:
-    return [int(thing.id) for thing in things]
 
 
 def _about(
