@@ -91,8 +91,10 @@ class IdComparison:
 
     def see(self, event: int, ours: int, theirs: int) -> None:
         """Compare `ours` from a bet on the event (0: none) with `theirs` from the event itself."""
-        self.seen += ours != 0
-        if ours not in (0, theirs):
+        if not ours:
+            return
+        self.seen += 1
+        if ours != theirs:
             self.other += 1
             self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
 
