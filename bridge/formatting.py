@@ -40,6 +40,12 @@ def shortened(text: str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def camel_case(name: str) -> str:
+    """Return the name of a field as the Avro schemas spell it: `dead_lettered` is `deadLettered`."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 def format_duration(seconds: float) -> str:
     """Format a duration in its two largest units: `3d 4h`, `2h 5m`, `4m 10s` or `7.5s`."""
     left = round(seconds)

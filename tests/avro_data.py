@@ -81,16 +81,19 @@ OWN: Final = [without_logical_types(load(name)) for name in TOPICS]
 
 
 @st.composite
-def schemas(draw: st.DrawFn) -> Schema:
-    """A record of any types that the encoder knows."""
-    return _Drawn(draw).record(2)
+def schemas(draw: st.DrawFn, *, known: bool = False) -> Schema:
+    """A record of any types; with `known`, of those that the encoder knows."""
+    return _Drawn(draw, known).record(2)
 
 
 class _Drawn:
     """Types drawn one inside the other; names are given once and may be used again."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
+    def __init__(self, draw: st.DrawFn, known: bool) -> None:
         self._draw = draw
+        self._kinds = ["boolean", "long", "double", "string", "enum"]
+        self._kinds += [] if known else ["int", "float", "bytes", "fixed"]
+        self._forms = ["as it is", "null first", "null last", *([] if known else ["null"])]
         self._given = 0
         self._complete: list[str] = []
 
@@ -114,7 +117,7 @@ class _Drawn:
         return {"name": name, "type": kind}
 
     def _type(self, depth: int) -> Schema:
-        match self._draw(st.sampled_from(["as it is", "null first", "null last", "null"])):
+        match self._draw(st.sampled_from(self._forms)):
             case "null":
                 return "null"
             case "null first":
@@ -124,8 +127,7 @@ class _Drawn:
         return self._not_null(depth)
 
     def _not_null(self, depth: int) -> Schema:
-        kinds = ["boolean", "int", "long", "float", "double", "bytes", "string", "enum", "fixed"]
-        kinds += [*self._complete, *(["array", "map", "record"] * 2 if depth else [])]
+        kinds = [*self._kinds, *self._complete, *(["array", "map", "record"] * 2 if depth else [])]
         kind = self._draw(st.sampled_from(kinds))
         if kind == "array":
             return {"type": kind, "items": self._type(depth - 1)}
@@ -232,6 +234,6 @@ def encoded(form: Any, schema: Schema, datum: object) -> bytes | None:
     """What the encoder by itself makes of a datum; None where it leaves it to others."""
     try:
         written: bytes = form.Encoder(schema, b"").encode(datum)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, form.UnknownSchema):
         return None
     return written

@@ -4,9 +4,9 @@ Each node of the tree knows its type, so the schema is not consulted while a rec
 compiled with mypyc if there is a C compiler, and runs unchanged as plain Python otherwise; `compiled` tells
 which. See docs/decisions/0016-compiled-encoder.md.
 
-It accepts only values of exactly the schema's types. Anything else, wrong or only unusual (a tuple for an
-array, a mapping that is not a dict), is an error without a place: tracking the path would slow down the fast
-path. `bridge.avro.mismatch` finds the place.
+It knows the types of the bridge's schemas, and accepts only values of exactly these types. Anything else,
+wrong or only unusual (a tuple for an array, a mapping that is not a dict), is an error without a place:
+tracking the path would slow down the fast path. `bridge.avro.mismatch` finds the place.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from __future__ import annotations
 from sys import intern
 from typing import TYPE_CHECKING, Any, Final
 
-from librt.strings import BytesWriter, write_f32_le, write_f64_le
+from librt.strings import BytesWriter, write_f64_le
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8  # machine integers once compiled, plain ones until then
 
-_INT_MIN: Final = -0x8000_0000
-_INT_MAX: Final = 0x7FFF_FFFF
 _ABSENT: Final = object()
 
 
@@ -39,8 +37,8 @@ def compiled() -> bool:
 class Encoder:
     """Encodes records of one schema, each after the same header.
 
-    `schema` is a result of fastavro's `parse_schema`. Raises UnknownSchema for a union other than of a type
-    and null, for a recursive type, and for logical types.
+    `schema` is a result of fastavro's `parse_schema`. Raises UnknownSchema for an int, float, bytes, fixed or
+    lone null, for a union other than of a type and null, for a recursive type, and for logical types.
     """
 
     def __init__(self, schema: Any, header: bytes) -> None:
@@ -59,7 +57,7 @@ class Encoder:
 
 
 def write_long(out: BytesWriter, value: i64) -> None:
-    """Append an int or a long: zigzag, then seven bits a byte, the lowest first.
+    """Append a long: zigzag, then seven bits a byte, the lowest first.
 
     Raises ValueError for more than 64 bits; compiled, OverflowError.
     """
@@ -92,12 +90,6 @@ class _Node:
         raise NotImplementedError
 
 
-class _Null(_Node):
-    def write(self, out: BytesWriter, value: object) -> None:
-        if value is not None:
-            raise ValueError
-
-
 class _Boolean(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if value is True:
@@ -108,28 +100,11 @@ class _Boolean(_Node):
             raise ValueError
 
 
-class _Int(_Node):
-    def write(self, out: BytesWriter, value: object) -> None:
-        if not isinstance(value, int) or isinstance(value, bool) or not _INT_MIN <= value <= _INT_MAX:
-            raise ValueError
-        write_long(out, value)
-
-
 class _Long(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError
         write_long(out, value)
-
-
-class _Float(_Node):
-    def write(self, out: BytesWriter, value: object) -> None:
-        if isinstance(value, float):
-            write_f32_le(out, value)
-        elif isinstance(value, int) and not isinstance(value, bool):
-            write_f32_le(out, float(value))
-        else:
-            raise ValueError
 
 
 class _Double(_Node):
@@ -142,29 +117,11 @@ class _Double(_Node):
             raise ValueError
 
 
-class _Bytes(_Node):
-    def write(self, out: BytesWriter, value: object) -> None:
-        if not isinstance(value, bytes):
-            raise ValueError
-        write_long(out, len(value))
-        out.write(value)
-
-
 class _String(_Node):
     def write(self, out: BytesWriter, value: object) -> None:
         if not isinstance(value, str):
             raise ValueError
         write_string(out, value)
-
-
-class _Fixed(_Node):
-    def __init__(self, size: int) -> None:
-        self._size: Final = size
-
-    def write(self, out: BytesWriter, value: object) -> None:
-        if not isinstance(value, bytes) or len(value) != self._size:
-            raise ValueError
-        out.write(value)
 
 
 class _Enum(_Node):
@@ -259,13 +216,9 @@ class _Record(_Node):
 
 
 _PRIMITIVES: Final[dict[str, _Node]] = {
-    "null": _Null(),
     "boolean": _Boolean(),
-    "int": _Int(),
     "long": _Long(),
-    "float": _Float(),
     "double": _Double(),
-    "bytes": _Bytes(),
     "string": _String(),
 }
 
@@ -289,18 +242,15 @@ def _node(schema: Any, named: dict[str, _Node]) -> _Node:
         return _Array(_node(schema["items"], named))
     if kind == "map":
         return _Map(_node(schema["values"], named))
-    if kind in ("record", "enum", "fixed"):
-        node = named[schema["name"]] = _named_node(kind, schema, named)
-        return node
-    return _node(kind, named)
-
-
-def _named_node(kind: str, schema: Any, named: dict[str, _Node]) -> _Node:
-    if kind == "enum":
-        return _Enum(schema["symbols"])
-    if kind == "fixed":
-        return _Fixed(schema["size"])
-    return _Record([_field(field, named) for field in schema["fields"]])
+    if kind not in ("record", "enum"):
+        return _node(kind, named)
+    node: _Node = (
+        _Enum(schema["symbols"])
+        if kind == "enum"
+        else _Record([_field(field, named) for field in schema["fields"]])
+    )
+    named[schema["name"]] = node
+    return node
 
 
 def _field(field: Any, named: dict[str, _Node]) -> _Field:
@@ -310,7 +260,7 @@ def _field(field: Any, named: dict[str, _Node]) -> _Field:
         try:
             if_absent = _bytes(node, field.get("default"))
         except (ValueError, OverflowError):
-            if_absent = None  # such as a default of bytes, which is a string in JSON
+            if_absent = None  # such as a default that is no symbol of the enum
     return _Field(intern(field["name"]), node, if_absent)  # like names in code: found by identity
 
 

@@ -4,8 +4,9 @@ Works offline. `history/<schema>/v<n>.avsc` holds each released version of a sch
 FULL_TRANSITIVE-compatible with all of them: old readers read new records, new readers read old ones, across
 any number of versions. The registry demands the same, but later.
 
-The rules of compatibility are those of Avro's schema resolution, and one more: a logical type must not
-change. Avro would read a `timestamp-millis` as `timestamp-micros`, a thousand times too small.
+The rules of compatibility are those of Avro's schema resolution. In both directions they allow no other type,
+and here no other logical type: Avro would read a `timestamp-millis` as `timestamp-micros`, a thousand times
+too small.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _check(root: Traversable, name: str) -> Iterator[str]:
     file = f"{name}{SUFFIX}"
     try:
         current = read(root / file)
-        incompatibilities(current, current)  # parses it
+        differences(current, current)  # parses it
         yield from _root_problems(file, name, current)
         yield from _type_problems(f"{file}: {current.get('name')}", current)
         yield from _history_problems(root / "history" / name, file, current)
@@ -95,10 +96,8 @@ def _history_problems(folder: Traversable, file: str, current: Schema) -> Iterat
         new = f"v{max(numbers, default=0) + 1}{SUFFIX}"
         yield f"{file}: is not the latest version in the history: add it as {new}"
     for place, version in versions.items():
-        for reason in incompatibilities(current, version):
-            yield f"{file}: cannot read records of {place}: {reason}"
-        for reason in incompatibilities(version, current):
-            yield f"{file}: its records cannot be read with {place}: {reason}"
+        for reason in differences(current, version):
+            yield f"{file}: is not compatible with {place}: {reason}"
 
 
 def _released(folder: Traversable) -> Iterator[int]:
@@ -113,29 +112,17 @@ def _released(folder: Traversable) -> Iterator[int]:
 Node: TypeAlias = Any
 """Any part of a schema as JSON: a name, a union's list, or an object."""
 
-_PROMOTIONS: Final = {
-    "int": {"long", "float", "double"},
-    "long": {"float", "double"},
-    "float": {"double"},
-    "string": {"bytes"},
-    "bytes": {"string"},
-}
-"""Written type → types that may read it, besides itself."""
 
+def differences(current: Schema, released: Schema) -> list[str]:
+    """Return the reasons why records of one schema cannot be read with the other.
 
-def incompatibilities(reader: Schema, writer: Schema) -> list[str]:
-    """Return the reasons why the schema `reader` cannot read records of `writer`.
-
-    Each reason begins with the path of the field. Raises SchemaError for an invalid schema.
+    A type stays as it is: Avro reads a long as a double, but no double as a long. Each reason begins with the
+    path of the field. Raises SchemaError for an invalid schema.
     """
     comparison = _Comparison()
-    return list(
-        comparison.reasons(
-            _parse(reader, comparison.reader_types),
-            _parse(writer, comparison.writer_types),
-            str(reader.get("name")),
-        )
-    )
+    current_root = _parse(current, comparison.current_types)
+    released_root = _parse(released, comparison.released_types)
+    return list(comparison.reasons(current_root, released_root, str(current.get("name"))))
 
 
 def _parse(schema: Schema, named: dict[str, Node]) -> Node:
@@ -147,67 +134,67 @@ def _parse(schema: Schema, named: dict[str, Node]) -> Node:
 
 
 class _Comparison:
-    """One comparison of a reader's and a writer's schema."""
+    """One comparison of a schema with a released version of it."""
 
     def __init__(self) -> None:
-        self.reader_types: dict[str, Node] = {}
-        self.writer_types: dict[str, Node] = {}
-        self._begun: set[tuple[str, str]] = set()
-        """Pairs of records already visited, so that recursive types end."""
+        self.current_types: dict[str, Node] = {}
+        self.released_types: dict[str, Node] = {}
+        self._begun: set[str] = set()
+        """Records already visited, so that recursive types end."""
 
-    def reasons(self, reader: Node, writer: Node, path: str) -> Iterator[str]:
-        reader, writer = _definition(reader, self.reader_types), _definition(writer, self.writer_types)
-        if isinstance(writer, list):
-            for branch in writer:
-                yield from self.reasons(reader, branch, path)
-        elif isinstance(reader, list):
-            branches = [_definition(branch, self.reader_types) for branch in reader]
-            tries = [list(self.reasons(branch, writer, path)) for branch in branches]
-            if all(tries):
-                same = [
-                    t for t, branch in zip(tries, branches, strict=True) if _kind(branch) == _kind(writer)
-                ]
-                yield from same[0] if same else [f"{path}: {_kind(writer)} cannot be read as {reader}"]
-        elif _kind(reader) not in {_kind(writer), *_PROMOTIONS.get(_kind(writer), ())}:
-            yield f"{path}: {_kind(writer)} cannot be read as {_kind(reader)}"
-        elif _logical(reader) != _logical(writer):
-            yield f"{path}: logical type {_logical(writer)} must not be read as {_logical(reader)}"
-        elif _kind(reader) == "array":
-            yield from self.reasons(reader["items"], writer["items"], f"{path}[]")
-        elif _kind(reader) == "map":
-            yield from self.reasons(reader["values"], writer["values"], f"{path}{{}}")
-        elif _kind(reader) in ("record", "enum", "fixed"):
-            yield from self._named_reasons(reader, writer, path)
+    def reasons(self, current: Node, released: Node, path: str) -> Iterator[str]:
+        current, released = _resolved(current, self.current_types), _resolved(released, self.released_types)
+        if _kind(current) != _kind(released):
+            yield f"{path}: was {_kind(released)} and is {_kind(current)}"
+        elif isinstance(current, list):
+            for branch, other in zip(current, released, strict=True):
+                yield from self.reasons(branch, other, path)
+        elif _kind(current) == "array":
+            yield from self.reasons(current["items"], released["items"], f"{path}[]")
+        elif _kind(current) == "map":
+            yield from self.reasons(current["values"], released["values"], f"{path}{{}}")
+        elif isinstance(current, dict) and current["type"] == "enum":
+            yield from _enum_reasons(current, released, path)
+        elif isinstance(current, dict) and current["type"] == "record":
+            yield from self._record_reasons(current, released, path)
 
-    def _named_reasons(self, reader: Node, writer: Node, path: str) -> Iterator[str]:
-        if reader["name"] != writer["name"]:
-            yield f"{path}: {writer['name']} cannot be read as {reader['name']}"
-        elif reader["type"] == "enum":
-            new = [symbol for symbol in writer["symbols"] if symbol not in reader["symbols"]]
-            if new and "default" not in reader:
-                yield f"{path}: the reader has neither {', '.join(new)} nor a default"
-        elif reader["type"] == "fixed":
-            if reader["size"] != writer["size"]:
-                yield f"{path}: {writer['size']} bytes cannot be read as {reader['size']}"
-        elif (reader["name"], writer["name"]) not in self._begun:
-            self._begun.add((reader["name"], writer["name"]))
-            written = {field["name"]: field["type"] for field in writer["fields"]}
-            for field in reader["fields"]:
-                place = f"{path}.{field['name']}"
-                if field["name"] in written:
-                    yield from self.reasons(field["type"], written[field["name"]], place)
-                elif "default" not in field:
-                    yield f"{place}: missing in written records, and the reader has no default"
+    def _record_reasons(self, current: Node, released: Node, path: str) -> Iterator[str]:
+        if current["name"] in self._begun:
+            return
+        self._begun.add(current["name"])
+        fields, others = ({x["name"]: x for x in node["fields"]} for node in (current, released))
+        for name, field in (others | fields).items():
+            if name in fields and name in others:
+                yield from self.reasons(field["type"], others[name]["type"], f"{path}.{name}")
+            elif "default" not in field:
+                yield f"{path}.{name}: one version lacks it, and the other has no default"
 
 
-def _definition(node: Node, named: dict[str, Node]) -> Node:
+def _enum_reasons(current: Node, released: Node, path: str) -> Iterator[str]:
+    for reader, writer in ((current, released), (released, current)):
+        new = [symbol for symbol in writer["symbols"] if symbol not in reader["symbols"]]
+        if new and "default" not in reader:
+            yield f"{path}: one version has {', '.join(new)}, the other neither that nor a default"
+
+
+def _resolved(node: Node, named: dict[str, Node]) -> Node:
+    """Return the definition of a named type; a union with its branches resolved, ordered by kind."""
+    if isinstance(node, list):
+        return sorted((_resolved(branch, named) for branch in node), key=_kind)
     return named.get(node, node) if isinstance(node, str) else node
 
 
 def _kind(node: Node) -> str:
-    """Return `long`, `record`, … of a node that is not a union; the full name of a reference."""
-    return str(node["type"] if isinstance(node, dict) else node)
-
-
-def _logical(node: Node) -> str | None:
-    return node.get("logicalType") if isinstance(node, dict) else None
+    """Return what must not change: `long (timestamp-micros)`, `record settlement.Bet`, `long or null`."""
+    match node:
+        case list():
+            return " or ".join(map(_kind, node))
+        case {"logicalType": logical}:
+            return f"{node['type']} ({logical})"
+        case {"type": "fixed"}:
+            return f"fixed {node['name']} of {node['size']} bytes"
+        case {"name": name}:
+            return f"{node['type']} {name}"
+        case {"type": kind}:
+            return str(kind)
+    return str(node)

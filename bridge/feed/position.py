@@ -34,8 +34,9 @@ The revision never decreases and never passes now; one that turns out to lie in 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from statistics import median
+
+from bridge.config import FeedSettings
 
 WINDOW = 50
 """Number of plausible settlementTimes considered while catching up."""
@@ -45,20 +46,13 @@ BLIND_LIVE_AFTER_PINGS_SECONDS = 3600.0
 """How long pings alone must last if no data was near now."""
 
 
-@dataclass(frozen=True, slots=True)
-class PositionSettings:
-    """The margins, in seconds; see `bridge.config.FeedSettings`."""
-
-    overlap: float
-    disorder: float
-    quiet: float
-
-
 class Position:
     """The position in the feed. Its `revision` is safe to commit."""
 
-    def __init__(self, settings: PositionSettings, revision: int) -> None:
-        self._settings = settings
+    def __init__(self, settings: FeedSettings, revision: int) -> None:
+        self._overlap: float = settings.safety_margin_seconds
+        self._disorder: float = settings.max_out_of_orderness_seconds
+        self._quiet: float = settings.live_after_pings_seconds
         self._revision = float(revision)
         self._window = _Window()
         self._near = self._far = 0
@@ -101,16 +95,16 @@ class Position:
 
     def replaying(self, at: float) -> bool:
         """Return whether a message may be a repetition: catching up, or shortly after."""
-        margin = self._settings.disorder + self._settings.overlap + self.skew
+        margin = self._disorder + self._overlap + self.skew
         return self._live_since is None or at - self._live_since <= margin
 
     def quiet(self, now: float) -> bool:
         """Return whether the feed is live but had no data for long."""
-        return self.live and (self.last_data is None or now - self.last_data > self._settings.quiet)
+        return self.live and (self.last_data is None or now - self.last_data > self._quiet)
 
     def stagnant(self, now: float) -> bool:
         """Return whether it is live but has not advanced for long: the feed may have fallen behind."""
-        return self.live and now - self._promised_at > self._settings.quiet
+        return self.live and now - self._promised_at > self._quiet
 
     def connected(self, skew: float = 0.0, ahead: float | None = None) -> None:
         """Begin a connection: messages may be old. The arguments are those of `compared`."""
@@ -151,7 +145,7 @@ class Position:
         The revision does not advance in between: a replay from there would repeat bets that seem older by
         their stamps, by which the deduplicator evicts and is restored.
         """
-        self._not_before = now + self._settings.overlap
+        self._not_before = now + self._overlap
 
     def data(self, at: float, settled_at: float) -> None:
         """Note a settled bet; `settled_at` is its settlementTime."""
@@ -169,7 +163,7 @@ class Position:
     def _locate(self, at: float, settled_at: float) -> None:
         """Learn from a settlementTime how far the feed is behind now."""
         self._compare_clocks(settled_at - at)
-        if -self._ahead <= at - settled_at <= self._settings.disorder:
+        if -self._ahead <= at - settled_at <= self._disorder:
             self._far = 0
             self._obscured = False
             self._near += 1
@@ -202,7 +196,7 @@ class Position:
         """Note a ping."""
         if self._pings_since is None:
             self._pings_since = at
-        quiet = self._settings.quiet if self._was_live else BLIND_LIVE_AFTER_PINGS_SECONDS
+        quiet = self._quiet if self._was_live else BLIND_LIVE_AFTER_PINGS_SECONDS
         if at - self._pings_since >= quiet:
             self._near, self._far = NEAR, 0
             self._obscured = False
@@ -215,12 +209,12 @@ class Position:
             self._live_since = at
 
     def _advance(self, at: float) -> None:
-        overlap = self._settings.overlap + self.skew
+        overlap = self._overlap + self.skew
         if self.live:
             if self._near < NEAR or self._obscured:
                 return
             self._promised_at = at
-            promise = at - self._settings.disorder - overlap
+            promise = at - self._disorder - overlap
         elif self._window.full:
             promise = self._window.lowest - overlap
         else:

@@ -12,7 +12,7 @@ from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import Foreign, decode, read_topic
+from bridge.kafka.reader import Foreign, TopicScan, decode
 from bridge.state.gap import Gap
 
 
@@ -37,17 +37,16 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
                 except SchemaError as error:
                     foreign.add(error)
 
-        read_topic(settings, declared.gaps.name, take, stall_seconds=ANSWER_SECONDS)
+        TopicScan(declared.gaps.name, take, stall_seconds=ANSWER_SECONDS).read(settings)
     foreign.log()
     known = {gap.feed for gap in gaps}
     if feed is not None and feed not in known:
-        read_topic(
-            settings,
+        TopicScan(
             declared.checkpoints.name,
             lambda message: known.add((message.key() or b"").decode("utf-8", "replace")),
             visible=True,
             stall_seconds=ANSWER_SECONDS,
-        )
+        ).read(settings)
         if feed not in known:
             raise SettingsError(
                 f"--feed {feed}: no feed of that name has a checkpoint or a gap under "

@@ -37,11 +37,6 @@ OffsetProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of offsets passed and the total."""
 
 
-def longer_stall(seconds: float, least: float) -> float:
-    """Return the stall time-out of the next client, when this one may have been skipping aborted records."""
-    return min(seconds + least, MAX_STALL_FACTOR * least)
-
-
 def reading_clients(settings: Settings) -> Clients:
     """Create the clients of one attempt. Raises as `clients.reader`."""
     reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
@@ -107,45 +102,6 @@ def ends_of(settings: Settings, topic: str) -> dict[int, int]:
     client = clients.admin(settings.kafka)
     count = admin.partition_count(client, topic)
     return dict(enumerate(admin.end_offsets(client, topic, count)))
-
-
-def read_topic(
-    settings: Settings,
-    topic: str,
-    take: Callable[[Message], None],
-    *,
-    start: Mapping[int, int] | float | None = None,
-    ends: Mapping[int, int] | None = None,
-    visible: bool = False,
-    progress: OffsetProgress | None = None,
-    stall_seconds: float = STALL_SECONDS,
-) -> dict[int, int]:
-    """Pass each record of a topic to `take`, once; return the offset after the last one of each partition.
-
-    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds).
-    Stops at `ends`, or at the current high watermarks, and waits for open transactions below them. With
-    `visible`, stops at the last stable offsets instead, before open transactions.
-
-    A missing topic has no records, and `{}` is returned. Raises KafkaUnavailable when nothing has come for
-    `stall_seconds`, or twice that; TopologyError when a right is missing or the topic ends before `ends`;
-    and what `take` raises.
-    """
-    scan = TopicScan(
-        topic, take, start=start, ends=ends, visible=visible, progress=progress, stall_seconds=stall_seconds
-    )
-
-    def read(client: AdminClient, consumer: Consumer) -> None:
-        if scan.cursor is not None or admin.topic_id(client, topic, LOOK_SECONDS) is not None:
-            scan.resume(client, consumer, lambda: False)
-        else:
-            scan.done = True
-
-    reason = with_fresh_clients(
-        settings, read, lambda: instant.now().monotonic - scan.moved_at > stall_seconds
-    )
-    if not scan.done:
-        raise KafkaUnavailable(f"{topic}: nothing came for {stall_seconds:g} s: {reason}")
-    return {} if scan.cursor is None else {p: int(end) for p, end in enumerate(scan.cursor.ends)}
 
 
 def key_of(message: Message) -> bytes:
@@ -240,9 +196,11 @@ class Cursor:
 
 @dataclass
 class TopicScan:
-    """Reads a topic to its end, in as many attempts as it takes; each resumes where the last one stopped.
+    """Passes each record of a topic to `take`, once, in as many attempts as it takes.
 
-    The arguments are those of `read_topic`.
+    Starts at the beginning, at the offsets in `start`, or at the records since that time (Unix seconds).
+    Stops at `ends`, or at the current high watermarks, and waits for open transactions below them. With
+    `visible`, stops at the last stable offsets instead, before open transactions.
     """
 
     topic: str
@@ -265,6 +223,28 @@ class TopicScan:
         self._least_stall_seconds = self.stall_seconds
         self._begun_at = self._reached = 0
         """Sums of offsets."""
+
+    def read(self, settings: Settings) -> dict[int, int]:
+        """Read to the end; return the offset after the last record of each partition.
+
+        A missing topic has no records, and `{}` is returned. Raises KafkaUnavailable when nothing has come
+        for `stall_seconds`, or twice that; TopologyError when a right is missing or the topic ends before
+        `ends`; and what `take` raises.
+        """
+        patience = self.stall_seconds
+
+        def attempt(client: AdminClient, consumer: Consumer) -> None:
+            if self.cursor is not None or admin.topic_id(client, self.topic, LOOK_SECONDS) is not None:
+                self.resume(client, consumer, lambda: False)
+            else:
+                self.done = True
+
+        reason = with_fresh_clients(
+            settings, attempt, lambda: self.clock().monotonic - self.moved_at > patience
+        )
+        if not self.done:
+            raise KafkaUnavailable(f"{self.topic}: nothing came for {patience:g} s: {reason}")
+        return {} if self.cursor is None else {p: int(end) for p, end in enumerate(self.cursor.ends)}
 
     def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
         """Read to the end, unless `give_up`, asked at least every 0.2 s, says so first.
@@ -326,7 +306,8 @@ class TopicScan:
                 )
         if any(place.offset < stable[place.partition] for place in cursor.left):
             # Or the client is skipping aborted records, which takes that long.
-            self.stall_seconds = longer_stall(self.stall_seconds, self._least_stall_seconds)
+            least = self._least_stall_seconds
+            self.stall_seconds = min(self.stall_seconds + least, MAX_STALL_FACTOR * least)
             return Stalled(f"the broker has more of {self.topic} than its client gets")
         hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in cursor.left)
         return Stalled(f"an open transaction hides what is in {self.topic}: {hidden}")

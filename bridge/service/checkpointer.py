@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
@@ -17,16 +18,27 @@ from bridge.state.checkpoint import Checkpoint, State
 
 
 @dataclass(eq=False, repr=False)
-class Checkpointer:
-    """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
+class Part:
+    """A part of a term of leadership, with what all parts share."""
 
     settings: Settings
     dependencies: Dependencies
-    committer: Committer
-    pipeline: Pipeline
-    limiter: Limiter
     status: Status
+    limiter: Limiter
+    pipeline: Pipeline
+    committer: Committer
     timekeeper: Timekeeper
+
+    @property
+    def clock(self) -> AnchoredClock:
+        """The clock of the term."""
+        return self.dependencies.clock
+
+
+@dataclass(eq=False, repr=False)
+class Checkpointer(Part):
+    """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
+
     owner_id: str
     committed: Checkpoint | None
     """The last committed checkpoint."""
@@ -47,7 +59,7 @@ class Checkpointer:
             return None
         if self._written_state is not self.status.state:
             return 0.0
-        if self.pipeline.batch.records and self.dependencies.clock().monotonic < self.committer.next_begin_at:
+        if self.pipeline.batch.records and self.clock().monotonic < self.committer.next_begin_at:
             return self.committer.next_begin_at  # the records are produced first
         return self.pipeline.batch.due_at(self.settings.batch, backlog)
 
@@ -57,10 +69,10 @@ class Checkpointer:
         Raises the error of the last commit.
         """
         if self._collect():
-            if self.dependencies.clock().monotonic >= self.committer.next_begin_at:
+            if self.clock().monotonic >= self.committer.next_begin_at:
                 self.committer.produce(self.pipeline.batch)
             due = self.due_at(backlog)
-            if self.pipeline.full or (due is not None and self.dependencies.clock().monotonic >= due):
+            if self.pipeline.full or (due is not None and self.clock().monotonic >= due):
                 self._start()
 
     async def commit(self) -> None:
@@ -78,7 +90,7 @@ class Checkpointer:
         return True
 
     def _start(self) -> None:
-        now, status, position = self.dependencies.clock(), self.status, self.pipeline.position
+        now, status, position = self.clock(), self.status, self.pipeline.position
         state = status.state or State.CONNECTING
         self.limiter.observe(now)  # a clock that was set must not make attempts older
         checkpoint = Checkpoint(

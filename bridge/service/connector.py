@@ -12,18 +12,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from bridge.clock import Instant
-from bridge.config import Settings
 from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
 from bridge.feed.backoff import Backoff
 from bridge.feed.protocol import Request, request
-from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
+from bridge.feed.rate_limits import DECIDED_SECONDS, Decision
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
-from bridge.service.checkpointer import Checkpointer
-from bridge.service.interfaces import Connection, Dependencies
-from bridge.service.pipeline import Pipeline
-from bridge.service.status import Status
-from bridge.service.timekeeper import STEP_SECONDS, Timekeeper
+from bridge.service.checkpointer import Checkpointer, Part
+from bridge.service.interfaces import Connection
+from bridge.service.timekeeper import STEP_SECONDS
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause, Gap
 
@@ -40,7 +37,7 @@ HOW_TO_GO_ON = (
 
 
 @dataclass(eq=False, repr=False)
-class Connector:
+class Connector(Part):
     """Opens one connection after the other.
 
     `first`: no connection was ever attempted; only then the URL has `revision=0`. `certain`: the revision to
@@ -48,13 +45,7 @@ class Connector:
     given seconds, `still_owner` asks the group coordinator, `woken` is called when data arrives.
     """
 
-    settings: Settings
-    dependencies: Dependencies
-    status: Status
-    limiter: Limiter
-    pipeline: Pipeline
     checkpointer: Checkpointer
-    timekeeper: Timekeeper
     first: bool
     certain: int | None
     pause: Callable[[float], Awaitable[None]]
@@ -63,8 +54,7 @@ class Connector:
 
     def __post_init__(self) -> None:
         self._feed = self.settings.feed
-        self._clock = self.dependencies.clock
-        self._offset = self._clock.offset
+        self._offset = self.clock.offset
         self._backoff = Backoff(self.settings.limits.scale, random.uniform)
         self._credential_read_again = False
         self._opened_at: float | None = None
@@ -93,7 +83,7 @@ class Connector:
             await self._wait()
             if self.timekeeper.stepped or not await self._look_back():
                 return None
-            now = self._clock()
+            now = self.clock()
             revision = None if self.first else self._revision(now)
             if revision is None:  # the first connection: nothing is promised yet
                 self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
@@ -102,7 +92,7 @@ class Connector:
             self.limiter.attempt(now, revision)
             self.status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit()
-            if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
+            if self.clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("the checkpoint took too long to commit, consulting the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
@@ -116,7 +106,7 @@ class Connector:
 
     def ended(self, error: FeedError) -> None:
         """Account for the end of a connection, or of an attempt."""
-        now = self._clock()
+        now = self.clock()
         refused = self._is_refusal(error)
         if refused and self._opened_at is not None:  # accepted, then closed because of a limit
             self.limiter.answered(now, refused=True)
@@ -129,7 +119,7 @@ class Connector:
 
     async def _wait(self) -> None:
         while True:
-            now = self._clock()
+            now = self.clock()
             state, decision = self._wait_for(now)
             if decision.until <= now.wall:
                 return
@@ -147,7 +137,7 @@ class Connector:
         """Take note that the clock was corrected. Returns whether by more than the margins allow."""
         far = seconds is not None and abs(seconds) > self._feed.max_clock_skew_seconds
         if far:
-            self.pipeline.position.set_right(self._clock().wall)
+            self.pipeline.position.set_right(self.clock().wall)
         return far
 
     async def _look_back(self) -> bool:
@@ -156,10 +146,10 @@ class Connector:
         Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
         a clock is wrong, FeedError if the provider does not tell its time: connecting would fail as well.
         """
-        position, now = self.pipeline.position, self._clock().wall
+        position, now = self.pipeline.position, self.clock().wall
         if self.certain is not None or self._in_future(now):
             self.moved(await self.timekeeper.compare())
-            if self.certain is not None or self._in_future(self._clock().wall):
+            if self.certain is not None or self._in_future(self.clock().wall):
                 await self._take_back()
             return False
         if self.first or position.revision >= self.limiter.oldest_replayable(now):
@@ -168,7 +158,7 @@ class Connector:
         if self.moved(await self.timekeeper.compare()):
             return False
         if self._feed.on_gap == "stop":
-            await self._skip(self.limiter.oldest_replayable(self._clock().wall))
+            await self._skip(self.limiter.oldest_replayable(self.clock().wall))
         return True
 
     def _in_future(self, now: float) -> bool:
@@ -177,8 +167,8 @@ class Connector:
 
     async def _take_back(self) -> None:
         """Go back to the certain revision and declare the rest as a gap. Raises as `declared`."""
-        position, now = self.pipeline.position, self._clock().wall
-        clock_was_wrong = abs(self._clock.offset - self._offset) > STEP_SECONDS
+        position, now = self.pipeline.position, self.clock().wall
+        clock_was_wrong = abs(self.clock.offset - self._offset) > STEP_SECONDS
         if self.certain is None or clock_was_wrong:  # and the state was restored by it
             raise ClockError(
                 f"the committed position {format_utc(position.revision)} is in the future: this machine's "
@@ -194,7 +184,7 @@ class Connector:
 
     async def _skip(self, revision: int) -> None:
         """Continue from a later revision; the interval between is a gap. Raises as `declared`."""
-        position, now = self.pipeline.position, self._clock().wall
+        position, now = self.pipeline.position, self.clock().wall
         gap = Gap(self._feed.name, position.revision, revision, Cause.TOO_OLD, now)
         self.pipeline.declare(gap)
         position.skip(revision)
@@ -224,9 +214,9 @@ class Connector:
 
     async def _open(self, asked: Request, revision: int | None, decided: Instant) -> Connection:
         try:
-            connection = await self.dependencies.connect(self._feed, asked, self.woken, self._clock)
+            connection = await self.dependencies.connect(self._feed, asked, self.woken, self.clock)
         except FeedRefused as error:
-            self.limiter.answered(self._clock(), refused=self._is_refusal(error))
+            self.limiter.answered(self.clock(), refused=self._is_refusal(error))
             raise
         try:
             await self._opened(connection, revision, decided)
@@ -236,7 +226,7 @@ class Connector:
         return connection
 
     async def _opened(self, connection: Connection, revision: int | None, decided: Instant) -> None:
-        now = self._clock()
+        now = self.clock()
         self.limiter.answered(now, refused=False)
         self._opened_at = now.monotonic
         self.connections["accepted"] += 1
@@ -247,7 +237,7 @@ class Connector:
             raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")
         if self.moved(self.timekeeper.note(connection.skew)):
             raise FeedLost("this machine's clock was corrected: the revision was older than it seemed")
-        now = self._clock()
+        now = self.clock()
         if self._in_future(now.wall):
             raise FeedLost("the position turns out to be in the future")
         self._credential_read_again = False

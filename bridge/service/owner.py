@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 from bridge.clock import Instant
 from bridge.config import Settings, parse_start
 from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError
-from bridge.feed.position import Position, PositionSettings
+from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.outage import outage
 from bridge.log import get
@@ -118,10 +118,7 @@ class FeedOwner:
             raise GapError(f"the feed {feed.name} was stopped on a gap ({previous.reason}). {HOW_TO_GO_ON}")
         await self._compare_clocks()  # before anything depends on ours
         revision = previous.revision if previous else self._beginning(self._clock())
-        margins = PositionSettings(
-            feed.safety_margin_seconds, feed.max_out_of_orderness_seconds, feed.live_after_pings_seconds
-        )
-        position = Position(margins, revision)
+        position = Position(feed, revision)
         limiter = Limiter(
             settings.limits,
             feed.connect_timeout_seconds,
@@ -146,25 +143,19 @@ class FeedOwner:
             previous.counters.copy() if previous else Counters(),
             previous.newest if previous else None,
         )
-        checkpointer = Checkpointer(
-            settings=settings,
-            dependencies=self._dependencies,
-            committer=self._committer,
-            pipeline=pipeline,
-            limiter=limiter,
-            status=self._status,
-            timekeeper=self._timekeeper,
-            owner_id=self._owner_id,
-            committed=previous,
+        shared = (
+            settings,
+            self._dependencies,
+            self._status,
+            limiter,
+            pipeline,
+            self._committer,
+            self._timekeeper,
         )
+        checkpointer = Checkpointer(*shared, owner_id=self._owner_id, committed=previous)
         connector = Connector(
-            settings=settings,
-            dependencies=self._dependencies,
-            status=self._status,
-            limiter=limiter,
-            pipeline=pipeline,
+            *shared,
             checkpointer=checkpointer,
-            timekeeper=self._timekeeper,
             first=previous is None and feed.start == "0",
             certain=certain,
             pause=partial(sleep, self._wake),
@@ -179,16 +170,10 @@ class FeedOwner:
             first=previous is None,
         )
         return Pump(
-            settings=settings,
-            clock=self._clock,
-            status=self._status,
-            limiter=limiter,
+            *shared,
             deduplicator=deduplicator,
-            pipeline=pipeline,
             checkpointer=checkpointer,
             connector=connector,
-            committer=self._committer,
-            timekeeper=self._timekeeper,
             wake=self._wake,
         )
 

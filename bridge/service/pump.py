@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, NoReturn
 
-from bridge.clock import Clock, Instant
-from bridge.config import FeedSettings, Settings
+from bridge.clock import Instant
+from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost
 from bridge.feed.protocol import ping_reply
-from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
-from bridge.service.checkpointer import Checkpointer
-from bridge.service.committer import Committer
+from bridge.service.checkpointer import Checkpointer, Part
 from bridge.service.connector import Connector
 from bridge.service.interfaces import Connection
-from bridge.service.pipeline import Pipeline
-from bridge.service.status import Status
-from bridge.service.timekeeper import Timekeeper, check_skew
+from bridge.service.timekeeper import check_skew
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
 
@@ -37,19 +33,12 @@ PROGRESS_SECONDS = 10.0
 
 
 @dataclass(eq=False, repr=False)
-class Pump:
+class Pump(Part):
     """Moves messages from the feed to Kafka until cancelled. `wake` ends its pauses early."""
 
-    settings: Settings
-    clock: Clock
-    status: Status
-    limiter: Limiter
     deduplicator: Deduplicator
-    pipeline: Pipeline
     checkpointer: Checkpointer
     connector: Connector
-    committer: Committer
-    timekeeper: Timekeeper
     wake: asyncio.Event
     _connection: Connection | None = None
     _evict_at: float = 0.0

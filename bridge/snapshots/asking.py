@@ -7,6 +7,7 @@ asks again. A run fails if too large a share of its things does.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
@@ -37,25 +38,6 @@ class Asks(Protocol):
         """Return the answer, after at most `attempts`. Raises ApiError, AuthError and ClockError."""
 
 
-class Refused(Exception):
-    """A request failed."""
-
-    def __init__(self, request: Request[Any], error: ApiError) -> None:
-        super().__init__(str(error))
-        self.endpoint = request.endpoint
-        self.error = error
-
-    @property
-    def forbidden(self) -> bool:
-        """Whether the reason is a missing right (403)."""
-        return isinstance(self.error, Forbidden)
-
-    @property
-    def rejected(self) -> int | None:
-        """The status (400, 404) if the request itself was rejected."""
-        return self.error.status if isinstance(self.error, Rejected) else None
-
-
 @dataclass
 class Thing:
     """A thing to ask about; its kind determines the endpoint. It is owed under its name, `kind:id`."""
@@ -73,6 +55,19 @@ class Thing:
         return f"{self.kind}:{self.id}" if self.sport is None else f"{self.kind}:{self.sport}:{self.id}"
 
 
+@dataclass
+class _Endpoint:
+    """The answers of one endpoint in this run."""
+
+    answered: bool = False
+    refusals: int = 0
+    """Its last 403 answers in a row."""
+    unanswered: int = 0
+    """Its last impatient requests in a row without an answer."""
+    reason: str = ""
+    """Why the last of these had none."""
+
+
 class Account:
     """The account of one run. `owed` has the names of things that earlier runs failed to learn."""
 
@@ -86,11 +81,7 @@ class Account:
         self._attempts = settings.attempts
         self._share = settings.max_left_out_share
         self._left_out: list[LeftOut] = []
-        self._refusals: dict[str, int] = {}
-        """Endpoint → its last 403 answers in a row."""
-        self._answered: set[str] = set()
-        self._unanswered: dict[str, tuple[int, str]] = {}
-        """Endpoint → impatient requests in a row without an answer, and the last reason."""
+        self._endpoints: defaultdict[str, _Endpoint] = defaultdict(_Endpoint)
         self._all_failures = 0
         self._failures = self._things = 0
         """New failures in the current step, and its number of things."""
@@ -98,13 +89,12 @@ class Account:
     @property
     def forbidden(self) -> tuple[str, ...]:
         """Paths of the endpoints without a right: they answered nothing but 403, or too many in a row."""
-        return tuple(
-            sorted(
-                endpoint
-                for endpoint, times in self._refusals.items()
-                if times >= CLOSED_AFTER or endpoint not in self._answered
-            )
+        found = (
+            path
+            for path, endpoint in self._endpoints.items()
+            if endpoint.refusals >= (CLOSED_AFTER if endpoint.answered else 1)
         )
+        return tuple(sorted(found))
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -125,34 +115,29 @@ class Account:
         return [*(x for x in things if str(x) not in self._before), *owed[start:], *owed[:start]]
 
     async def ask(self, request: Request[T], *, patient: bool = True) -> Answered[T]:
-        """Return the answer to a request. Raises Refused, AuthError and ClockError.
+        """Return the answer to a request. Raises ApiError with its endpoint, AuthError and ClockError.
 
         Each failure in this run takes one from the number of attempts, down to two. A request that is not
         `patient` gets two.
         """
-        if self._refusals.get(request.endpoint, 0) >= CLOSED_AFTER:
-            raise Refused(request, Forbidden(f"{request.endpoint} is not asked any more: there is no right"))
-        unanswered, last = self._unanswered.get(request.endpoint, (0, ""))
-        if not patient and unanswered >= UNANSWERED_AFTER:
-            reason = (
-                f"it is left to the next run, because {unanswered} before it had no answer. The last: {last}"
-            )
-            raise Refused(request, Unanswered(reason))
+        path = request.endpoint
+        endpoint = self._endpoints[path]
+        if endpoint.refusals >= CLOSED_AFTER:
+            raise Forbidden(f"{path} is not asked any more: there is no right", path)
+        if not patient and endpoint.unanswered >= UNANSWERED_AFTER:
+            reason = f"because {endpoint.unanswered} before it had no answer. The last: {endpoint.reason}"
+            raise Unanswered(f"it is left to the next run, {reason}", path)
+        attempts = max(2, self._attempts - self._all_failures) if patient else 2
         try:
-            attempts = max(2, self._attempts - self._all_failures) if patient else 2
             answered = await self._asks.ask(request, attempts)
         except ApiError as error:
-            if not patient and isinstance(error, Unanswered):
-                others, _ = self._unanswered.get(
-                    request.endpoint, (0, "")
-                )  # others may have failed meanwhile
-                self._unanswered[request.endpoint] = others + 1, str(error)
+            error.endpoint = path
             if isinstance(error, Forbidden):
-                self._refusals[request.endpoint] = self._refusals.get(request.endpoint, 0) + 1
-            raise Refused(request, error) from None
-        self._answered.add(request.endpoint)
-        self._refusals.pop(request.endpoint, None)
-        self._unanswered.pop(request.endpoint, None)
+                endpoint.refusals += 1
+            elif isinstance(error, Unanswered) and not patient:
+                endpoint.unanswered, endpoint.reason = endpoint.unanswered + 1, str(error)
+            raise
+        endpoint.answered, endpoint.refusals, endpoint.unanswered = True, 0, 0
         return answered
 
     async def ask_about(self, thing: Thing, request: Request[T]) -> T | None:
@@ -172,8 +157,8 @@ class Account:
         """
         try:
             found = await requests(thing)
-        except Refused as refused:
-            self.fail(thing, refused)
+        except ApiError as error:
+            self.fail(thing, error)
             return None
         if not thing.flawed:
             self.owed.discard(str(thing))
@@ -194,10 +179,10 @@ class Account:
         request = request_of(things)
         try:
             answered = await self.ask(request, patient=not halved and not names <= self._before)
-        except Refused as refused:
-            if len(things) == 1 or refused.forbidden:
+        except ApiError as error:
+            if len(things) == 1 or isinstance(error, Forbidden):
                 for thing in things:
-                    self.fail(thing, refused)
+                    self.fail(thing, error)
                 return []
             middle = len(things) // 2
             first = await self.ask_chunk(things[:middle], request_of, halved=True)
@@ -234,10 +219,8 @@ class Account:
         """
         try:
             answered = await self.ask(request)
-        except Refused as refused:
-            if not refused.forbidden:
-                raise refused.error from None
-            self.leave_out(refused.endpoint, part, str(refused))
+        except Forbidden as error:
+            self.leave_out(request.endpoint, part, str(error))
             return None
         flaws, items = answered.flaws, len(answered.content or ())
         number = len(flaws) + answered.more
@@ -252,19 +235,19 @@ class Account:
         """Report something as left out."""
         self._left_out.append(LeftOut.of(endpoint, id_, why))
 
-    def fail(self, thing: Thing, refused: Refused) -> None:
+    def fail(self, thing: Thing, error: ApiError) -> None:
         """Leave a thing out. Raises ApiError if that is one too many."""
-        if thing.id == 0 and refused.rejected:
+        if thing.id == 0 and isinstance(error, Rejected):
             # 0 may be how the provider writes "none": nothing is owed.
             self.owed.discard(str(thing))
             return
-        self.leave_out(refused.endpoint, str(thing.id), str(refused))
-        if refused.forbidden:
+        self.leave_out(error.endpoint, str(thing.id), str(error))
+        if isinstance(error, Forbidden):
             return
         self._all_failures += 1
         self._failures += str(thing) not in self._before and not thing.suspected
         if self._failures > max(FEW, self._share * self._things):
             raise ApiError(
                 f"{self._failures:,} of {self._things:,} things failed, which is more than "
-                f"api.max_left_out_share = {self._share:g} allows. The last: {refused}"
+                f"api.max_left_out_share = {self._share:g} allows. The last: {error}"
             )

@@ -13,9 +13,9 @@ from bridge.config import ApiSettings
 from bridge.errors import SchemaError
 from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
-from bridge.snapshots.model import Counts, Currency, CurrencyType
+from bridge.snapshots.model import Currency, CurrencyType
 from bridge.snapshots.plan import Estimate, JobInput
-from bridge.snapshots.results import Outcome, encode, some
+from bridge.snapshots.results import Outcome, count, encode, some
 from bridge.snapshots.vanished import Vanished
 
 MAX_NOTES: Final = 100
@@ -36,7 +36,7 @@ class Currencies:
         self._full = job_input.full
         self._used = job_input.kept.currencies
         self._present: dict[bytes, Currency] = {}
-        owed = {name.removeprefix(f"{_THING}:") for name in job_input.owed}
+        owed = {name.removeprefix(f"{_THING}:") for name in job_input.state.owed}
         self._owed = owed & self._used if job_input.full and self._used else owed
         self._found: dict[bytes, Currency] = {}
         self._notes: dict[str, None] = {}
@@ -52,7 +52,7 @@ class Currencies:
         """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
         account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
         whole = await self._list(account, progress)
-        vanished = Vanished(self._settings.max_shrink_share, self._input.missing, full=self._full)
+        vanished = Vanished(self._settings.max_shrink_share, self._input.state.missing, full=self._full)
         believed = set[str]()
         if whole:
             known = [x.symbol for x in self._present.values() if x.type != "Unknown"]
@@ -68,14 +68,15 @@ class Currencies:
         gone = {symbol.encode() for symbol in unused}
         changed = (new for key, new in self._found.items() if self._present.get(key) != new)
         written = encode(changed, self._codec, snapshot_id, account)
+        types = {key: currency.type for key, currency in (self._present | self._found).items()}
         return Outcome(
             written=written,
             removed=gone,
-            counts=self._count(written, gone),
+            counts=count((*TYPES.values(), "Unknown"), types.__getitem__, self._present, written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
-            owed=frozenset(account.owed),
-            missing=frozenset(vanished.missing),
+            owed=account.owed,
+            missing=vanished.missing,
             notes=[*vanished.notes, *self._notes],
         )
 
@@ -148,16 +149,6 @@ class Currencies:
         if found := await account.attempt(thing, ask):
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency
-
-    def _count(self, written: Container[bytes], gone: set[bytes]) -> dict[str, Counts]:
-        counts: dict[str, Counts] = {kind: Counts() for kind in ("Fiat", "Crypto", "Custom", "Unknown")}
-        for key, currency in (self._present | self._found).items():
-            if key in gone:
-                counts[currency.type].removed += 1
-            else:
-                counts[currency.type].records += 1
-                counts[currency.type].written += key in written
-        return counts
 
 
 def _thing(symbol: str) -> Thing:

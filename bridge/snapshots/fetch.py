@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from bridge.config import ApiSettings
-from bridge.errors import ApiError
+from bridge.errors import ApiError, Forbidden, Rejected
 from bridge.rest.answers import Flaw
 from bridge.rest.endpoints import (
     EntityTranslation,
@@ -32,7 +32,7 @@ from bridge.rest.endpoints import (
     Request,
     TranslationItem,
 )
-from bridge.snapshots.asking import Account, Asks, ProgressCallback, Refused, Thing
+from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.merge import MergedNames
 from bridge.snapshots.model import Kind, Template, key_of
 from bridge.snapshots.plan import FetchPlan, chunks
@@ -96,20 +96,10 @@ class Fetcher:
         await self._each("markets", markets, self._markets, self._take_markets)
         for kind in plan.lists:
             await self._by_id(kind)
-        await self._templates(
-            "selection-template",
-            [Thing("selection-template", x) for x in plan.selection_templates],
-            lambda things: self._questions.selection_templates(_ids(things)),
-        )
-        await self._templates(
-            "market-type-template",
-            [
-                Thing("market-type-template", x, sport)
-                for sport, found in plan.market_type_templates.items()
-                for x in found
-            ],
-            lambda things: self._questions.market_type_templates(things[0].sport or 0, _ids(things)),
-        )
+        of_selections = [Thing("selection-template", number) for number in plan.selection_templates]
+        await self._templates("selection-template", of_selections)
+        types = [(number, sport) for sport, found in plan.market_type_templates.items() for number in found]
+        await self._templates("market-type-template", [Thing("market-type-template", *x) for x in types])
         self._report_flawed_items()
         return self.names
 
@@ -164,8 +154,8 @@ class Fetcher:
             request = self._questions.single(kind, int(thing.id))
             try:
                 answer = await self.account.ask_about(thing, request)
-            except Refused as refused:
-                if thing.suspected and refused.rejected == 404:  # gone
+            except Rejected as error:
+                if thing.suspected and error.status == 404:  # gone
                     return {"id": int(thing.id), "translations": {}}
                 raise
             return _about(thing, request, answer, lambda entity: entity)
@@ -211,14 +201,14 @@ class Fetcher:
             return [], []
         place = self._places.get(number)
         sport = place.sport if place else 0
-        refusals: list[Refused] = []
+        refusals: list[ApiError] = []
 
         async def answer_of(request: Request[list[T]]) -> list[T]:
             """Return nothing if the request is refused: the others may make up for it."""
             try:
                 return await self.account.ask_about(thing, request) or []
-            except Refused as refused:
-                refusals.append(refused)
+            except ApiError as error:
+                refusals.append(error)
                 return []
 
         found = await answer_of(self._questions.all_markets(number, sport))
@@ -232,11 +222,11 @@ class Fetcher:
                 more += await answer_of(self._questions.markets(number, language, sport))
         if refusals and not found and not more:
             raise refusals[0]
-        if len(refusals) == 1 and refusals[0].forbidden and not found:
+        if len(refusals) == 1 and isinstance(refusals[0], Forbidden) and not found:
             return found, more  # the single languages make up for the missing right to all of them
-        for refused in refusals:
+        for error in refusals:
             thing.flawed = True
-            self.account.leave_out(refused.endpoint, str(number), str(refused))
+            self.account.leave_out(error.endpoint, str(number), str(error))
         return found, more
 
     def _take_markets(
@@ -248,12 +238,13 @@ class Fetcher:
 
     # Templates.
 
-    async def _templates(
-        self,
-        kind: Template,
-        things: Sequence[Thing],
-        request_of: Callable[[Sequence[Thing]], Request[list[EntityTranslation]]],
-    ) -> None:
+    async def _templates(self, kind: Template, things: Sequence[Thing]) -> None:
+        def request_of(things: Sequence[Thing]) -> Request[list[EntityTranslation]]:
+            ids, sport = [int(thing.id) for thing in things], things[0].sport
+            if sport is None:
+                return self._questions.selection_templates(ids)
+            return self._questions.market_type_templates(sport, ids)
+
         def take(things: Sequence[Thing], found: list[EntityTranslation]) -> None:
             by_id = {thing.id: thing for thing in things}
             for entity in found:
@@ -320,14 +311,10 @@ class Fetcher:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _ids(things: Sequence[Thing]) -> list[int]:
-    return [int(thing.id) for thing in things]
-
-
 def _about(
     thing: Thing, request: Request[T], answer: T | None, entity: Callable[[T], EntityTranslation]
 ) -> T | None:
-    """Return the answer if it is about the requested id. Raises Refused."""
+    """Return the answer if it is about the requested id. Raises ApiError."""
     if answer is not None and (other := entity(answer)["id"]) != thing.id:
-        raise Refused(request, ApiError(f"{request} answered about another id: {other}"))
+        raise ApiError(f"{request} answered about another id: {other}", request.endpoint)
     return answer

@@ -54,6 +54,11 @@ class Task:
     scope: Scope
     full: bool = False
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that it publishes: currencies have none."""
+        return self.scope.languages if self.job == "translations" else ()
+
 
 def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Estimate]:
     """Estimate the requests of a run now. Sends none, takes no lock and writes nothing.
@@ -165,7 +170,7 @@ def make_snapshot(
     job_input, learnt = _read_input(settings, task, last, storage, state, started.wall, progress, save)
     codec = codecs[SCHEMAS[task.job]]
     job = _job(settings, task, codec, job_input)
-    id_ = _id(started.wall)
+    id_ = f"{datetime.fromtimestamp(started.wall, UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
 
     async def ask() -> Outcome:
         async with client:
@@ -176,10 +181,27 @@ def make_snapshot(
     topic, moment = topic_of(settings, task.job), round(finished * 1000)
     records = [Record(topic, key, None, moment) for key in sorted(outcome.removed)]
     records += (Record(topic, key, value, moment) for key, value in outcome.written.items())
-    snapshot = _snapshot(id_, task, last, job_input, outcome, state.position, started.wall, finished)
-    state.set_owed(outcome.owed)
-    state.set_missing(outcome.missing)
-    if not task.scope.narrowed:  # else its references stay new for the next run
+    narrowed = task.scope.narrowed
+    # Lost records are still to be fetched.
+    refreshed = None if last is None or _is_lost(last, job_input.present) else last.refreshed_at
+    if job_input.full and not narrowed:
+        refreshed = started.wall
+    snapshot = Snapshot(
+        job=task.job,
+        id=id_,
+        started_at=started.wall,
+        finished_at=finished,
+        refreshed_at=refreshed,
+        complete=not (narrowed or outcome.left_out or outcome.owed),
+        languages=last.languages if last and narrowed else task.languages,
+        forbidden=outcome.forbidden,
+        left_out=outcome.left_out[:MAX_LEFT_OUT],
+        owed=len(outcome.owed),
+        counts=outcome.counts,
+        position=state.position,
+    )
+    state.owed, state.missing = outcome.owed, outcome.missing
+    if not narrowed:  # else its references stay new for the next run
         state.mark_seen()
     records += state_records()
 
@@ -224,22 +246,13 @@ def _read_input(
     if full:
         state.forget(newest - settings.api.keep_days * DAY_SECONDS)
     references = state.references(0 if forgot else recent, full=full)
-    job_input = JobInput(
-        present,
-        references,
-        full,
-        state.in_use() if full else references,
-        state.selections_in_use,
-        frozenset(state.owed),
-        frozenset(state.missing),
-    )
     if not state.newest:
         get().warning(
             "no settled bets to learn ids from, is topics.prefix right?",
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
-    return job_input, learnt
+    return JobInput(present, references, full, state.in_use() if full else references, state), learnt
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
@@ -253,47 +266,9 @@ def _is_due(settings: Settings, task: Task, last: Snapshot | None, now: float) -
         return True
     if task.scope.narrowed:
         return False
-    languages = set(task.scope.languages) if task.job == "translations" else set[str]()
     # A time in the future comes from a wrong clock.
     overdue = (
         last.refreshed_at is None
         or not 0 <= now - last.refreshed_at < settings.api.refresh_hours * HOUR_SECONDS
     )
-    return overdue or not languages <= set(last.languages)
-
-
-def _id(started: float) -> str:
-    moment = datetime.fromtimestamp(started, UTC)
-    return f"{moment:%Y%m%dT%H%M%S}.{moment.microsecond:06}Z-{uuid.uuid4().hex[:8]}"
-
-
-def _snapshot(
-    id_: str,
-    task: Task,
-    last: Snapshot | None,
-    job_input: JobInput,
-    outcome: Outcome,
-    position: Offsets,
-    started: float,
-    finished: float,
-) -> Snapshot:
-    """Return the snapshot without its ends."""
-    narrowed = task.scope.narrowed
-    refreshed = started if job_input.full and not narrowed else last.refreshed_at if last else None
-    if narrowed and _is_lost(last, job_input.present):
-        refreshed = None  # the lost records are still to be fetched
-    languages = task.scope.languages if task.job == "translations" else ()
-    return Snapshot(
-        job=task.job,
-        id=id_,
-        started_at=started,
-        finished_at=finished,
-        refreshed_at=refreshed,
-        complete=not (narrowed or outcome.left_out or outcome.owed),
-        languages=last.languages if last and narrowed else languages,
-        forbidden=outcome.forbidden,
-        left_out=outcome.left_out[:MAX_LEFT_OUT],
-        owed=len(outcome.owed),
-        counts=outcome.counts,
-        position=position,
-    )
+    return overdue or not {*task.languages} <= {*last.languages}

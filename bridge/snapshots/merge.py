@@ -25,7 +25,7 @@ from bridge.rest.endpoints import (
     MarketTranslations,
     TranslationItem,
 )
-from bridge.snapshots.model import KINDS, Counts, Kind, Texts, Translation, key_of, kind_of
+from bridge.snapshots.model import Kind, Texts, Translation, key_of
 from bridge.snapshots.plan import Scope
 
 
@@ -192,23 +192,3 @@ def forgotten(
                 unclear[key] = int(ids[0])
     used = selections(set(unclear.values()))
     return found | {key for key, number in unclear.items() if number not in used}
-
-
-def count(
-    present: Collection[bytes], written: Collection[bytes], gone: Collection[bytes]
-) -> dict[str, Counts]:
-    """Return the numbers of records that exist, are written and are removed, by kind."""
-    counts: dict[str, Counts] = {kind: Counts() for kind in KINDS}
-
-    def of(key: bytes) -> Counts:
-        return counts.setdefault(kind_of(key), Counts())
-
-    for key in present:
-        of(key).records += 1
-    for key in written:
-        of(key).written += 1
-        of(key).records += key not in present
-    for key in gone:
-        of(key).removed += 1
-        of(key).records -= 1
-    return counts

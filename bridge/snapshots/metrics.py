@@ -6,6 +6,7 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client import Metric
@@ -70,14 +71,11 @@ def _of_last(report: Report) -> Iterator[Metric]:
 
 def must_be_writable(file: Path) -> None:
     """Raise SettingsError where `write` would, and leave nothing behind."""
-    draft = _draft(file)
-    try:
+    with _draft(file) as draft:
         if file.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         draft.touch()
         draft.unlink()
-    except OSError as error:
-        raise _unwritable(file, error) from None
 
 
 def write(status: JobStatus, file: Path) -> None:
@@ -86,21 +84,18 @@ def write(status: JobStatus, file: Path) -> None:
     Metrics of the process are not written: the collector has its own.
     """
     body, _ = exposition(collect(status), {"snapshot": status.job}, process=False)
-    draft = _draft(file)
-    try:
+    with _draft(file) as draft:
         draft.write_bytes(body)
         draft.replace(file)
+
+
+@contextmanager
+def _draft(file: Path) -> Iterator[Path]:
+    """Yield the path of a draft beside the file, which it replaces. Turns an OSError into SettingsError."""
+    try:
+        yield file.parent / f"{file.name}.{os.getpid()}"
     except OSError as error:
-        raise _unwritable(file, error) from None
-
-
-def _draft(file: Path) -> Path:
-    """Beside the file, which it replaces."""
-    return file.parent / f"{file.name}.{os.getpid()}"
-
-
-def _unwritable(file: Path, error: OSError) -> SettingsError:
-    return SettingsError(
-        f"--metrics-file: cannot write {file}: {error.strerror}. Name a file in a directory that exists and "
-        "is writable."
-    )
+        raise SettingsError(
+            f"--metrics-file: cannot write {file}: {error.strerror}. Name a file in a directory that exists "
+            "and is writable."
+        ) from None

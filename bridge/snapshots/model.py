@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from bridge.clock import MICROS
-from bridge.formatting import shortened
+from bridge.formatting import camel_case, shortened
 from bridge.rest.answers import MAX_WHY_CHARACTERS
 from bridge.rest.endpoints import LISTED, Listed
 
@@ -89,7 +89,7 @@ class Translation:
 
 _BELONGING: Final = ("event_id", "sport_id", "region_id", "league_id", "competitor_ids", "market_type_id")
 _AVRO_NAMES: Final = {"kind": "kind", "id": "id", "texts": "translations"} | {
-    name: re.sub("_(.)", lambda found: found[1].upper(), name) for name in _BELONGING
+    name: camel_case(name) for name in _BELONGING
 }
 """Field of a translation → field of its Avro datum."""
 

@@ -13,6 +13,7 @@ from bridge.errors import SettingsError
 from bridge.rest.endpoints import LISTED, MAX_IDS, Listed
 from bridge.snapshots.model import KINDS, Kind, key_of
 from bridge.snapshots.references import References
+from bridge.snapshots.state import JobState
 
 OF_MARKETS: Final[frozenset[Kind]] = frozenset({"market", "selection"})
 """The kinds that the markets endpoints answer."""
@@ -191,12 +192,8 @@ class JobInput:
     """Whether everything is fetched again."""
     kept: References
     """In a full run, references from all bets within `api.keep_days`, a superset of what is fetched."""
-    selections_in_use: Callable[[Collection[int]], set[int]]
-    """Returns those of some selections that bets within `api.keep_days` mention: `kept` lacks them."""
-    owed: frozenset[str] = frozenset()
-    """Names of what the last run failed to learn."""
-    missing: frozenset[str] = frozenset()
-    """Names of what lists lacked in the last full run, if they were too short to be believed."""
+    state: JobState
+    """The state of the job, with what the last run failed to learn."""
 
 
 class Estimate(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -77,32 +77,30 @@ def _cover(kind: Kind, keys: Iterable[bytes], languages: Sequence[str], lookup: 
     return row
 
 
+@dataclass
 class IdComparison:
     """Compares two ids that the interface only suggests to be the same."""
 
-    def __init__(self, ours: str, theirs: str) -> None:
-        self.ours, self.theirs = ours, theirs
-        self.same = self.other = 0
-        self.example = ""
-
-    @property
-    def seen(self) -> int:
-        """Number of comparisons."""
-        return self.same + self.other
+    ours: str
+    theirs: str
+    seen: int = 0
+    """Number of comparisons."""
+    other: int = 0
+    """Number of those in which they differ."""
+    example: str = ""
 
     def see(self, event: int, ours: int, theirs: int) -> None:
         """Compare `ours` from a bet on the event (0: none) with `theirs` from the event itself."""
         if not ours:
             return
-        if ours == theirs:
-            self.same += 1
-        else:
+        self.seen += 1
+        if ours != theirs:
             self.other += 1
             self.example = self.example or f"event {event}: {self.ours} {ours}, {self.theirs} {theirs}"
 
     def __str__(self) -> str:
         if not self.other:
-            return f"{self.ours} is the {self.theirs} in all {self.same:,} events of this run"
+            return f"{self.ours} is the {self.theirs} in all {self.seen:,} events of this run"
         return (
             f"{self.ours} is NOT the {self.theirs} in {self.other:,} of {self.seen:,} events ({self.example})"
         )
@@ -124,6 +122,23 @@ def encode(
     return found
 
 
+def count(
+    kinds: Iterable[str],
+    kind_of: Callable[[bytes], str],
+    present: Collection[bytes],
+    written: Collection[bytes],
+    gone: Collection[bytes],
+) -> dict[str, Counts]:
+    """Return the numbers of records that exist, are written and are removed, by kind."""
+    counts = {kind: Counts() for kind in kinds}
+    for key in {*present, *written}:
+        found = counts.setdefault(kind_of(key), Counts())
+        found.written += key in written
+        found.removed += key in gone
+        found.records += key not in gone
+    return counts
+
+
 def some(things: Iterable[object]) -> str:
     """Return the first of some things for a note."""
     return f"such as {', '.join(sorted(map(str, things))[:MAX_EXAMPLES])}"
@@ -142,9 +157,9 @@ class Outcome:
     """Paths of the endpoints without a right (403)."""
     left_out: tuple[LeftOut, ...] = ()
     """What the provider failed to answer."""
-    owed: frozenset[str] = field(default=frozenset(), repr=False)
+    owed: set[str] = field(default_factory=set, repr=False)
     """Names of what the next run asks about again."""
-    missing: frozenset[str] = field(default=frozenset(), repr=False)
+    missing: set[str] = field(default_factory=set, repr=False)
     """Names of what lists lack, if they are too short to be believed."""
     coverage: list[Covered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

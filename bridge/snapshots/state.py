@@ -56,6 +56,10 @@ class JobState:
         self._begun = False
         self.newest: int = max((entry["at"] for _, entry in self._in_use()), default=0)
         """The hour of the newest bet learnt; 0 without any."""
+        self.owed = self._names(b"owed/")
+        """Names of what the provider failed to answer, such as `markets:77`."""
+        self.missing = self._names(b"missing/")
+        """Names of what lists lacked that were too short to be believed, such as `league:9`."""
 
     # References.
 
@@ -127,28 +131,10 @@ class JobState:
         """Note that a snapshot covers everything learnt so far."""
         self._put(b"seen", {"run": self._run})
 
-    # Owed and missing things.
-
-    @property
-    def owed(self) -> set[str]:
-        """Names of what the provider failed to answer, such as `markets:77`."""
-        return self._names(b"owed/")
-
-    def set_owed(self, owed: Collection[str]) -> None:
-        """Replace what is owed."""
-        self._set_names(b"owed/", owed)
-
-    @property
-    def missing(self) -> set[str]:
-        """Names of what lists lacked that were too short to be believed, such as `league:9`."""
-        return self._names(b"missing/")
-
-    def set_missing(self, missing: Collection[str]) -> None:
-        """Replace what is missing."""
-        self._set_names(b"missing/", missing)
-
     def changes(self) -> dict[bytes, bytes | None]:
         """Return the records that changed since the last call; None for those that are removed."""
+        self._put_names(b"owed/", self.owed)
+        self._put_names(b"missing/", self.missing)
         found = {self._prefix + key: self._entries.get(key) for key in sorted(self._changed)}
         self._changed.clear()
         return found
@@ -158,8 +144,8 @@ class JobState:
     def _names(self, start: bytes) -> set[str]:
         return {name for _, value in self._under(start) for name in orjson.loads(value)}
 
-    def _set_names(self, start: bytes, names: Collection[str]) -> None:
-        if set(names) == self._names(start):
+    def _put_names(self, start: bytes, names: set[str]) -> None:
+        if names == self._names(start):
             return
         ordered = sorted(names)
         places = range(0, len(ordered), NAMES_PER_RECORD)

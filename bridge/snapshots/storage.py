@@ -5,30 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import Consumer, Message
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Message
 
-from bridge import clock
 from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.avro.registry import Registry
-from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import shortened
 from bridge.kafka import admin, clients, topics
-from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.reader import (
-    LOOK_SECONDS,
-    STALL_SECONDS,
-    Foreign,
-    OffsetProgress,
-    at,
-    decode,
-    key_of,
-    read_topic,
-    starts_since,
-    with_fresh_clients,
-)
+from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of
 from bridge.log import get
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.references import References, references_schema
@@ -56,7 +41,8 @@ def topic_of(settings: Settings, job: Job) -> str:
 def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
     """Return a job's last snapshot, None before the first.
 
-    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as `read_topic`.
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as
+    `TopicScan.read`.
     """
     found = _last(settings, job, visible=visible)
     return None if found is None else found[1]
@@ -77,13 +63,12 @@ def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapsh
         if message.key() == job.encode():
             found = None if message.value() is None else message
 
-    read_topic(settings, topics.declare(settings).snapshots.name, take, visible=visible)
+    TopicScan(topics.declare(settings).snapshots.name, take, visible=visible).read(settings)
     if found is None:
         return None
     value = found.value() or b""
     with Registry(settings.registry) as registry:
-        datum = decode(Codec(load("snapshot"), READ_ONLY, registry.schema_by_id), found, value)
-    return value, Snapshot.from_avro(datum)
+        return value, Snapshot.from_avro(decode(registry.codec("snapshot"), found, value))
 
 
 def read_compacted(
@@ -99,7 +84,7 @@ def read_compacted(
     Records whose key is not UTF-8 or that `accepts` refuses, or whose value has another format, are skipped
     and counted in the log: they are never removed. Waits for open transactions to end, unless only what is
     `visible` now is wanted. Values stay encoded, so that a whole snapshot fits into memory. Raises as
-    `read_topic`.
+    `TopicScan.read`.
     """
     found: dict[bytes, bytes] = {}
     foreign = Foreign()
@@ -117,7 +102,7 @@ def read_compacted(
         except NotOurs as error:
             foreign.add(at(message, error))
 
-    read_topic(settings, topic, take, ends=ends, visible=visible)
+    TopicScan(topic, take, ends=ends, visible=visible).read(settings)
     foreign.log()
     return found
 
@@ -125,7 +110,8 @@ def read_compacted(
 class JobStorage:
     """Reads Kafka for one run of a job.
 
-    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as `read_topic`.
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as
+    `TopicScan.read`.
     """
 
     def __init__(self, settings: Settings, job: Job, *, visible: bool = False) -> None:
@@ -145,7 +131,7 @@ class JobStorage:
                 found[key] = value
 
         name = topics.declare(self._settings).snapshot_state.name
-        read_topic(self._settings, name, take, visible=self._visible)
+        TopicScan(name, take, visible=self._visible).read(self._settings)
         state = JobState(self._job, found)
         if state.foreign:
             get().warning("skipped invalid records of the job state", count=state.foreign)
@@ -170,25 +156,26 @@ class JobStorage:
         The first time, and after the topic was created again, reads the bets of the last `api.keep_days`
         before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records
         that are not bets are skipped and counted. Raises TopologyError if there are no others, SchemaError
-        for a schema that the registry does not know, and as `read_topic`.
+        for a schema that the registry does not know, and as `TopicScan.read`.
         """
         settings = self._settings
         topic = topics.declare(settings).bets.name
         topic_id = admin.topic_id(clients.admin(settings.kafka), topic)
         keep_days = settings.api.keep_days
-        if state.reads_on(topic_id, keep_days):
-            position = dict(state.position)
-        else:
+        start: Offsets | float = state.position
+        if not state.reads_on(topic_id, keep_days):
             if state.position and state.topic_id != topic_id:
                 get().warning("the topic of bets was created again, reading it from the start", topic=topic)
-            position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
+            start = now - keep_days * DAY_SECONDS
         hours: dict[int, References] = {}
-        bets, foreign = 0, Foreign()
+        bets, unsaved, foreign = 0, 0, Foreign()
 
         def remember(read: Offsets) -> None:
+            nonlocal unsaved
             for hour, references in hours.items():
                 state.learn(hour, references)
             hours.clear()
+            unsaved = 0
             state.learnt(read, topic_id, keep_days)
             save()
 
@@ -196,8 +183,9 @@ class JobStorage:
             codec = Codec(references_schema(self._job), READ_ONLY, registry.schema_by_id)
 
             def take(message: Message) -> None:
-                nonlocal bets
-                position[message.partition() or 0] = (message.offset() or 0) + 1
+                nonlocal bets, unsaved
+                if unsaved == LEARNT_AT_ONCE and scan.cursor is not None:
+                    remember({place.partition: place.offset for place in scan.cursor.places})
                 try:
                     bet = _bet_in(message, codec, registry)
                 except NotOurs as error:
@@ -207,13 +195,12 @@ class JobStorage:
                     return
                 received = max(0, message.timestamp()[1] // 1000)
                 hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
-                bets += 1
-                if bets % LEARNT_AT_ONCE == 0:
-                    remember(position)
+                bets, unsaved = bets + 1, unsaved + 1
 
             state.begin()
             # `visible`: records of open transactions are read by the next run.
-            read = read_topic(settings, topic, take, start=position, visible=True, progress=progress)
+            scan = TopicScan(topic, take, start=start, visible=True, progress=progress)
+            read = scan.read(settings)
         if foreign.count and not bets and not state.position:
             raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
         remember(read)
@@ -240,18 +227,3 @@ def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any
         return codec.decode(value)
     except SchemaError as error:
         raise at(message, NotOurs(str(error))) from None
-
-
-def _received_since(settings: Settings, topic: str, moment: float) -> Offsets:
-    """Return each partition's first offset received since `moment`; `{}` without the topic."""
-    found: Offsets = {}
-
-    def read(client: AdminClient, consumer: Consumer) -> None:
-        if admin.topic_id(client, topic, LOOK_SECONDS) is not None:
-            ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
-            found.update({x.partition: x.offset for x in starts_since(client, consumer, topic, moment, ends)})
-
-    deadline = clock.now().monotonic + STALL_SECONDS
-    if reason := with_fresh_clients(settings, read, lambda: clock.now().monotonic > deadline):
-        raise KafkaUnavailable(f"{topic}: {reason}")
-    return found

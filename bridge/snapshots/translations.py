@@ -10,10 +10,10 @@ from bridge.errors import SchemaError
 from bridge.rest.endpoints import Listed, Questions
 from bridge.snapshots.asking import Asks, ProgressCallback
 from bridge.snapshots.fetch import Fetcher
-from bridge.snapshots.merge import count, drop_unchanged, forgotten, unpack
-from bridge.snapshots.model import Translation, kind_of
+from bridge.snapshots.merge import drop_unchanged, forgotten, unpack
+from bridge.snapshots.model import KINDS, Translation, kind_of
 from bridge.snapshots.plan import Estimate, FetchPlan, JobInput, Scope, estimate, ids_in
-from bridge.snapshots.results import MAX_EXAMPLES, Outcome, cover, encode, some
+from bridge.snapshots.results import MAX_EXAMPLES, Outcome, count, cover, encode, some
 
 
 class Translations:
@@ -29,14 +29,14 @@ class Translations:
         self._removes = job_input.full and not scope.narrowed
         """Whether the run fetches enough to learn what is gone."""
         used = self._used() if self._removes else None
-        owed = job_input.owed if used is None else frozenset(self._still_wanted(job_input.owed, used))
+        owed = job_input.state.owed
         self.plan = FetchPlan.of(
             scope,
             job_input.references,
             job_input.present,
             full=job_input.full,
-            owed=owed,
-            missing_before=job_input.missing,
+            owed=frozenset(owed if used is None else self._still_wanted(owed, used)),
+            missing_before=frozenset(job_input.state.missing),
             used=used,
         )
 
@@ -53,9 +53,8 @@ class Translations:
         if self._removes:
             complete = {key for key in names.complete_keys if kind_of(key) not in fetcher.unreliable_kinds}
             if self._input.kept.events:
-                outdated = forgotten(
-                    present, self._present, self._input.kept.events, self._input.selections_in_use
-                )
+                selections_in_use = self._input.state.selections_in_use
+                outdated = forgotten(present, self._present, self._input.kept.events, selections_in_use)
         gone |= outdated - records.keys()
         drop_unchanged(records, lambda key: None if key in outdated else self._present(key), complete)
         unnamed = {key for key in records if kind_of(key) == "event" and not unpack(records[key]).texts}
@@ -69,12 +68,12 @@ class Translations:
         return Outcome(
             written=written,
             removed=gone,
-            counts=count(present, written, gone),
+            counts=count(KINDS, kind_of, present, written, gone),
             forbidden=account.forbidden,
             left_out=account.left_out,
             # A run that keeps only a part of each answer owes the rest.
-            owed=frozenset(account.owed | (self._input.owed | account.asked if self._scope.cut else set())),
-            missing=frozenset(fetcher.vanished.missing),
+            owed=account.owed | (self._input.state.owed | account.asked if self._scope.cut else set()),
+            missing=fetcher.vanished.missing,
             coverage=coverage,
             notes=self._notes(fetcher, unnamed, gone),
         )
@@ -101,7 +100,7 @@ class Translations:
             **{str(kind): ids for kind, ids in used.items()},
             "event": bets.events,
             "markets": bets.events,
-            "selection-template": self._input.selections_in_use(
+            "selection-template": self._input.state.selections_in_use(
                 [ids[0] for ids in ids_in(owed)["selection-template"]]
             ),
         }

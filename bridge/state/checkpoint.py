@@ -7,13 +7,14 @@ both or neither.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
 from bridge.clock import MICROS
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
+from bridge.formatting import camel_case
 
 
 class State(Enum):
@@ -163,16 +164,7 @@ class Checkpoint:
         )
 
 
-_AVRO_COUNTERS = (
-    "received",
-    "published",
-    "duplicates",
-    "stale",
-    "corrections",
-    "deadLettered",
-    "pings",
-    "empty",
-)
+_AVRO_COUNTERS = tuple(camel_case(counter.name) for counter in fields(Counters))
 
 
 def _state(symbol: str) -> State:

@@ -15,18 +15,7 @@ from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin
-from bridge.kafka.errors import Stalled
-from bridge.kafka.reader import (
-    STALL_SECONDS,
-    Foreign,
-    OffsetProgress,
-    TopicScan,
-    at,
-    decode,
-    key_of,
-    longer_stall,
-    with_fresh_clients,
-)
+from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
 from bridge.kafka.topics import Topics
 from bridge.state.dead_letter import DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint
@@ -65,9 +54,10 @@ class StateReader:
         With `visible`, do not wait for open transactions. Raises SchemaError, with the record's place, if it
         is not a checkpoint: an earlier one would be out of date.
         """
-        topic, key = self._topics.checkpoints, self._settings.feed.name.encode()
+        topic, key = self._topics.checkpoints.name, self._settings.feed.name.encode()
         found: Message | None = None
-        stall_seconds = STALL_SECONDS
+        scan: TopicScan | None = None
+        lookback = LOOKBACK
 
         def take(message: Message) -> None:
             nonlocal found
@@ -75,31 +65,18 @@ class StateReader:
                 found = None if message.value() is None else message
 
         def search(client: AdminClient, consumer: Consumer) -> None:
-            nonlocal found, stall_seconds
-            found = None  # a failed attempt may have found an outdated one
-            [end] = admin.end_offsets(client, topic.name, 1, visible=visible)
-            lookback = LOOKBACK
+            nonlocal scan, lookback
             while True:
-                start = max(0, end - lookback)
-                scan = TopicScan(
-                    topic.name,
-                    take,
-                    start={0: start},
-                    ends={0: end},
-                    stall_seconds=stall_seconds,
-                    progress=_reports_progress(on_status),
-                    clock=self._clock,
-                )
-                try:
-                    scan.resume(client, consumer, give_up)
-                except Stalled:
-                    # The next client starts over, and may have as much to skip.
-                    if scan.stall_seconds > stall_seconds:
-                        stall_seconds = longer_stall(stall_seconds, STALL_SECONDS)
-                    raise
-                if found is not None or start == 0 or not scan.done:
+                if scan is None:
+                    [end] = admin.end_offsets(client, topic, 1, visible=visible)
+                    start, progress = {0: max(0, end - lookback)}, _reports_progress(on_status)
+                    scan = TopicScan(
+                        topic, take, start=start, ends={0: end}, progress=progress, clock=self._clock
+                    )
+                scan.resume(client, consumer, give_up)
+                if found is not None or not scan.done or scan.start == {0: 0}:
                     break
-                lookback *= 10
+                scan, lookback = None, 10 * lookback
             if found is not None:
                 decode(self._checkpoints, found, found.value() or b"")
 

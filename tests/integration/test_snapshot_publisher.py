@@ -22,7 +22,7 @@ from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.election import LeaderElection
-from bridge.kafka.reader import read_topic
+from bridge.kafka.reader import TopicScan
 from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 from bridge.snapshots.publisher import Publisher
@@ -213,7 +213,7 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
         publisher.publish(records(settings, 2), seal)
     assert read(settings) == (2, state(2))
     snapshots = topics.declare(settings).snapshots.name
-    read_topic(settings, snapshots, committed.append)
+    TopicScan(snapshots, committed.append).read(settings)
     assert len(committed) == 2
 
 
@@ -317,12 +317,12 @@ def killed_again_and_again(settings: Settings) -> int:
             process.join()
         last = last_snapshot(settings, JOB, visible=True)
         if last is not None:
-            reached = read_topic(settings, topic, take, start=reached, ends=last.ends)
+            reached = TopicScan(topic, take, start=reached, ends=last.ends).read(settings)
             published = int(last.id)
             assert content == state(published), f"kill {kill}"
             assert max(numbers) == published
     with at_work(settings):
-        read_topic(settings, topic, take, start=reached)
+        TopicScan(topic, take, start=reached).read(settings)
         assert content == state(published) == read(settings)[1]
         assert numbers == set(range(published + 1))
     return published

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bridge.config import FeedSettings, Settings, TopicsSettings
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.reader import read_topic
+from bridge.kafka.reader import TopicScan
 from tests.harness import Place, until
 from tests.integration.publishing import settings_of
 
@@ -124,5 +124,5 @@ def test_numbers_at_their_ends_make_topics(place: Place) -> None:
     producer.produce(topics.declare(settings).bets.name, bytes(largest - 1024), b"k")
     producer.commit_transaction(60)
     read = list[int]()
-    read_topic(settings, topics.declare(settings).bets.name, lambda m: read.append(len(m.value() or b"")))
+    TopicScan(topics.declare(settings).bets.name, lambda m: read.append(len(m.value() or b""))).read(settings)
     assert read == [largest - 1024]

@@ -199,7 +199,7 @@ def test_a_wrong_answer(
             assert not outcome.removed, place
             told = [left.why for left in outcome.left_out]
             if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
-                assert (told, outcome.owed) == ([], frozenset())  # it was told, or asked for by halves
+                assert (told, outcome.owed) == ([], set())  # it was told, or asked for by halves
                 continue
             assert bool(outcome.owed) == owes, place
         struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}

@@ -17,7 +17,7 @@ SEED = st.integers(0, 2**32)
 
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(OWN) | schemas(), POOL, SEED)
+@given(st.sampled_from(OWN) | schemas(known=True), POOL, SEED)
 def test_valid_data_are_written_as_by_fastavro(form: str, schema: Schema, pool: Pool, seed: int) -> None:
     """By the encoder itself, byte for byte."""
     maker = Maker(schema, pool, seed)

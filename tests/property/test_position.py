@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.feed.position import Position, PositionSettings
+from bridge.config import FeedSettings
+from bridge.feed.position import Position
 
 OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
-SETTINGS = PositionSettings(OVERLAP, DISORDER, QUIET)
+SETTINGS = FeedSettings(
+    safety_margin_seconds=OVERLAP, max_out_of_orderness_seconds=DISORDER, live_after_pings_seconds=QUIET
+)
 BEGAN = 1_790_000_000.0
 NO_TIME = -62_135_596_800.0
 PING_SECONDS = 5.0

@@ -49,7 +49,6 @@ DRIVERS = {
     "bridge.rest.client": "waits for its turn and between tries",
     "bridge.snapshots.job": "says when a snapshot was made",
     "bridge.snapshots.lock": "waits for its turn",
-    "bridge.snapshots.storage": "waits for Kafka",
     "bridge.rest.transport": "lets others have their turn",
     "bridge.snapshots.scheduler": "waits for the next run",
     "bridge.observability.endpoints": "answers as of the moment it is asked",

@@ -11,7 +11,7 @@ from bridge.clock import AnchoredClock, Clock, Instant
 from bridge.clock_skew import Skew
 from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedLost
-from bridge.feed.position import Position, PositionSettings
+from bridge.feed.position import Position
 from bridge.feed.protocol import Request
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.topics import declare
@@ -69,30 +69,24 @@ class Desk:
             ask_time=self._ask_time,
             clock=self.clock,
         )
-        position = Position(PositionSettings(30, 60, 120), int(revision))
+        position = Position(self.settings.feed, int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15)
         self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
         self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
-        self.checkpointer = Checkpointer(
-            settings=self.settings,
-            dependencies=dependencies,
-            committer=self.committer,
-            pipeline=self.pipeline,
-            limiter=self.limiter,
-            status=self.status,
-            timekeeper=self.timekeeper,
-            owner_id="me",
-            committed=None,
+        shared = (
+            self.settings,
+            dependencies,
+            self.status,
+            self.limiter,
+            self.pipeline,
+            self.committer,
+            self.timekeeper,
         )
+        self.checkpointer = Checkpointer(*shared, owner_id="me", committed=None)
         self.connector = Connector(
-            settings=self.settings,
-            dependencies=dependencies,
-            status=self.status,
-            limiter=self.limiter,
-            pipeline=self.pipeline,
+            *shared,
             checkpointer=self.checkpointer,
-            timekeeper=self.timekeeper,
             first=first,
             certain=certain,
             pause=asyncio.sleep,

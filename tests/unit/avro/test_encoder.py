@@ -15,12 +15,11 @@ from bridge.avro.encoder import Encoder, UnknownSchema
 from bridge.avro.schemas import TOPICS, load
 
 COLOUR = {"type": "enum", "name": "Colour", "symbols": ["RED", "GREEN"]}
-PAIR = {"type": "fixed", "name": "Pair", "size": 2}
 POINT = {
     "type": "record",
     "name": "Point",
     "fields": [
-        {"name": "x", "type": "int"},
+        {"name": "x", "type": "long"},
         {"name": "label", "type": ["null", "string"]},
         {"name": "tags", "type": {"type": "array", "items": "string"}, "default": ["new"]},
     ],
@@ -46,39 +45,32 @@ def encoded(schema: Any, datum: object, header: bytes = b"") -> bytes:
 @pytest.mark.parametrize(
     ("schema", "datum", "expected"),
     [
-        ("null", None, b""),
         ("boolean", True, b"\x01"),
         ("boolean", False, b"\x00"),
-        ("int", 0, b"\x00"),
-        ("int", -1, b"\x01"),
-        ("int", 63, b"\x7e"),
-        ("int", -64, b"\x7f"),
-        ("int", 64, b"\x80\x01"),
-        ("int", Number.SEVEN, b"\x0e"),
-        ("int", 2**31 - 1, b"\xfe\xff\xff\xff\x0f"),
-        ("int", -(2**31), b"\xff\xff\xff\xff\x0f"),
+        ("long", 0, b"\x00"),
+        ("long", -1, b"\x01"),
+        ("long", 63, b"\x7e"),
+        ("long", -64, b"\x7f"),
+        ("long", 64, b"\x80\x01"),
+        ("long", Number.SEVEN, b"\x0e"),
         ("long", 2**62, b"\x80" * 9 + b"\x01"),
         ("long", 2**63 - 1, b"\xfe" + b"\xff" * 8 + b"\x01"),
         ("long", -(2**63), b"\xff" * 9 + b"\x01"),
-        ("float", 0.5, struct.pack("<f", 0.5)),
-        ("float", 3, struct.pack("<f", 3)),
         ("double", -0.0, struct.pack("<d", -0.0)),
         ("double", 2**60, struct.pack("<d", 2**60)),
-        ("bytes", b"\x00\xff", b"\x04\x00\xff"),
         ("string", "", b"\x00"),
         ("string", "é€😀", b"\x12" + "é€😀".encode()),
         ("string", "x" * 64, b"\x80\x01" + b"x" * 64),
-        (PAIR, b"ab", b"ab"),
         (COLOUR, "GREEN", b"\x02"),
         (COLOUR, Text.RED, b"\x00"),
-        (["null", "int"], None, b"\x00"),
-        (["null", "int"], 1, b"\x02\x02"),
-        (["int", "null"], None, b"\x02"),
-        (["int", "null"], 1, b"\x00\x02"),
-        ({"type": "array", "items": "int"}, [], b"\x00"),
-        ({"type": "array", "items": "int"}, [1, 2], b"\x04\x02\x04\x00"),
-        ({"type": "map", "values": "int"}, {}, b"\x00"),
-        ({"type": "map", "values": "int"}, OrderedDict(b=1, a=2), b"\x04\x02b\x02\x02a\x04\x00"),
+        (["null", "long"], None, b"\x00"),
+        (["null", "long"], 1, b"\x02\x02"),
+        (["long", "null"], None, b"\x02"),
+        (["long", "null"], 1, b"\x00\x02"),
+        ({"type": "array", "items": "long"}, [], b"\x00"),
+        ({"type": "array", "items": "long"}, [1, 2], b"\x04\x02\x04\x00"),
+        ({"type": "map", "values": "long"}, {}, b"\x00"),
+        ({"type": "map", "values": "long"}, OrderedDict(b=1, a=2), b"\x04\x02b\x02\x02a\x04\x00"),
         ({"type": "string"}, "a", b"\x02a"),
     ],
 )
@@ -90,42 +82,31 @@ def test_each_type_is_written_as_the_specification_says(schema: Any, datum: obje
 @pytest.mark.parametrize(
     ("schema", "datum"),
     [
-        ("null", False),
         ("boolean", 1),
         ("boolean", None),
-        ("int", 2**31),
-        ("int", -(2**31) - 1),
-        ("int", 2**64),
-        ("int", True),
-        ("int", "1"),
+        ("long", True),
+        ("long", "1"),
         ("long", 2**63),
         ("long", -(2**63) - 1),
         ("long", 2**64 + 1),
         ("long", -(2**80)),
-        ("long", False),
         ("long", 1.0),
-        ("float", "1"),
-        ("float", True),
         ("double", "NaN"),
         ("double", None),
         ("double", False),
         ("double", 10**400),
-        ("bytes", "ab"),
-        ("bytes", bytearray(b"ab")),
         ("string", b"ab"),
         ("string", "\ud800"),
-        (PAIR, b"abc"),
-        (PAIR, "ab"),
         (COLOUR, "BLUE"),
         (COLOUR, 0),
         (COLOUR, ["RED"]),
-        (["null", "int"], "1"),
+        (["null", "long"], "1"),
         ({"type": "array", "items": "string"}, "ab"),
         ({"type": "array", "items": "string"}, ("a",)),
         ({"type": "array", "items": "string"}, ["a", None]),
-        ({"type": "map", "values": "int"}, [("a", 1)]),
-        ({"type": "map", "values": "int"}, {1: 1}),
-        ({"type": "map", "values": "int"}, MappingProxyType({"a": 1})),
+        ({"type": "map", "values": "long"}, [("a", 1)]),
+        ({"type": "map", "values": "long"}, {1: 1}),
+        ({"type": "map", "values": "long"}, MappingProxyType({"a": 1})),
         (POINT, {}),
         (POINT, {"x": None}),
         (POINT, [("x", 1)]),
@@ -145,13 +126,9 @@ def test_a_record_is_its_fields_in_the_order_of_the_schema() -> None:
 
 
 def test_a_default_of_another_type_is_none() -> None:
-    """A default of bytes is a string in JSON, so the datum must have the field."""
-    schema = {
-        "type": "record",
-        "name": "R",
-        "fields": [{"name": "a", "type": "bytes", "default": "\u00ff"}],
-    }
-    assert encoded(schema, {"a": b"x"}) == b"\x02x"
+    """The datum must have the field."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": COLOUR, "default": "BLUE"}]}
+    assert encoded(schema, {"a": "RED"}) == b"\x00"
     with pytest.raises(ValueError, match=r"^$"):
         encoded(schema, {})
 
@@ -171,6 +148,8 @@ def test_a_named_type_may_be_used_after_its_definition() -> None:
 @pytest.mark.parametrize(
     ("field", "said"),
     [
+        *((kind, f"type {kind}") for kind in ("null", "int", "float", "bytes")),
+        ({"type": "fixed", "name": "Pair", "size": 2}, "type fixed"),
         (["null", "int", "string"], "union"),
         (["int"], "union"),
         (["int", "string"], "union"),

@@ -132,10 +132,9 @@ def test_compatibility_with_every_version_both_ways(tmp_path: Path) -> None:
     second = added("long", default=0)
     third = added("string", default="")
     write(tmp_path, third, GOOD, second, third)
-    file, version = "settled-bet.avsc", "history/settled-bet/v2.avsc"
     assert problems(tmp_path) == [
-        f"{file}: cannot read records of {version}: SettledBet.x: long cannot be read as string",
-        f"{file}: its records cannot be read with {version}: SettledBet.x: string cannot be read as long",
+        "settled-bet.avsc: is not compatible with history/settled-bet/v2.avsc: SettledBet.x: was long and is "
+        "string"
     ]
 
 
@@ -143,8 +142,8 @@ def test_a_required_field_breaks_old_records(tmp_path: Path) -> None:
     second = added("long")
     write(tmp_path, second, GOOD, second)
     assert problems(tmp_path) == [
-        "settled-bet.avsc: cannot read records of history/settled-bet/v1.avsc: SettledBet.x: missing in "
-        "written records, and the reader has no default"
+        "settled-bet.avsc: is not compatible with history/settled-bet/v1.avsc: SettledBet.x: one version "
+        "lacks it, and the other has no default"
     ]
 
 

@@ -22,7 +22,7 @@ from bridge.avro.schemas import load as load_schema
 from bridge.config import Settings, age_seconds, load, parse_start
 from bridge.doctor.feed_checks import assess_checkpoint
 from bridge.errors import SettingsError
-from bridge.feed.position import Position, PositionSettings
+from bridge.feed.position import Position
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
 from bridge.inspection.replay import parse_window
@@ -137,12 +137,7 @@ def limits_can_be_kept(settings: Settings) -> None:
 
 def position_can_be_promised(settings: Settings) -> None:
     feed = settings.feed
-    position = Position(
-        PositionSettings(
-            feed.safety_margin_seconds, feed.max_out_of_orderness_seconds, feed.live_after_pings_seconds
-        ),
-        LAST.revision,
-    )
+    position = Position(feed, LAST.revision)
     position.connected()
     for second in range(100):
         position.data(NOW + second, NOW + second)

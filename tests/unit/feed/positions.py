@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bridge.feed.position import Position, PositionSettings
+from bridge.config import FeedSettings
+from bridge.feed.position import Position
 
 OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
-SETTINGS = PositionSettings(OVERLAP, DISORDER, QUIET)
+SETTINGS = FeedSettings(
+    safety_margin_seconds=OVERLAP, max_out_of_orderness_seconds=DISORDER, live_after_pings_seconds=QUIET
+)
 WINDOW = 50
 BLIND_QUIET = 3600.0
 NOW = 1_790_000_000.0

@@ -16,7 +16,7 @@ from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.reader import Cursor, TopicScan, read_topic, with_fresh_clients
+from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
 from tests.unit.state.log import NEVER, Log, Message
 
 SETTINGS = Settings()
@@ -53,7 +53,8 @@ def test_what_is_read_and_how_far(
     if "visible" in asked:
         log.stable = [3, 3]
     taken: list[tuple[int, int]] = []
-    assert read_topic(SETTINGS, "t", lambda m: taken.append(m.at), **asked) == position  # type: ignore[attr-defined]
+    scan = TopicScan("t", lambda m: taken.append(m.at), **asked)  # type: ignore[attr-defined]
+    assert scan.read(SETTINGS) == position
     assert sorted(taken, key=itemgetter(0)) == expected
 
 
@@ -61,7 +62,7 @@ def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     """Another try goes on where the last one was interrupted."""
     log.breaks = 3
     taken: list[tuple[int, int]] = []
-    read_topic(SETTINGS, "t", lambda m: taken.append(m.at))  # type: ignore[attr-defined]
+    TopicScan("t", lambda m: taken.append(m.at)).read(SETTINGS)  # type: ignore[attr-defined]
     assert sorted(taken, key=itemgetter(0)) == places(range(5), range(5))
     assert len(log.prompt) == 4
 
@@ -87,7 +88,7 @@ def test_a_topic_that_was_there_is_not_missing_later(log: Log) -> None:
 
     log.connected, log.breaks = connected, 1
     taken: list[Any] = []
-    read_topic(SETTINGS, "t", taken.append)
+    TopicScan("t", taken.append).read(SETTINGS)
     assert len(taken) == 10
 
 
@@ -169,14 +170,14 @@ def test_an_error_that_needs_a_person_ends_the_reading(news: Any, says: str) -> 
 
 def test_the_end_of_a_topic_is_reported_at_once(log: Log) -> None:
     """A reader that waits for more would lose half a second on each."""
-    read_topic(SETTINGS, "t", lambda _: None)
+    TopicScan("t", lambda _: None).read(SETTINGS)
     assert log.prompt == [True]
 
 
 def test_a_topic_that_is_not_there_has_no_records(log: Log) -> None:
     """Which is no error."""
     log.there = False
-    assert read_topic(SETTINGS, "t", lambda _: pytest.fail("there is none")) == {}
+    assert TopicScan("t", lambda _: pytest.fail("there is none")).read(SETTINGS) == {}
 
 
 @pytest.mark.parametrize(
@@ -193,24 +194,21 @@ def test_an_end_that_is_not_reached_is_reported(
     """With the cause."""
     log.waits, log.stable, log.breaks = [*waits], stable, breaks
     with pytest.raises(KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
-        read_topic(SETTINGS, "t", lambda _: None, stall_seconds=0.05)
+        TopicScan("t", lambda _: None, stall_seconds=0.05).read(SETTINGS)
 
 
 def test_progress_is_reported_in_offsets(log: Log) -> None:
     """Of what was to be read, and at the end all of it."""
     reported: list[tuple[int, int]] = []
-    read_topic(SETTINGS, "t", lambda _: None, start={0: 1}, progress=lambda *at: reported.append(at))
+
+    def progress(passed: int, total: int) -> None:
+        reported.append((passed, total))
+
+    TopicScan("t", lambda _: None, start={0: 1}, progress=progress).read(SETTINGS)
     assert reported == [(2, 9), (4, 9), (6, 9), (8, 9), (9, 9)]
     reported.clear()
     log.stable = [3, 3]
-    read_topic(
-        SETTINGS,
-        "t",
-        lambda _: None,
-        start=4.0,
-        visible=True,
-        progress=lambda *at: reported.append(at),
-    )
+    TopicScan("t", lambda _: None, start=4.0, visible=True, progress=progress).read(SETTINGS)
     assert reported == [(0, 0)]
 
 

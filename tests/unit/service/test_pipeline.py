@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.schemas import load
 from bridge.config import BatchSettings, FeedSettings, Settings
-from bridge.feed.position import Position, PositionSettings
+from bridge.feed.position import Position
 from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Record
 from bridge.kafka.topics import declare
@@ -46,7 +46,7 @@ class Line:
             declare(settings),
             Codecs(bets, CHECKPOINTS, GAPS),
             Deduplicator(),
-            Position(PositionSettings(30, 60, 120), int(NOW) - 3600),
+            Position(SETTINGS.feed, int(NOW) - 3600),
             Counters(),
             newest,
         )

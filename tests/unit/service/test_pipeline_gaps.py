@@ -9,7 +9,7 @@ import pytest
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
-from bridge.feed.position import WINDOW, Position, PositionSettings
+from bridge.feed.position import WINDOW, Position
 from bridge.feed.received import Received
 from bridge.kafka.topics import declare
 from bridge.service.pipeline import Pipeline
@@ -33,7 +33,7 @@ def pipeline(
         declare(SETTINGS),
         Codecs(bets, CHECKPOINTS, GAPS),
         Deduplicator() if deduplicator is None else deduplicator,
-        Position(PositionSettings(30, 60, 120), POSITION),
+        Position(SETTINGS.feed, POSITION),
         Counters(),
         newest,
     )

@@ -175,7 +175,7 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
     well = Provider()
     fault(well, "active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
     outcome = await exchange(well, found, mention())
-    assert (written(outcome), outcome.owed) == ({"KWD", "PTS"}, frozenset())
+    assert (written(outcome), outcome.owed) == ({"KWD", "PTS"}, set())
     assert well.asked()["currency-precision"] == 1
 
 
@@ -200,7 +200,7 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
     assert [(left.endpoint, left.id) for left in outcome.left_out] == [(PRECISION, "KWD")]
     assert published(found) == LISTED | {"PTS": Currency("PTS", "Unknown", 0)}
     outcome = await exchange(provider, found, mention())
-    assert (outcome.left_out, outcome.owed) == ((), frozenset())
+    assert (outcome.left_out, outcome.owed) == ((), set())
     assert found.currency("KWD") == Currency("KWD", "Unknown", 3)
 
 

@@ -140,19 +140,19 @@ def test_what_is_owed_and_what_is_short_is_kept_until_it_is_not() -> None:
     """However much it is; what does not change is not written."""
     topic, state = Topic(), Topic().state()
     owed = {f"event:{number}" for number in range(3 * NAMES_PER_RECORD)}
-    state.set_owed(owed)
-    state.set_missing({"league:9"})
+    state.owed = owed
+    state.missing = {"league:9"}
     topic.take(state)
     state = topic.state()
     assert (state.owed, state.missing) == (owed, {"league:9"})
-    state.set_owed(set(owed))
-    state.set_missing({"league:9"})
+    state.owed = set(owed)
+    state.missing = {"league:9"}
     assert state.changes() == {}
-    state.set_owed({"event:1"})
-    state.set_missing(set())
+    state.owed = {"event:1"}
+    state.missing = set()
     topic.take(state)
     assert (topic.state().owed, topic.state().missing) == ({"event:1"}, set())
-    state.set_owed(set())
+    state.owed = set()
     topic.take(state)
     assert topic == {}
 

@@ -15,6 +15,7 @@ from bridge.avro.schemas import load
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin, clients
+from bridge.kafka.reader import Cursor, TopicScan
 from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots import storage
@@ -57,6 +58,9 @@ class Message:
     def timestamp(self) -> tuple[int, int]:
         return 1, round(self.at * 1000)
 
+    def error(self) -> None:
+        return None
+
 
 class Topics(defaultdict[str, list[Message]]):
     """Topic → its records, the last of them in an open transaction; and a registry of one schema, 1."""
@@ -67,8 +71,7 @@ class Topics(defaultdict[str, list[Message]]):
         """Offsets read from a position on."""
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(admin, "topic_id", lambda *_: "id")
-        monkeypatch.setattr(storage, "read_topic", self._read)
-        monkeypatch.setattr(storage, "_received_since", self._since)
+        monkeypatch.setattr(TopicScan, "read", lambda scan, _: self._read(scan))
         monkeypatch.setattr("bridge.avro.registry.Registry.schema_by_id", self._schema)
 
     def add_bet(self, currency: str = "EUR", at: float = NOW, schema_id: int = 1) -> None:
@@ -93,28 +96,20 @@ class Topics(defaultdict[str, list[Message]]):
             raise SchemaError(f"the registry refuses schema {number}: 404")
         return load("settled-bet")
 
-    def _since(self, _: Settings, topic: str, moment: float) -> dict[int, int]:
-        young = [message.offset() for message in self[topic] if message.at >= moment]
-        return {0: min(young, default=len(self[topic]))}
-
-    def _read(
-        self,
-        _: Settings,
-        topic: str,
-        take: Callable[[Any], None],
-        *,
-        start: dict[int, int] | None = None,
-        visible: bool = False,
-        **__: Any,
-    ) -> dict[int, int]:
+    def _read(self, scan: TopicScan) -> dict[int, int]:
+        messages: list[Any] = self[scan.topic]
+        start, end = scan.start, len(messages)
         if start is None:
-            for message in self[topic][:-1] if visible else self[topic]:
-                take(message)
-            return {0: len(self[topic])}
-        for message in self[topic][start.get(0, 0) :]:
-            self.read.append(message.offset())
-            take(message)
-        return {0: len(self[topic])}
+            for message in messages[: end - scan.visible]:
+                scan.take(message)
+            return {0: end}
+        if isinstance(start, float):
+            start = {0: min((m.offset() for m in messages if m.at >= start), default=end)}
+        scan.cursor = Cursor(scan.topic, [start[0]], [end])
+        for message in scan.cursor.records(messages[start[0] :]):
+            self.read.append(message.offset() or 0)
+            scan.take(message)
+        return {0: end}
 
 
 @pytest.fixture

@@ -120,13 +120,15 @@ class Topic(dict[bytes, bytes]):
     def __init__(self, schema: str = "translation") -> None:
         self.codec = Codec(load(schema), 1)
         self._snapshots = 0
-        self.owed: frozenset[str] = frozenset()
-        self.missing: frozenset[str] = frozenset()
+        self.owed: set[str] = set()
+        self.missing: set[str] = set()
 
     def known(self, references: References, full: bool) -> JobInput:
         """What a run finds."""
-        in_use = references.all_selections().intersection
-        return JobInput(self, references, full, references, in_use, self.owed, self.missing)
+        state = JobState("translations", {})
+        state.learn(0, references)
+        state.owed, state.missing = self.owed, self.missing
+        return JobInput(self, references, full, references, state)
 
     def snapshot_id(self) -> str:
         """The id of the next snapshot."""

@@ -91,7 +91,7 @@ def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.
 
 
 def test_a_checkpoint_behind_many_skipped_records_is_found(log: Log) -> None:
-    """Each client begins again, so each gets more time than the last."""
+    """Skipped records come again with each client, so each gets more time than the last."""
     log.content = CHECKPOINT
     log.written, log.stable = [5], [5]
     log.waits = [(100,)] * 9
