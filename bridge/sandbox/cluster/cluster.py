@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
@@ -14,11 +16,13 @@ from bridge.sandbox.cluster import ports, servers, state
 from bridge.sandbox.cluster.downloads import Artifacts, obtain
 from bridge.sandbox.cluster.files import Progress, lock, silent, write_atomically
 from bridge.sandbox.cluster.ports import Listener
-from bridge.sandbox.cluster.process import Server, stop_all
+from bridge.sandbox.cluster.process import STOP_SECONDS, Server, stop_all
 
 PORT_ATTEMPTS = 3
 START_SECONDS = 90.0
 """Time limit of a start, without the download."""
+RECORD_SECONDS = 120.0
+"""Time limit for a JVM that writes its AOT cache when it ends."""
 _POLL_SECONDS = 0.1
 _BIND_FAILURES = ("Address already in use", "seems to be in use by another process")
 """Messages of Kafka and Quarkus when another process took the port before they bound it."""
@@ -52,16 +56,13 @@ class Cluster:
         self._listeners = {f"kafka-{node}": listener for node, listener in enumerate(listeners, 1)}
         self._registry_port = registry_port
         self._cluster_id = _cluster_id(data, len(listeners))
-        java, class_path = artifacts.java, artifacts.kafka_class_path
         self.servers = {
-            name: self._server(name, servers.broker_command(java, class_path, len(listeners)))
+            name: self._server(name, servers.broker_command(artifacts, len(listeners)))
             for name in self._listeners
         }
         """The brokers `kafka-1`, `kafka-2`, …, and the `registry`. Tests stop and pause them."""
         self.servers["registry"] = self._server(
-            "registry",
-            servers.registry_command(java, artifacts.registry_jar),
-            servers.registry_environment(registry_port),
+            "registry", servers.registry_command(artifacts), servers.registry_environment(registry_port)
         )
 
     def __enter__(self) -> Self:
@@ -88,9 +89,9 @@ class Cluster:
             if not server.is_alive():
                 self.restart(name)
 
-    def close(self) -> None:
-        """Stop everything and keep the data."""
-        stop_all([server.identity for server in self.servers.values() if server.identity])
+    def close(self, grace: float = STOP_SECONDS) -> None:
+        """Stop everything and keep the data. Servers still there after `grace` seconds are killed."""
+        stop_all([server.identity for server in self.servers.values() if server.identity], grace)
         for server in self.servers.values():
             server.reap()
         # After `down` elsewhere, the state may be that of the next cluster in the same directory.
@@ -132,8 +133,8 @@ class Cluster:
 
     def _format(self) -> None:
         """Format brokers that have no data yet, all at once."""
-        artifacts, fresh = self._artifacts, list[Server]()
-        command = servers.format_command(artifacts.java, artifacts.kafka_class_path, self._cluster_id)
+        fresh = list[Server]()
+        command = servers.format_command(self._artifacts, self._cluster_id)
         for node, name in enumerate(self._listeners, 1):
             broker = self.servers[name]
             properties = servers.server_properties(node, list(self._listeners.values()))
@@ -269,6 +270,7 @@ def _launch(
     registry_port: int | None = None,
 ) -> Cluster:
     artifacts = obtain(progress)
+    _record(artifacts, progress)
     progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
     attempts = 0
     while True:
@@ -280,3 +282,18 @@ def _launch(
             if attempts == PORT_ATTEMPTS:
                 raise
             progress("another process took a port in the meantime, trying others")
+
+
+def _record(artifacts: Artifacts, progress: Progress) -> None:
+    """Start the servers once to record their AOT caches. Raises DevError."""
+    with lock(artifacts.aot.with_suffix(".lock"), progress, "another first start"):
+        if artifacts.aot.is_dir():
+            return
+        progress("preparing the servers for quicker starts, once")
+        with tempfile.TemporaryDirectory(dir=artifacts.aot.parent, prefix=artifacts.aot.name) as temporary:
+            recorded = Path(temporary, "recorded")
+            recorded.mkdir()
+            recording = replace(artifacts, aot=recorded, is_recording=True)
+            cluster = Cluster(Path(temporary, "cluster"), recording, *ports.choose(1, 0, 0, silent))
+            cluster.start(silent).close(RECORD_SECONDS)
+            recorded.rename(artifacts.aot)

