@@ -22,7 +22,7 @@ from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
 from bridge.sandbox.provider.stream import Stream
-from bridge.sandbox.provider.world.entities import World
+from bridge.sandbox.provider.world.entities import Sizes, World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
 
@@ -37,8 +37,8 @@ def feed(world: World) -> Provider:
 
 @pytest.fixture
 def rest(feed: Provider) -> Rest:
-    stream = feed.log.stream
-    return Rest(stream.world, RestPolicy(languages=("en", "sv")), stream.clock)
+    small = World(7, ORIGIN, Sizes(sports=2, regions=2, leagues=3, competitors=10, events=5))
+    return Rest(small, RestPolicy(languages=("en", "sv")), feed.log.stream.clock)
 
 
 @pytest.fixture
