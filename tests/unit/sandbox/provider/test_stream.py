@@ -1,4 +1,4 @@
-"""What is published when."""
+"""Which messages are published, and when."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def bet(body: bytes) -> dict[str, Any]:
     return data
 
 
+def placed(data: dict[str, Any]) -> tuple[Any, ...]:
+    """Return stake and prices of a bet."""
+    return (data["amount"] or {}).get("value"), [item.get("price") for item in data.get("selections") or []]
+
+
 def test_a_seed_gives_one_stream(stream: Stream) -> None:
     """A stream made again from its seed has the same bytes, one of another seed has none of them."""
     again = Stream(World(7, ORIGIN), origin=ORIGIN, rate=200)
@@ -32,8 +37,8 @@ def test_a_seed_gives_one_stream(stream: Stream) -> None:
     assert not {other.message(s).body for s in range(500)} & {stream.message(s).body for s in range(500)}
 
 
-def test_any_slot_can_be_had_alone(stream: Stream) -> None:
-    """A stretch of time far from the beginning is what a walk from the beginning comes to."""
+def test_a_stream_can_be_generated_from_any_moment(stream: Stream) -> None:
+    """Without what comes before, and with the same messages."""
     walked = list(stream.messages(ORIGIN, ORIGIN + 20))
     assert list(stream.messages(ORIGIN + 12.5, ORIGIN + 20)) == walked[2500:]
     assert len(walked) == 4000
@@ -55,34 +60,23 @@ def test_the_first_slot_of_a_time_is_exact(
         assert first == 0 or stream.at(first - 1) < time
 
 
-def test_versions_rise_by_one(world: World) -> None:
-    """The settlements of each bet come in the order 1, 2, 3 …, and each changes the outcome."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
-    settlements = defaultdict(list)
-    for message in stream.messages(ORIGIN, ORIGIN + 40):
-        data = bet(message.body)
-        assert data["betId"] == message.bet_id
-        settlements[message.bet_id].append((data["settlementVersion"], data["betSettlement"]))
-    for seen in settlements.values():
-        assert [version for version, _ in seen] == list(range(1, len(seen) + 1))
-        assert all(before != after for (_, before), (_, after) in pairwise(seen))
-    assert max(map(len, settlements.values())) >= 4
-
-
-def test_a_resettlement_changes_the_outcome_only(world: World) -> None:
-    """What was placed stays as it was when a bet is settled again."""
+def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
+    """Each changes the outcome; stake and prices stay."""
     stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
     bets = defaultdict(list)
-    for message in stream.messages(ORIGIN, ORIGIN + 10):
+    for message in stream.messages(ORIGIN, ORIGIN + 20):
         bets[message.bet_id].append(bet(message.body))
-    first, second, *_ = next(seen for seen in bets.values() if len(seen) > 1 and seen[0].get("selections"))
-    prices = [[item.get("price") for item in data["selections"]] for data in (first, second)]
-    assert prices[0] == prices[1]
-    assert first["amount"]["value"] == second["amount"]["value"]
+    for bet_id, seen in bets.items():
+        assert {data["betId"] for data in seen} == {bet_id}
+        assert [data["settlementVersion"] for data in seen] == list(range(1, len(seen) + 1))
+        for before, after in pairwise(seen):
+            assert before["betSettlement"] != after["betSettlement"]
+            assert placed(before) == placed(after)
+    assert max(map(len, bets.values())) >= 4
 
 
-def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
-    """Once there are earlier bets in every lane, the share of resettlements is the setting's."""
+def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
+    """Once there are earlier bets in every lane, some of them hundreds of thousands of messages ago."""
     stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.05)
     later = [stream.message(10**7 + slot) for slot in range(5000)]
     again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
@@ -92,8 +86,8 @@ def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
     assert max(distances) > 200_000
 
 
-def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: World) -> None:
-    """A third each with a ping beside the bet, without an id, and empty; the truth says what they say."""
+def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
+    """A third each with a ping beside the bet, without an id, and empty; the truth lists what they have."""
     stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.3)
     kinds: Counter[tuple[bool, ...]] = Counter()
     for message in stream.messages(ORIGIN, ORIGIN + 20):
@@ -108,7 +102,7 @@ def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: Wo
 
 
 def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
-    """Versions rise, and those that nobody can tell of a bet are no more than the bets without an id."""
+    """Versions rise, and those that are missing are no more than the bets without an id."""
     stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.5)
     latest: dict[str, int] = {}
     skipped = anonymous = 0
@@ -138,7 +132,7 @@ def test_settlement_times_lie_shortly_before_publication(world: World, disorder:
 
 
 def test_bursts_keep_the_rate(world: World) -> None:
-    """Messages come so many at a moment, with as much time between as the rate asks for."""
+    """Fifty messages at a moment, and a quarter of a second between, make 200 a second."""
     stream = Stream(world, origin=ORIGIN, rate=200, burst=50)
     times = [message.at - ORIGIN for message in stream.messages(ORIGIN, ORIGIN + 1)]
     assert times == [0.0] * 50 + [0.25] * 50 + [0.5] * 50 + [0.75] * 50
@@ -146,7 +140,7 @@ def test_bursts_keep_the_rate(world: World) -> None:
 
 
 def test_large_bets_have_many_selections(world: World) -> None:
-    """Each tenth bet is of the size asked for, whichever its form, and the others are as they were."""
+    """Each tenth bet has the configured size, whatever its form, and the others are as they were."""
     plain = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
     stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
     large = 0
@@ -162,7 +156,7 @@ def test_large_bets_have_many_selections(world: World) -> None:
     assert large == pytest.approx(80, abs=30)
 
 
-def test_a_large_bet_is_one_of_the_interface(world: World) -> None:
+def test_a_large_bet_follows_the_interface(world: World) -> None:
     """A message of a megabyte has finite numbers and selections of the world."""
     stream = Stream(world, origin=ORIGIN, rate=200, large_every=1)
     selections = {id_ for event in world.events for market in event.markets for id_ in market.selections}
