@@ -24,6 +24,9 @@ REPORT = said=$$($(1) 2>&1 $(OR_NONE)); code=$$?; printf '\n%s\n%s\n' "$(2)" "$$
 # Before a command: it and its children run compiled modules as plain Python.
 PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 
+# pytest compiles the tests for each process anew where bytecode is not kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants check lock clean
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle, islice
+
 from websockets.client import ClientProtocol
 from websockets.frames import Close, Frame, Opcode
 from websockets.uri import parse_uri
@@ -28,14 +30,15 @@ def message(payload: bytes, cuts: list[int] | None = None, between: bytes = b"")
     )
 
 
-def chunks(data: bytes, sizes: list[int]) -> list[bytes]:
-    """The bytes in chunks of these sizes, over and over."""
-    found, at, turn = [], 0, 0
-    while at < len(data):
-        size = sizes[turn % len(sizes)]
+def chunks(data: bytes, sizes: list[int], most: int | None = None) -> list[bytes]:
+    """Return the bytes in chunks of these sizes, over and over; the last of at most `most` has the rest."""
+    found, at = [], 0
+    for size in islice(cycle(sizes), most and most - 1):
         found.append(data[at : at + size])
-        at, turn = at + size, turn + 1
-    return found
+        at += size
+        if at >= len(data):
+            return found
+    return [*found, data[at:]]
 
 
 def read_all(reader: Reader, data: bytes) -> list[bytes | bytearray]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from bridge.clock import AnchoredClock, Clock, Instant
 from bridge.clock_skew import Skew
@@ -28,24 +28,32 @@ from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import as_test, run
 from tests.virtual.world import EPOCH, FEED, Leadership
 
-Connect = Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]
 
+class Provider:
+    """Records the revisions that it is asked for. Unless replaced, `answer` fails every attempt."""
 
-async def nobody(
-    _settings: FeedSettings, _request: Request, _wake: Callable[[], None], _clock: Clock
-) -> Connection:
-    """Fail as if there were no provider."""
-    raise FeedLost("no connection")
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.answer: Callable[[], Awaitable[Connection]] = self._refuse
+
+    async def connect(
+        self, _settings: FeedSettings, request: Request, _wake: Callable[[], None], _clock: Clock
+    ) -> Connection:
+        """Make one connection attempt."""
+        self.asked.append(int(parse_qs(urlsplit(request.url).query)["revision"][0]))
+        return await self.answer()
+
+    async def _refuse(self) -> Connection:
+        raise FeedLost("no connection")
 
 
 class Desk:
-    """The parts. `connect` opens connections, `asked_time` is the provider's clock as it reports it."""
+    """The parts, and a provider. `asked_time` is the provider's clock as it reports it."""
 
     def __init__(
         self,
         *,
         revision: float = EPOCH - 100,
-        connect: Connect = nobody,
         first: bool = False,
         certain: int | None = None,
         **feed: Any,
@@ -55,6 +63,7 @@ class Desk:
         self.asked_time: Skew | FeedLost | None = None
         """The provider's clock less the machine's, or why it does not say."""
         self.still_owner = True
+        self.provider = Provider()
         self.clock = AnchoredClock(self.machine)
         topics = declare(self.settings)
         self.kafka = Kafka(topics)
@@ -65,7 +74,7 @@ class Desk:
             state_reader=self.kafka,
             leadership=Leadership(),
             writer=lambda _: MemoryWriter(self.kafka),
-            connect=connect,
+            connect=self.provider.connect,
             ask_time=self._ask_time,
             clock=self.clock,
         )
@@ -108,15 +117,10 @@ class Desk:
         return self.still_owner
 
 
-def at_desk(story: Callable[[Desk], Awaitable[None]], **settings: Any) -> None:
-    """Run a coroutine in virtual time."""
+def with_desk(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Turn a story into a test, which runs it in virtual time at a desk of its own."""
 
-    async def whole() -> None:
+    async def play(story: Callable[[Desk], Awaitable[None]]) -> None:
         await story(Desk(**settings))
 
-    run(whole())
-
-
-def with_desk(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Turn a story into a test, which runs it at a desk of its own."""
-    return lambda story: as_test(story, partial(at_desk, **settings), supplied=1)
+    return lambda story: as_test(story, lambda whole: run(play(whole)), supplied=1)

@@ -181,6 +181,8 @@ async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
     if on_gap == "stop":
         error = await world.ended()
         assert isinstance(error, GapError)
+        assert world.last.state is State.STOPPED_ON_GAP
+        assert world.last.revision < EPOCH + HOUR
         world.start(on_gap="continue")
     await world.check(Cause.POSITION_IN_FUTURE)
     [gap] = world.kafka.gaps

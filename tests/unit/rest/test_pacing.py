@@ -1,26 +1,13 @@
-"""When a request may be sent: evenly, later after a refusal, never in a pause."""
+"""The edges of pacing. test_client_pace.py shows rate, refusals and pauses on the client."""
 
 from __future__ import annotations
 
 from math import inf
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bridge.rest.pacing import LONGEST_PAUSE_SECONDS, SLOWEST_SHARE, TIMER_SECONDS, Pace, retry_after
 from tests.unit.snapshots.provider import AT, DATE
-
-
-def test_requests_are_spaced_evenly() -> None:
-    """At five a second one may follow after a fifth of a second; an idle hour saves nothing up."""
-    pace = Pace(5)
-    assert pace.left(-100.0) == 0
-    for sent in (100.0, 3700.0):
-        pace.sent(sent)
-        assert pace.left(sent) == pytest.approx(0.2)
-        assert pace.left(sent + 0.15) == pytest.approx(0.05)
-        assert pace.left(sent + 0.2) == 0
 
 
 def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
@@ -29,21 +16,6 @@ def test_a_timer_that_fires_slightly_early_is_on_time() -> None:
     pace.sent(0.0)
     assert pace.left(1 - TIMER_SECONDS / 2) == 0
     assert pace.left(1 - TIMER_SECONDS * 3) > 0
-
-
-def test_a_refusal_halves_the_rate_and_answers_bring_it_back() -> None:
-    """By a hundredth of the configured rate each, and never above it."""
-    pace = Pace(10)
-    pace.sent(1.0)
-    pace.refused(1.5, sent_at=1.0)
-    assert pace.rate == 5
-    assert pace.left(1.5) == pytest.approx(0.2)
-    for _ in range(49):
-        pace.answered()
-    assert pace.rate == pytest.approx(9.9)
-    for _ in range(10):
-        pace.answered()
-    assert pace.rate == 10
 
 
 def test_refusals_of_requests_in_flight_count_once() -> None:
@@ -76,34 +48,6 @@ def test_a_pause_delays_everything() -> None:
     assert pace.left(70.0) == 0
     pace.pause(100.0, inf)
     assert pace.left(100.0) == LONGEST_PAUSE_SECONDS
-
-
-@given(
-    rate=st.floats(0.01, 10_000),
-    events=st.lists(
-        st.tuples(st.sampled_from(["ask", "answered", "refused", "pause"]), st.floats(0, 100)), max_size=60
-    ),
-)
-def test_the_configured_rate_and_every_pause_are_kept(rate: float, events: list[tuple[str, float]]) -> None:
-    """In any order of answers, refusals and pauses, if each request waits as computed."""
-    pace, now, sent_at, held_until = Pace(rate), 0.0, -inf, -inf
-    for event, seconds in events:
-        match event:
-            case "ask":
-                now += pace.left(now)
-                assert now >= sent_at + 1 / rate - 2 * TIMER_SECONDS
-                assert now >= held_until - 2 * TIMER_SECONDS
-                pace.sent(now)
-                sent_at = now
-            case "answered":
-                pace.answered()
-            case "refused":
-                pace.refused(now, sent_at)
-            case _:
-                pace.pause(now, seconds)
-                held_until = max(held_until, now + seconds)
-        assert rate * SLOWEST_SHARE <= pace.rate <= rate
-        now += seconds / 10
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is committed, and when: always with a checkpoint that is true of it."""
+"""Which batches are committed, when, and with which checkpoint."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.virtual.world import EPOCH, settled
 
 
 def receive(desk: Desk, count: int) -> None:
-    """Handle so many new bets."""
+    """Handle this number of new bets."""
     now = desk.clock()
     for number in range(count):
         desk.pipeline.handle(Received(settled(number, now.wall), now.wall), now.monotonic)
 
 
 @with_desk()
-async def test_a_checkpoint_says_how_things_are(desk: Desk) -> None:
-    """Position, state with its reason, ledger, counters, newest time and skew, by whom and when."""
+async def test_a_checkpoint_has_the_whole_state(desk: Desk) -> None:
+    """Position, state with its reason, ledger, counters, newest time, skew, owner and time."""
     desk.status.become(State.WAITING_FOR_LIMIT, "a limit", until=EPOCH + 7)
     desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     desk.timekeeper.skew = Skew(2.5, 3.5)
@@ -42,8 +42,8 @@ async def test_a_checkpoint_says_how_things_are(desk: Desk) -> None:
 
 
 @with_desk()
-async def test_a_batch_is_committed_with_its_checkpoint(desk: Desk) -> None:
-    """Once, and the next begins empty; an empty one is committed too when it is asked for."""
+async def test_a_batch_is_committed_once_with_its_checkpoint(desk: Desk) -> None:
+    """The next batch begins empty; `commit` commits an empty one too."""
     receive(desk, 2)
     await desk.checkpointer.commit()
     await desk.checkpointer.commit()
@@ -53,8 +53,7 @@ async def test_a_batch_is_committed_with_its_checkpoint(desk: Desk) -> None:
 
 
 @with_desk()
-async def test_the_progress_of_a_replay_is_told_while_there_is_one(desk: Desk) -> None:
-    """In the state of catching up, and in no other."""
+async def test_only_a_checkpoint_while_catching_up_has_progress(desk: Desk) -> None:
     desk.status.become(State.CATCHING_UP)
     desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
     await desk.checkpointer.commit()
@@ -68,7 +67,7 @@ async def test_the_progress_of_a_replay_is_told_while_there_is_one(desk: Desk) -
 
 @with_desk()
 async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
-    """Twenty milliseconds after its first message, by the default."""
+    """By default 20 ms after its first message."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     assert desk.checkpointer.due_at(0) is None
@@ -81,7 +80,7 @@ async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
-    """The coordinator is still busy with that one: it would refuse, and be asked again much later."""
+    """The coordinator is still busy with the last one and would refuse; the retry would come much later."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     receive(desk, 1)
@@ -95,8 +94,8 @@ async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
 
 
 @with_desk()
-async def test_while_messages_wait_a_batch_may_grow(desk: Desk) -> None:
-    """Until it is full, or has waited long enough for all that; the broker has its records already."""
+async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
+    """Until it is full or a second old. The broker has its records already."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 10)
@@ -115,7 +114,7 @@ async def test_while_messages_wait_a_batch_may_grow(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_new_state_is_due_at_once(desk: Desk) -> None:
-    """Whoever reads the checkpoint is to know it, also when nothing comes."""
+    """Readers of the checkpoint see it even if no message comes."""
     await desk.checkpointer.commit()
     desk.status.become(State.IDLE_TIMEOUT)
     assert desk.checkpointer.due_at(0) == 0.0
@@ -126,8 +125,8 @@ async def test_a_new_state_is_due_at_once(desk: Desk) -> None:
 
 
 @with_desk()
-async def test_nothing_is_due_while_a_commit_is_under_way(desk: Desk) -> None:
-    """And what comes meanwhile is in the next; only then is the first one known to be committed."""
+async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
+    """New messages are in the next batch."""
     desk.kafka.away(10)
     desk.status.become(State.LIVE)
     receive(desk, 1)
@@ -144,7 +143,7 @@ async def test_nothing_is_due_while_a_commit_is_under_way(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_checkpoint_never_goes_back(desk: Desk) -> None:
-    """It is our mistake if it would, and nothing is written then."""
+    """That would be a bug of the bridge: nothing is written."""
     receive(desk, 2)
     await desk.checkpointer.commit()
     desk.pipeline.counters.published -= 1

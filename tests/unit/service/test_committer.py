@@ -1,4 +1,4 @@
-"""The worker as the event loop sees it: one job after the other, trouble told, an end that is brief."""
+"""The committer on the event loop: one job at a time, reports of blocked ones, and its close."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Slow:
 
 
 class Bench:
-    """A committer, its writer, and what it told."""
+    """A committer, its writer, and the reports of blocked jobs."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.wake = asyncio.Event()
-        self.told: list[str] = []
-        self.committer = Committer(self._make, self._now, self.wake, self.told.append)
+        self.reports: list[str] = []
+        self.committer = Committer(self._make, self._now, self.wake, self.reports.append)
 
     def _make(self, trouble: Callable[[str], None]) -> Slow:
         self.writer = Slow(trouble)
@@ -75,15 +75,15 @@ class Bench:
 def with_bench(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """Turn a story into a test, which runs it in virtual time."""
 
-    async def whole(told: Callable[[Bench], Awaitable[None]]) -> None:
-        await told(Bench())
+    async def play(whole: Callable[[Bench], Awaitable[None]]) -> None:
+        await whole(Bench())
 
-    return as_test(story, lambda told: run(whole(told)), supplied=1)
+    return as_test(story, lambda whole: run(play(whole)), supplied=1)
 
 
 @with_bench
-async def test_a_commit_is_under_way_until_it_is_collected(bench: Bench) -> None:
-    """It wakes the loop, and is counted with the time that it took."""
+async def test_a_commit_runs_until_it_is_collected(bench: Bench) -> None:
+    """Its end wakes the loop; it is counted with its duration."""
     committer, batch = bench.committer, Batch()
     assert committer.collect()
     committer.start(batch, CHECKPOINT)
@@ -98,8 +98,7 @@ async def test_a_commit_is_under_way_until_it_is_collected(bench: Bench) -> None
 
 
 @with_bench
-async def test_finish_waits_for_it(bench: Bench) -> None:
-    """And for nothing when there is nothing to wait for."""
+async def test_finish_waits_for_a_running_commit(bench: Bench) -> None:
     await bench.committer.finish()
     assert bench.loop.time() == 0.0
     bench.committer.start(Batch(), CHECKPOINT)
@@ -109,8 +108,8 @@ async def test_finish_waits_for_it(bench: Bench) -> None:
 
 @pytest.mark.parametrize("way", ["collect", "finish"])
 @with_bench
-async def test_what_ended_a_commit_is_raised_once(bench: Bench, way: str) -> None:
-    """To whoever asks for it; it is not counted as committed."""
+async def test_the_error_of_a_commit_is_raised_once(bench: Bench, way: str) -> None:
+    """The commit is not counted."""
     committer = bench.committer
     bench.writer.ends_in = NotOwner("lost")
     committer.start(Batch(), CHECKPOINT)
@@ -122,8 +121,7 @@ async def test_what_ended_a_commit_is_raised_once(bench: Bench, way: str) -> Non
 
 
 @with_bench
-async def test_a_job_gives_back_its_result(bench: Bench) -> None:
-    """Or raises what it ended in."""
+async def test_a_job_returns_its_result_or_raises_its_error(bench: Bench) -> None:
     assert await bench.committer.run(bench.writer.open, "opening") == b"opened"
     bench.writer.ends_in = NotOwner("lost")
     with pytest.raises(NotOwner):
@@ -131,8 +129,7 @@ async def test_a_job_gives_back_its_result(bench: Bench) -> None:
 
 
 @with_bench
-async def test_what_a_batch_has_gained_is_handed_over_at_once(bench: Bench) -> None:
-    """And without being taken for a commit."""
+async def test_the_records_of_a_batch_are_produced_without_a_commit(bench: Bench) -> None:
     batch = Batch()
     bench.committer.produce(batch)
     assert not bench.committer.busy
@@ -140,7 +137,7 @@ async def test_what_a_batch_has_gained_is_handed_over_at_once(bench: Bench) -> N
 
 
 @with_bench
-async def test_a_job_that_takes_long_is_told_with_its_trouble(bench: Bench) -> None:
+async def test_a_job_that_takes_long_is_reported_with_its_error(bench: Bench) -> None:
     """Again and again while it lasts, not before, and not after."""
     committer = bench.committer
     bench.writer.takes = TROUBLE_SECONDS + 10
@@ -151,19 +148,19 @@ async def test_a_job_that_takes_long_is_told_with_its_trouble(bench: Bench) -> N
     await asyncio.sleep(0.01)
     assert bench.wake.is_set()
     assert committer.report_if_blocked()
-    assert bench.told == ["no broker"]
+    assert bench.reports == ["no broker"]
     await committer.finish()
-    assert len(bench.told) > 5
+    assert len(bench.reports) > 5
     assert not committer.report_if_blocked()
     committer.start(Batch(), CHECKPOINT)
     await asyncio.sleep(TROUBLE_SECONDS + 1)
     assert committer.report_if_blocked()
-    assert bench.told[-1] != "no broker"  # that is over
+    assert bench.reports[-1] != "no broker"  # that is over
 
 
 @with_bench
-async def test_a_commit_goes_on_when_nobody_waits_any_more(bench: Bench) -> None:
-    """Whoever is cancelled can wait for it again; a writer that is busy then is abandoned."""
+async def test_a_commit_outlives_a_cancelled_wait(bench: Bench) -> None:
+    """It can be waited for again. A busy writer is abandoned when it is closed."""
     committer = bench.committer
     bench.writer.takes = 100.0
     committer.start(Batch(), CHECKPOINT)
@@ -180,7 +177,6 @@ async def test_a_commit_goes_on_when_nobody_waits_any_more(bench: Bench) -> None
 
 @pytest.mark.parametrize("abandon", [False, True])
 @with_bench
-async def test_an_idle_writer_is_closed_as_it_is_told(bench: Bench, abandon: bool) -> None:
-    """Only one that is busy is always abandoned."""
+async def test_an_idle_writer_is_abandoned_only_on_request(bench: Bench, abandon: bool) -> None:
     bench.committer.close(abandon=abandon)
     assert bench.writer.abandoned is abandon

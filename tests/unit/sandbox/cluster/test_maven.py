@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import http.server
 import threading
@@ -13,6 +14,9 @@ from jgo.maven import MavenContext
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import maven
+
+# jgo leaves the response of a broken transfer open.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
 class _Repository(http.server.BaseHTTPRequestHandler):
@@ -60,6 +64,7 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type
         yield Handler
         server.shutdown()
         thread.join()
+    gc.collect()  # here, where its warning is expected, and not in another test
 
 
 def fetch(lines: list[str], name: str = "thing") -> Path:

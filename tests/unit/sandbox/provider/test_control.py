@@ -21,8 +21,13 @@ from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
+<<<<<<< HEAD
 from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
+=======
+from bridge.sandbox.provider.stream import Stream
+from bridge.sandbox.provider.world.entities import Sizes, World
+>>>>>>> h5-unit
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
 
@@ -37,8 +42,8 @@ def feed(world: World) -> Provider:
 
 @pytest.fixture
 def rest(feed: Provider) -> Rest:
-    stream = feed.log.stream
-    return Rest(stream.world, RestPolicy(languages=("en", "sv")), stream.clock)
+    small = World(7, ORIGIN, Sizes(sports=2, regions=2, leagues=3, competitors=10, events=5))
+    return Rest(small, RestPolicy(languages=("en", "sv")), feed.log.stream.clock)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What goes wrong at the provider, in virtual time."""
+"""Faults of the simulated provider, in virtual time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def settled(body: bytes) -> float:
 
 @pytest.mark.parametrize("abort", [False, True])
 def test_a_dropped_connection_is_over(feed: Provider, abort: bool) -> None:
-    """It is told how it ended, its place is free, and the next one misses nothing."""
+    """It has its close code, its place is free, and the next connection misses nothing."""
     first = let_in(feed, NOW, int(NOW))
     got = received(first, NOW, NOW + 1)
     feed.inflict(Drop(code=1012, abort=abort), NOW + 1)
@@ -61,7 +61,7 @@ def test_a_dropped_connection_is_over(feed: Provider, abort: bool) -> None:
 
 @pytest.mark.parametrize("fault", [Stall(seconds=30), HalfOpen(seconds=30)])
 def test_silence_ends_when_its_time_is_up(feed: Provider, fault: Fault) -> None:
-    """Neither data nor pings for so long; then all of it comes, with one ping, and nothing is lost."""
+    """Neither data nor pings for 30 s; then all messages come, with one ping."""
     connection = let_in(feed, NOW, int(NOW))
     got = received(connection, NOW, NOW + 1)
     feed.inflict(fault, NOW + 1)
@@ -74,7 +74,7 @@ def test_silence_ends_when_its_time_is_up(feed: Provider, fault: Fault) -> None:
 
 @pytest.mark.parametrize("fault", [Stall(), HalfOpen(), Pause(), Slow(per_second=0.001)])
 def test_a_fault_without_an_end_is_cleared(feed: Provider, fault: Fault) -> None:
-    """It goes on until it is, and nothing that was published meanwhile is lost."""
+    """It lasts until then, and nothing published meanwhile is lost."""
     connection = let_in(feed, NOW, int(NOW))
     feed.inflict(fault, NOW)
     feed.inflict(Refuse(), NOW)
@@ -115,7 +115,7 @@ def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
 
 
 def test_a_slow_provider_keeps_its_pace(feed: Provider) -> None:
-    """At most so many a second, live as in a replay, and as fast as ever when the time is up."""
+    """At most four messages a second in a replay as live, and full speed when the time is up."""
     connection = let_in(feed, NOW, int(ORIGIN))
     feed.inflict(Slow(per_second=4, seconds=20), NOW)
     assert len(bets(received(connection, NOW, NOW + 9.99))) == 40
@@ -158,7 +158,7 @@ def test_garbage_is_part_of_the_truth(feed: Provider) -> None:
 
 
 def test_the_next_handshakes_are_refused(feed: Provider) -> None:
-    """The next two are refused with the status asked for, the third is let in, whatever was asked before."""
+    """Two with the given status, the third is accepted. A new fault replaces the one before."""
     feed.inflict(Refuse(count=9, status=502), NOW)
     feed.connect(NOW, int(NOW))
     feed.inflict(Refuse(count=2, status=503), NOW)
@@ -169,7 +169,7 @@ def test_the_next_handshakes_are_refused(feed: Provider) -> None:
 
 
 def test_handshakes_are_refused_for_a_while(feed: Provider) -> None:
-    """For ten seconds with a close code, and then no more, whatever count is left."""
+    """For ten seconds with a close code; then none, although the count is not used up."""
     feed.inflict(Refuse(seconds=10, count=9, close_code=4000), NOW)
     answer = feed.connect(NOW + 9.9, int(NOW))
     assert isinstance(answer, Refusal)

@@ -1,4 +1,4 @@
-"""Whom the REST side refuses, in what order, and what goes wrong when it is told to."""
+"""Which requests the REST side refuses, in what order, and the faults that can be injected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ask(side: Rest, path: str, now: float = NOW, **token: Any) -> Answer:
 
 
 def detail(answer: Answer) -> str:
-    """What a refusal says; it must be a problem of RFC 9457."""
+    """Return the reason of a refusal, which must be a problem of RFC 9457."""
     assert answer.headers["Content-Type"] == "application/problem+json"
     body = orjson.loads(answer.body)
     assert body["status"] == answer.status
@@ -70,8 +70,8 @@ def test_every_endpoint_has_its_path() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_nobody_is_answered_without_a_token(endpoint: Endpoint) -> None:
-    """401 without a token, 403 with one that lacks the right or where nobody has it, 200 with a good one."""
+def test_a_token_needs_the_right_to_the_endpoint(endpoint: Endpoint) -> None:
+    """401 without a token, 403 with one that lacks the right or for a forbidden endpoint, else 200."""
     side = rest()
     right, other = ("translations", "currencies") if "/trans" in PATHS[endpoint] else ("currencies", "x")
     refused = side.answer(NOW, PATHS[endpoint], None)
@@ -98,8 +98,7 @@ def test_too_many_requests_are_refused_until_retry_after(endpoint: Endpoint) -> 
     assert [ask(side, PATHS[endpoint], NOW + 3).status for _ in range(2)] == [200, 429]
 
 
-def test_a_pause_gives_the_burst_back_and_no_more() -> None:
-    """However long nobody asked."""
+def test_a_pause_of_any_length_restores_the_burst_and_no_more() -> None:
     side = rest(rate=10, burst=3)
     for now in (NOW, NOW + 50_000):
         assert [ask(side, PATHS["sports"], now).status for _ in range(4)] == [200, 200, 200, 429]
@@ -113,39 +112,53 @@ def test_without_a_token_the_answer_is_401_and_spends_no_request() -> None:
     assert [ask(side, unknown).status for _ in range(3)] == [403, 403, 429]
 
 
-@pytest.mark.parametrize("path", ["en/1/markets", "all/1/markets", "all/event/1"])
-def test_an_unknown_event_is_not_found(path: str) -> None:
-    """404, as for one that was removed."""
-    side = rest()
-    assert detail(ask(side, f"/api/translations/{path}")) == "there is no event 1"
-    side.catalogue.remove("event", EVENT)
-    answer = ask(side, f"/api/translations/{path}".replace("1", str(EVENT)))
-    assert (answer.status, detail(answer)) == (404, f"there is no event {EVENT}")
+EVENT_PATHS = [f"/api/translations/{path}" for path in ("en/{}/markets", "all/{}/markets", "all/event/{}")]
+TEMPLATES = "/api/translations/templates/"
+IDS = {"selectionIds": f"{TEMPLATES}selections?", "marketTypeIds": f"{TEMPLATES}market-types?sportId=1&"}
+"""Name of the ids of each kind of template, and the query before them."""
+
+
+def template_ids(name: str, count: int) -> str:
+    return IDS[name] + "&".join(f"{name}={number}" for number in range(count))
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [("selections?", "selectionIds"), ("market-types?sportId=1&", "marketTypeIds")]
+    ("path", "status", "reason"),
+    [
+        *[(path.format(1), 404, "there is no event 1") for path in EVENT_PATHS],
+        *[(path, 400, f"{name} is missing") for name, path in IDS.items()],
+        *[(template_ids(name, 101), 400, f"{name} has 101 ids, 100 are allowed") for name in IDS],
+        *[
+            (f"{path}{name}={wrong}", 400, f"{name} must be ids")
+            for name, path in IDS.items()
+            for wrong in ("x", "1,", "-1", "1" * 19)
+        ],
+        *[
+            (f"{TEMPLATES}market-types?{sport}marketTypeIds=1", 400, "sportId must be given once")
+            for sport in ("", "sportId=1,2&")
+        ],
+        (f"{TEMPLATES}market-types?sportId=x&marketTypeIds=1", 400, "sportId must be ids"),
+        # The interface has no other status for it.
+        ("/api/CurrencyExchange/currency-precision?symbol=NONE", 500, "there is no currency NONE"),
+    ],
 )
-def test_templates_take_at_most_a_hundred_ids(path: str, name: str) -> None:
-    """100 are answered, 101 and none are a bad request, and so is what is no id."""
-    side, templates = rest(), "/api/translations/templates/"
-    ids = [str(number) for number in range(101)]
-    assert ask(side, f"{templates}{path}{name}={','.join(ids[:100])}").status == 200
-    many = ask(side, f"{templates}{path}" + "&".join(f"{name}={number}" for number in ids))
-    assert (many.status, detail(many)) == (400, f"{name} has 101 ids, 100 are allowed")
-    none = ask(side, f"{templates}{path}")
-    assert (none.status, detail(none)) == (400, f"{name} is missing")
-    for wrong in ("x", "1,", "-1", "1" * 19):
-        answer = ask(side, f"{templates}{path}{name}={wrong}")
-        assert (answer.status, detail(answer)) == (400, f"{name} must be ids")
+def test_a_wrong_question_is_refused_with_its_reason(path: str, status: int, reason: str) -> None:
+    answer = ask(rest(), path)
+    assert (answer.status, detail(answer)) == (status, reason)
 
 
-@pytest.mark.parametrize("sport", ["", "sportId=1,2&", "sportId=x&"])
-def test_market_type_templates_need_one_sport(sport: str) -> None:
-    """Without it, or with several, the request is bad."""
-    answer = ask(rest(), f"/api/translations/templates/market-types?{sport}marketTypeIds=1")
-    assert answer.status == 400
-    assert detail(answer).startswith("sportId must be")
+@pytest.mark.parametrize("path", EVENT_PATHS)
+def test_a_removed_event_is_not_found(path: str) -> None:
+    side = rest()
+    side.catalogue.remove("event", EVENT)
+    answer = ask(side, path.format(EVENT))
+    assert (answer.status, detail(answer)) == (404, f"there is no event {EVENT}")
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_hundred_templates_are_answered_at_once(name: str) -> None:
+    assert ask(rest(), template_ids(name, 100)).status == 200
+    assert ask(rest(), IDS[name] + f"{name}=" + ",".join(map(str, range(100)))).status == 200
 
 
 STATUSES = {
@@ -178,8 +191,8 @@ ODD_QUERIES = (
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_no_question_is_answered_with_a_status_that_the_interface_does_not_have(endpoint: Endpoint) -> None:
-    """Whatever the query, of things that are known and of others; with a right, without, and too often."""
+def test_every_status_is_one_of_the_interface(endpoint: Endpoint) -> None:
+    """For odd queries, unknown ids, a missing right, no token and too many requests."""
     path = PATHS[endpoint].partition("?")[0]
     unknown = [re.sub(r"/[0-9]+", other, path) for other in ("/0", "/-7", "/123456789012345678")]
     side = rest()
@@ -194,7 +207,7 @@ def test_no_question_is_answered_with_a_status_that_the_interface_does_not_have(
 
 @pytest.mark.parametrize("path", ["leagues", f"{EVENT}/markets"])
 def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
-    """In a filter, alone or beside others; nor does a sport that is none."""
+    """In a filter, alone or beside others; nor does an invalid sport."""
     side, listed = rest(), f"/api/translations/en/{path}"
     numbers = [(one.get("market") or one)["id"] for one in orjson.loads(ask(side, listed).body)]
     for query, expected in (("ids=x", []), ("ids=", []), (f"ids={numbers[0]},x,-1", numbers[:1])):
@@ -208,7 +221,7 @@ def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503])
 def test_any_request_to_any_endpoint_can_be_made_to_fail(endpoint: Endpoint, status: int) -> None:
-    """The n-th to it gets the status and the others what is right, whatever is asked elsewhere."""
+    """The second request gets the status, the others their answer; requests elsewhere do not count."""
     side = rest()
     side.inject(RestFault(endpoint=endpoint, nth=2, status=status))
     other: Endpoint = "sports" if endpoint != "sports" else "regions"
@@ -218,7 +231,7 @@ def test_any_request_to_any_endpoint_can_be_made_to_fail(endpoint: Endpoint, sta
 
 
 def test_a_fault_can_strike_several_requests_or_all() -> None:
-    """`times` in a row, from the moment of its injection; without an end when it is None."""
+    """`times` in a row, counted from its injection; for ever when it is None."""
     side = rest()
     ask(side, PATHS["sports"])
     side.inject(RestFault(nth=2, times=3, status=500))
@@ -249,14 +262,8 @@ def test_an_answer_can_be_anything() -> None:
     assert last == right
 
 
-def test_an_unknown_currency_is_an_error_of_the_server() -> None:
-    """The interface has no other status for it."""
-    answer = ask(rest(), "/api/CurrencyExchange/currency-precision?symbol=NONE")
-    assert (answer.status, detail(answer)) == (500, "there is no currency NONE")
-
-
 def test_a_late_answer_is_refused_like_any_other() -> None:
-    """A fault without a status or body of its own changes nothing in who is let in."""
+    """A fault without a status or body of its own leaves the check of tokens as it is."""
     side = rest()
     side.inject(RestFault(delay=1))
     answer = side.answer(NOW, PATHS["sports"], None)
