@@ -99,7 +99,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     shown = await asyncio.to_thread(lambda: place.run("limits", "--recover", "50m", "--json"))
     assert shown.returncode == 0, shown.stderr
     outlook = json.loads(shown.stdout)
-    assert (outlook["letIn"], len(outlook["attempts"])) == (False, 2)
+    assert (outlook["allowedNow"], len(outlook["attempts"])) == (False, 2)
     assert 2_999 < outlook["recoverySeconds"] <= 3_000
 
 
@@ -146,7 +146,7 @@ async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:
     """In the order in which they were found."""
     ids = await prepared(place)
     none = await asyncio.to_thread(lambda: place.run("gaps"))
-    assert (none.returncode, none.stdout) == (0, "no gap was ever declared\n")
+    assert (none.returncode, none.stdout) == (0, "no gap has been declared\n")
     late = Gap("settlement-v4", 1_790_000_000, 1_790_086_400, Cause.TOO_OLD, 1_790_345_600.5)
     early = Gap("other", 1_780_000_000, 1_780_000_060, Cause.MISSING_IN_REPLAY, 1_780_000_100)
     write(place, "feed-gap", "gaps", ids, late.to_avro(), early.to_avro())

@@ -67,7 +67,7 @@ def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Plac
         producer.produce(checkpoints, b"a checkpoint", feed)
     assert producer.flush(20) == 0
     well, mistyped = (place.run("gaps", "--feed", feed) for feed in ("two", "tow"))
-    assert (well.returncode, well.stdout) == (0, "no gap was ever declared\n")
+    assert (well.returncode, well.stdout) == (0, "no gap has been declared\n")
     assert (mistyped.returncode, mistyped.stdout) == (2, "")
     assert mistyped.stderr == (
         "error: --feed tow: no feed of that name has a checkpoint or a gap under "

@@ -164,7 +164,7 @@ def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> Non
 def test_what_cannot_be_replayed_says_why(place: Place) -> None:
     """Times that are none or the wrong way round, and a topic that is not there."""
     for arguments, code, reason in (
-        (["--from", "noon"], 2, "'noon' is no moment"),
+        (["--from", "noon"], 2, "'noon' is not a time"),
         (["--from", "1h", "--to", "2h"], 2, "--from 1h is not before --to 2h"),
         ([], 6, f"there is no topic {place.prefix}.bets. Run `bridge topics apply`"),
     ):

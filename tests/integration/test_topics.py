@@ -94,7 +94,7 @@ def test_a_topic_that_would_refuse_or_lose_something_is_mended(
         assert f"{name}: {setting} is {value}, must be " in run.stderr
     assert place.run("topics", "apply").returncode == 0
     plan = place.run("topics", "plan")
-    assert (plan.returncode, plan.stdout) == (0, "the topics are as they must be\n")
+    assert (plan.returncode, plan.stdout) == (0, "all topics match the settings\n")
     assert refusal(settings, size, age) is None
 
 

@@ -66,7 +66,7 @@ def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
     command = str(environment / "bin" / "bridge")
     for arguments, said in (
         ([command, "--version"], f"settlement-bridge {__version__}"),
-        ([command, "schemas", "check"], "all schemas are well"),
+        ([command, "schemas", "check"], "all schemas are valid"),
         ([command, "run", "--help"], "Own the feed"),
         ([str(python), "-c", FORM], str(compiled())),  # as in the checkout, by the same compiler or none
     ):
