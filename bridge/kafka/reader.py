@@ -191,7 +191,7 @@ class Foreign:
     def log(self) -> None:
         """Log the count, if there were any. Call it once, after reading."""
         if self.count:
-            get().warning("passed over records that are none of ours", count=self.count, first=self.first)
+            get().warning("foreign records skipped", count=self.count, first=self.first)
 
 
 class Cursor:
@@ -322,7 +322,7 @@ class TopicScan:
             if end < before:
                 raise TopologyError(
                     f"{self.topic}: partition {partition} ends at offset {end}, and was to be read to "
-                    f"{before}: records were lost, or the topic was made anew"
+                    f"{before}: records were lost, or the topic was recreated"
                 )
         if any(place.offset < stable[place.partition] for place in cursor.left):
             # Or the client is skipping aborted records, which takes that long.

@@ -205,7 +205,7 @@ class TransactionalWriter:
                 self._producer.purge()
                 self._call(self._producer.abort_transaction, 1.0)
             except (KafkaException, SystemError) as exception:
-                get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
+                get().debug("abort failed, the transaction will time out", error=str(exception.args[0]))
         self._discard()
         self._watchdog.close()
 
@@ -253,7 +253,7 @@ class TransactionalWriter:
         if self._producer is not None:
             error = cause(self._producer, error)
         action = triage(error)
-        get().debug("a transaction failed", error=error.str(), code=error.name(), action=action.name)
+        get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
         if not self._ready or action is ErrorAction.REOPEN or self._failures + 1 >= self._max_failures:

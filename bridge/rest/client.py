@@ -233,7 +233,7 @@ class Client:
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
-            get().warning("the provider limits the rate", rate=self.rate, pause=format_duration(self.pause))
+            get().warning("rate limited by the provider", rate=self.rate, pause=format_duration(self.pause))
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:
@@ -271,7 +271,7 @@ class Client:
         if self._troubled.begins(self._clock().monotonic):
             assert state.outcome is not None
             get().warning(
-                "retrying the provider",
+                "request failed, retrying",
                 endpoint=state.args[0].endpoint,
                 reason=str(state.outcome.exception()),
                 pause=format_duration(max(state.upcoming_sleep, self.pause)),

@@ -103,7 +103,7 @@ class Connector:
             self.status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
-                get().warning("the checkpoint took too long to commit, consulting the limiter again")
+                get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
             self.first = False  # from here on, the position is a promise
@@ -206,14 +206,14 @@ class Connector:
         Raises GapError then, once the gap is committed with a checkpoint behind it.
         """
         get().error(
-            "gap: bets published in this interval may be missing",
+            "gap declared, bets published in it may be missing",
             feed=gap.feed,
             start=format_utc(gap.start),
             end=format_utc(gap.end),
             lasted=format_duration(gap.seconds),
             cause=gap.cause.value,
             on_gap=self._feed.on_gap,
-            what_to_do="obtain this interval from the provider by other means; `bridge gaps` lists it",
+            what_to_do="obtain the bets of this interval from the provider; `bridge gaps` lists it",
         )
         if self._feed.on_gap == "stop":
             self.status.become(
@@ -273,7 +273,7 @@ class Connector:
             await self.pause(CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
-            get().warning("the credential was refused, its file holds another one now, trying that")
+            get().warning("credential refused, trying the new one in its file")
             return
         raise AuthError(
             f"{error}. Check feed.auth (BRIDGE_FEED__AUTH) and the credential that goes with it."

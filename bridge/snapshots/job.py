@@ -155,7 +155,7 @@ def make_snapshot(
         # A new topic would lack everything that this run does not change.
         if storage.state_topic_id() != state_topic_id:
             name = declared.snapshot_state.name
-            raise TopologyError(f"the topic {name} was created again meanwhile; nothing was published")
+            raise TopologyError(f"the topic {name} was recreated during the run; nothing was published")
 
     def save() -> None:
         if records := state_records():
@@ -235,7 +235,7 @@ def _read_input(
     )
     if not state.newest:
         get().warning(
-            "no settled bets to learn ids from, is topics.prefix right?",
+            "no settled bets found, check topics.prefix",
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )

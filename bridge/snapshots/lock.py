@@ -48,8 +48,8 @@ def owner_group(settings: Settings, job: Job) -> str:
 def recreated(topic: str) -> TopologyError:
     """Return the error for a topic that has lost the records that this run would not write."""
     return TopologyError(
-        f"the topic {topic} was made anew meanwhile: it lacks what this run would not write. Nothing is "
-        "published; the next run asks about everything."
+        f"the topic {topic} was recreated during the run: it lacks records that this run would not write. "
+        "Nothing is published; the next run fetches everything."
     )
 
 

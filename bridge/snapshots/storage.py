@@ -148,7 +148,7 @@ class JobStorage:
         read_topic(self._settings, name, take, visible=self._visible)
         state = JobState(self._job, found)
         if state.foreign:
-            get().warning("skipped invalid records of the job state", count=state.foreign)
+            get().warning("invalid records of the job state skipped", count=state.foreign)
         return state
 
     def state_topic_id(self) -> str | None:
@@ -180,7 +180,7 @@ class JobStorage:
             position = dict(state.position)
         else:
             if state.position and state.topic_id != topic_id:
-                get().warning("the topic of bets was created again, reading it from the start", topic=topic)
+                get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
             position = _received_since(settings, topic, now - keep_days * DAY_SECONDS)
         hours: dict[int, References] = {}
         bets, foreign = 0, Foreign()

@@ -136,8 +136,8 @@ async def test_a_topic_that_is_made_anew_is_followed_from_its_beginning(place: P
         write(settings, value, new)
         await until(lambda: set(new) <= {*tail.seen}, "all new ones are shown", so_far=lambda: str(tail.seen))
         tail.end()
-    [told] = [line for line in lines if "made anew" in line["event"]]
-    assert told["topic"] == bets.name
+    [recreated] = [line for line in lines if "topic recreated" in line["event"]]
+    assert recreated["topic"] == bets.name
 
 
 async def test_partitions_that_are_added_are_followed_from_their_beginning(place: Place) -> None:

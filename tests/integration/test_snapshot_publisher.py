@@ -271,7 +271,7 @@ def test_a_topic_that_is_made_anew_meanwhile(place: Place) -> None:
 
     with at_work(settings) as (_, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with pytest.raises(TopologyError, match=f"the topic {topic} was made anew"):
+        with pytest.raises(TopologyError, match=f"the topic {topic} was recreated"):
             publisher.publish(Interrupted(records(settings, 2), again), partial(sealer.record, 2))
     assert read_compacted(settings, topic) == {}
     last = last_snapshot(settings, JOB)

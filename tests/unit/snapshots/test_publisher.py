@@ -366,7 +366,9 @@ def test_a_topic_that_a_broker_does_not_know_once_is_not_gone(kafka: Kafka, open
 def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -> None:
     """It lacks the unchanged records, which would not be written."""
     kafka.ends = itertools.repeat(0)
-    with pytest.raises(TopologyError, match=r"the topic settlement\.translations was made anew meanwhile"):
+    with pytest.raises(
+        TopologyError, match=r"the topic settlement\.translations was recreated during the run"
+    ):
         publish(opened)
     assert kafka.committed == []
 
@@ -379,5 +381,5 @@ def test_a_recreated_topic_of_snapshots_ends_it(kafka: Kafka, opened: Publisher)
         FATAL(producer)
 
     kafka.faults = {"commit": [lose]}
-    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots was made anew meanwhile"):
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots was recreated during the run"):
         publish(opened)
