@@ -25,10 +25,10 @@ LOOK_SECONDS = 1.0
 def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) -> Iterator[Bet | None]:
     """Yield bets from the topic, `read_committed`, and None whenever nothing came for a moment.
 
-    Goes on for ever, and follows added partitions and a recreated topic; with `until_end`, stops after the
+    Never ends, and follows added partitions and a recreated topic; with `until_end`, stops after the
     records visible at the start. Records not written by a bridge are skipped and counted in the log. Raises
     TopologyError when the topic is missing, KafkaUnavailable when no broker answers; with `until_end` also
-    when that happens later, or the topic is recreated meanwhile.
+    when that happens later, or the topic is recreated in between.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     foreign = Foreign()

@@ -1,7 +1,7 @@
 """Read topics `read_committed` from a start to an end, with retries.
 
 A client that was connected before an outage may keep asking the former leader of a partition. So each attempt
-has clients of its own, and a client that receives nothing before the end is replaced.
+creates new clients, and a client that receives nothing before the end is replaced.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class TopicScan:
         """Read to the end, unless `give_up`, asked at least every 0.2 s, says so first.
 
         Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError, also when the
-        topic has lost its end meanwhile, and what `take` raises.
+        topic has lost its end, and what `take` raises.
         """
         if self.cursor is None:
             self.cursor = self._set_out(client, consumer)

@@ -268,7 +268,7 @@ class _Service:
                 get().error("status snapshot failed", reason=repr(error))
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
-    # Little things.
+    # Helpers.
 
     def _notice(self) -> None:
         self._changed.set()

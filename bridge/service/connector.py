@@ -240,7 +240,7 @@ class Connector:
         self.limiter.answered(now, refused=False)
         self._opened_at = now.monotonic
         self.connections["accepted"] += 1
-        # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
+        # A process that was paused may have lost the feed without knowing it yet.
         if not await self.still_owner():
             raise NotOwner("leadership was lost while connecting")
         if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:

@@ -101,7 +101,7 @@ class FeedOwner:
         raise NotOwner("leadership was lost")
 
     async def _commit_why_it_ends(self) -> None:
-        """Unless nothing was ever asked of the feed: then the next start is still the first."""
+        """Commit the final state, unless the feed was never connected to: a first start stays first."""
         if self._pump is not None:
             await self._pump.commit_last()
 

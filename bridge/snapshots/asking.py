@@ -145,7 +145,7 @@ class Account:
             if not patient and isinstance(error, Unanswered):
                 others, _ = self._unanswered.get(
                     request.endpoint, (0, "")
-                )  # others may have failed meanwhile
+                )  # others may have failed in the meantime
                 self._unanswered[request.endpoint] = others + 1, str(error)
             if isinstance(error, Forbidden):
                 self._refusals[request.endpoint] = self._refusals.get(request.endpoint, 0) + 1

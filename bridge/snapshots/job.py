@@ -243,7 +243,7 @@ def _read_input(
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
-    """Return whether the topic lacks records of the last snapshot: it was created again meanwhile."""
+    """Return whether the topic lacks records of the last snapshot, because it was recreated."""
     return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
 
 

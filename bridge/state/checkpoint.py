@@ -17,7 +17,7 @@ from bridge.feed.rate_limits import Attempt
 
 
 class State(Enum):
-    """State of the bridge. Each reason why nothing is published is a state of its own."""
+    """State of the bridge. Each reason for publishing nothing is a separate state."""
 
     CONNECTING = "Connecting"
     CATCHING_UP = "CatchingUp"
@@ -176,7 +176,7 @@ _AVRO_COUNTERS = (
 
 
 def _state(symbol: str) -> State:
-    """Avro reads a state newer than the schema as `Unknown`. The reader enters a state of its own anyway."""
+    """Avro reads a state newer than the schema as `Unknown`. The reader enters its own state anyway."""
     return State.CONNECTING if symbol == "Unknown" else State(symbol)
 
 

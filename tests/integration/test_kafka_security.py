@@ -1,4 +1,4 @@
-"""What a user reads when Kafka cannot be used: where it was tried, why, and what to look at.
+"""What a user reads when Kafka cannot be used: the addresses tried, the cause, and the settings to check.
 
 One broker has a listener for each way to be wrong about TLS and SASL, and heeds access control lists.
 """
@@ -162,17 +162,17 @@ def wrong(secured: Secured) -> dict[str, dict[str, str]]:
 
 
 CAUSES = {
-    "address": "no connection; look at kafka.bootstrap_servers (",
-    "host": "the name of the host is not known; look at kafka.bootstrap_servers (",
-    "password": "the user or the password is wrong; look at kafka.sasl_username, sasl_password(_file) (",
-    "user": "the user or the password is wrong; look at kafka.sasl_username, sasl_password(_file) (",
-    "mechanism": "the listener has no such mechanism; look at kafka.sasl_mechanism, security_protocol (",
-    "authority": "certificate is refused; look at kafka.ssl_ca_location (unable to get local issuer",
-    "expired": "certificate is refused; look at kafka.ssl_ca_location (certificate has expired)",
-    "elsewhere": "certificate is refused; look at kafka.ssl_ca_location (IP address mismatch,",
-    "TLS to plaintext": "the listener does not speak TLS; look at kafka.security_protocol (",
-    "plaintext to TLS": "closed, as by a listener of another kind; look at kafka.security_protocol (",
-    "client certificate": "wants another client certificate; look at kafka.ssl_certificate_location, ssl_key",
+    "address": "no connection; check kafka.bootstrap_servers (",
+    "host": "the host name is unknown; check kafka.bootstrap_servers (",
+    "password": "the user or the password is wrong; check kafka.sasl_username, sasl_password(_file) (",
+    "user": "the user or the password is wrong; check kafka.sasl_username, sasl_password(_file) (",
+    "mechanism": "the listener does not offer the mechanism; check kafka.sasl_mechanism, security_protocol (",
+    "authority": "certificate is refused; check kafka.ssl_ca_location (unable to get local issuer",
+    "expired": "certificate is refused; check kafka.ssl_ca_location (certificate has expired)",
+    "elsewhere": "certificate is refused; check kafka.ssl_ca_location (IP address mismatch,",
+    "TLS to plaintext": "the listener does not speak TLS; check kafka.security_protocol (",
+    "plaintext to TLS": "closes connections, as with another protocol; check kafka.security_protocol (",
+    "client certificate": "requires another client certificate; check kafka.ssl_certificate_location, ssl_k",
 }
 
 

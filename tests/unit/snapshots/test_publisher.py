@@ -190,7 +190,7 @@ def test_it_waits_until_kafka_answers_again(kafka: Kafka, opened: Publisher) -> 
 def test_a_lock_lost_in_an_outage_is_won_back(
     kafka: Kafka, opened: Publisher, call: str, then: Fault
 ) -> None:
-    """Nobody has published meanwhile. With a lock known to be lost, offsets are not sent: that may hang."""
+    """No other run has published since. With a lock known to be lost, offsets are not sent: that may hang."""
     kafka.faults = {call: [kafka.lose_lock(then, regain=True)]}
     publish(opened)
     assert kafka.committed[:-1] == NAMES
@@ -218,7 +218,7 @@ def test_a_snapshot_of_another_run_ends_it(kafka: Kafka, opened: Publisher, writ
         FATAL(producer)
 
     kafka.faults = {"commit": [rival]}
-    with pytest.raises(NotOwner, match="published meanwhile"):
+    with pytest.raises(NotOwner, match="published since"):
         write(opened)
     assert kafka.committed == [b"snapshot of a rival"]
 
