@@ -136,7 +136,9 @@ def main() -> None:
         default=[],
         help="of a catch-up, such as bridge,floor; all without it",
     )
-    parser.add_argument("--messages", type=_count, help="in a catch-up, to fill the guard, and over time")
+    parser.add_argument(
+        "--messages", type=_count, help="in a catch-up, to fill the deduplicator, and over time"
+    )
     parser.add_argument("--seconds", type=_count, help="of each run of latency, after its warm-up")
     parser.add_argument(
         "--rates", type=_counts, default=[], help="of latency, messages a second, such as 500,1000"

@@ -2,7 +2,7 @@
 
 `async for` over a websockets connection, pydantic models, `model_dump`, fastavro's writer. A second
 task puts what there is after 20 ms, 5,000 records at most, into a transaction with a checkpoint, and
-commits it on a thread while the first goes on converting. There is no guard, no limit and no dead
+commits it on a thread while the first goes on converting. It has no deduplicator, no limit and no dead
 letter: it does less than the bridge.
 """
 

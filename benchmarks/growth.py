@@ -36,7 +36,7 @@ def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) ->
         with running(
             f"known-{bets}", python("benchmarks.known", "--bets", bets), {}, arena.directory
         ) as program:
-            program.wait_until(lambda: program.said("us") is not None, "has not filled its guard", 600)
+            program.wait_until(lambda: program.said("us") is not None, "has not filled its deduplicator", 600)
             return {name: program.said(name) for name in ("us", "rss_mb", "bytes_a_bet")}
 
     yield from _grow(

@@ -1,8 +1,8 @@
-"""What a bet costs a guard that knows many already: in a process of its own, so that memory can be told.
+"""What a bet costs a deduplicator that knows many already, in a separate process to measure its memory.
 
     python -m benchmarks.known --bets 1000000
 
-Prints a JSON object: `us` to judge and publish one more, `rss_mb` of the guard alone, `bytes_a_bet`.
+Prints a JSON object: `us` to judge and publish one more, `rss_mb` of the deduplicator alone, `bytes_a_bet`.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
         records = [Record(bet["betId"].encode(), bet["settlementVersion"], codec.encode(bet)) for bet in bets]
         steps: dict[str, Ways] = {
             **_converting(bodies, bets, parser, codec),
-            "guard": {
-                "bridge": partial(_passes, partial(_guarded, Deduplicator(), records)),
+            "deduplicate": {
+                "bridge": partial(_passes, partial(_deduplicated, Deduplicator(), records)),
                 "dict": partial(_passes, partial(_remembered, {}, records)),
             },
             "receive": _receiving(url),
@@ -136,8 +136,8 @@ def _floor(body: bytes, schema: Any) -> bytes:
     return out.getvalue()
 
 
-def _guarded(deduplicator: Deduplicator, records: list[Record], number: int) -> int:
-    """Bets that the guard does not know: with another betId in each pass, as in a replay."""
+def _deduplicated(deduplicator: Deduplicator, records: list[Record], number: int) -> int:
+    """Bets that the deduplicator does not know: with another betId in each pass, as in a replay."""
     prefix, now = b"%d-%d-" % (time.monotonic_ns(), number), time.time()
     for key, version, value in records:
         content = fingerprint(value)

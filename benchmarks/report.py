@@ -123,14 +123,14 @@ def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
 def _start(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     rows = [
         [
-            f"{line['guard']:,} bets",
+            f"{line['deduplicator']:,} bets",
             spread(line["seconds"], 2),
             _median(line, "cpu_seconds", 2),
             _median(line, "peak_mb", 0),
         ]
         for line in lines
     ]
-    return table(["guard", "seconds to the first commit", "CPU seconds", "peak MB"], rows), {}
+    return table(["deduplicator", "seconds to the first commit", "CPU seconds", "peak MB"], rows), {}
 
 
 def _growth(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
@@ -154,7 +154,7 @@ def _growth(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return table(head, rows), drawn
 
 
-_WHAT = {"selections": "selections", "partitions": "partitions", "known": "bets known (guard alone)"}
+_WHAT = {"selections": "selections", "partitions": "partitions", "known": "bets known (deduplicator alone)"}
 
 
 def _snapshots(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Start: from the start of the process to the first commit of a bet, with an empty guard and a full one."""
+"""Start: from the start of the process to the first commit, with an empty and a full deduplicator."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from benchmarks.process import BenchmarkFailed, running, usage
 
 ENTRIES = 1_000_000
 _SPAN, _AGO = 40 * 3600, 24 * 3600
-"""What fills the guard was settled within so many seconds, until so many seconds ago.
+"""The bets in the deduplicator were settled within this many seconds, up to this many seconds ago.
 
 So the feed is never live, the revision stays behind all that was received, and a restart needs all of it.
 """
 
 _SECONDS = 300.0
-"""So long may a start take."""
+"""Longest start."""
 _LIVE_AFTER_PINGS_SECONDS = 1.0
 
 
 def run(arena: Arena, rounds: int, entries: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """A line for each size of the guard."""
+    """A line for each size of the deduplicator."""
     newest = time.time() - _AGO
     with arena.lane() as full:
-        say(f"start: the bridge publishes {entries:,} bets that its guard will need")
+        say(f"start: the bridge publishes {entries:,} bets that its deduplicator will need")
         times = ("--span", _SPAN, "--newest", newest, "--total", entries)
         catch_up(full, BRIDGE, entries, *times)
         found: dict[int, list[dict[str, float]]] = {0: [], entries: []}
@@ -45,7 +45,13 @@ def run(arena: Arena, rounds: int, entries: int, say: Callable[[str], None]) -> 
                 found[size].append(result)
             say(f"start, round {number + 1} of {rounds}")
     for size, results in found.items():
-        yield {"bench": "start", "contender": "bridge", "guard": size, "rounds": rounds, **summary(results)}
+        yield {
+            "bench": "start",
+            "contender": "bridge",
+            "deduplicator": size,
+            "rounds": rounds,
+            **summary(results),
+        }
 
 
 def _first_commit(lane: Lane, *server: object) -> dict[str, float]:

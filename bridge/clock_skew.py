@@ -54,5 +54,5 @@ def must_be_near(seconds: float, limit: float, setting: str, harm: str, *, also:
         raise ClockError(
             f"the provider's clock is {abs(seconds):.0f} s {side} ours, and {setting} = {limit:g}: {harm}. "
             "Set this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and "
-            f"raise that limit{also} meanwhile."
+            f"raise that limit{also} until then."
         )

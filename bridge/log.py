@@ -79,7 +79,7 @@ def conceal(secret: str, name: str, user: str | None = None) -> None:
         return
     _secrets[name] = (*known, (secret, user))[-KEPT:]
     seen = None
-    while seen != _secrets:  # another thread may have added one meanwhile
+    while seen != _secrets:  # another thread may have added one
         seen = _secrets.copy()
         forms = {form for values in seen.values() for value in values for form in _forms(*value)}
         _mask = re.compile("|".join(map(_pattern, sorted(forms, key=len, reverse=True))))

@@ -1,4 +1,4 @@
-"""A provider that sends whatever bytes it is told to, and a bridge whose memory and turns are measured."""
+"""A provider that sends arbitrary bytes, and a bridge whose memory and event-loop turns are measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEAT_SECONDS = 0.5
 
 
 class RawProvider:
-    """Accepts each connection, with compression, and pings it now and then while nothing else is sent."""
+    """Accepts each connection, with compression, and pings it while nothing else is sent."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -35,7 +35,7 @@ class RawProvider:
         self._listens = asyncio.Event()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Speak with one client until it goes."""
+        """Serve one client until it disconnects."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             asked = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in asked)}
@@ -58,7 +58,7 @@ class RawProvider:
         writer.close()
 
     async def beat(self) -> None:
-        """Ping, so that quiet is not taken for silence."""
+        """Ping, so that the connection does not become idle."""
         while True:
             await asyncio.sleep(_BEAT_SECONDS)
             if not self._sending.locked():
@@ -93,7 +93,7 @@ class RawProvider:
 
 @asynccontextmanager
 async def raw_provider() -> AsyncIterator[RawProvider]:
-    """One on the loopback interface."""
+    """A raw provider on the loopback interface."""
     provider = RawProvider()
     server = await asyncio.start_server(provider.accept, "127.0.0.1", 0)
     provider.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -106,7 +106,7 @@ async def raw_provider() -> AsyncIterator[RawProvider]:
 
 
 class Topics:
-    """What has become visible of bets and dead letters, since the last look."""
+    """The bets and dead letters that became visible since the last look."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -133,7 +133,7 @@ class Topics:
         self.bets: Counter[str] = Counter()
 
     def look(self) -> None:
-        """Read what is there."""
+        """Read the new records."""
         for message in self._consumer.consume(1000, timeout=0.05):
             if message.error() is None:
                 if (message.topic() or "").endswith(".bets"):
@@ -149,7 +149,7 @@ class Topics:
 
 @dataclass(frozen=True)
 class Damage:
-    """What a bomb did."""
+    """The effect of a bomb."""
 
     bomb: str
     wire: int
@@ -165,7 +165,7 @@ class Damage:
 
 
 class Target:
-    """A bridge that runs, and the provider and the topics on both of its sides."""
+    """A running bridge, with the provider and the topics around it."""
 
     def __init__(self, place: Place, provider: RawProvider, bridge: Bridge, turns: Path) -> None:
         self._provider, self._bridge, self._turns = provider, bridge, turns
@@ -219,7 +219,7 @@ class Target:
 
 @asynccontextmanager
 async def target(place: Place, **settings: str) -> AsyncIterator[Target]:
-    """A bridge under fire."""
+    """A bridge under attack."""
     turns = place.directory / "turns"
     async with raw_provider() as provider:
         bridge = place.watched(

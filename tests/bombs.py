@@ -35,7 +35,7 @@ Wire = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True)
 class Bomb:
-    """`letters` are the dead letters that come of it: kind → how many. `published`: so many bets."""
+    """`letters`: expected dead letters, kind → number. `published`: expected number of bets."""
 
     name: str
     wire: Wire
@@ -65,7 +65,7 @@ def bet(bet_id: str, **changes: Any) -> dict[str, Any]:
 
 
 def item(**changes: Any) -> dict[str, Any]:
-    """A bet item as providers send them, with all that belongs to it."""
+    """A bet item as providers send them, with all its fields."""
     settlement = {
         "settlementResult": 1,
         "settlementTime": _SETTLED_AT,
@@ -78,23 +78,23 @@ def item(**changes: Any) -> dict[str, Any]:
 
 
 def text(document: Any) -> bytes:
-    """JSON, as short as can be."""
+    """Compact JSON."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def spliced(message: dict[str, Any], piece: bytes) -> bytes:
-    """A message with a piece of JSON, valid or not, where it has the mark."""
+    """A message with a piece of JSON, valid or not, in place of the mark."""
     return text(message).replace(f'"{_MARK}"'.encode(), piece)
 
 
 def filled(message: dict[str, Any], one: bytes, size: int) -> bytes:
-    """A message of almost this size: the mark becomes a list of the same again and again."""
+    """A message of almost this size: the mark becomes a list of repeated items."""
     room = size - len(text(message))
     return spliced(message, b"[" + (one + b",") * (room // (len(one) + 1) - 1) + one + b"]")
 
 
 def keys(count: int, value: str = "0", width: int = 6) -> bytes:
-    """An object with so many different keys."""
+    """An object with this many different keys."""
     return b"{" + ",".join(f'"{n:0{width}x}":{value}' for n in range(count)).encode() + b"}"
 
 
@@ -104,7 +104,7 @@ def whole(body: bytes) -> Iterator[bytes]:
 
 
 def chopped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces as they suit a socket."""
+    """The same bytes in chunks of a convenient size."""
     gathered = bytearray()
     for piece in pieces:
         gathered += piece
@@ -115,7 +115,7 @@ def chopped(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def fragments(body: bytes, step: int, between: bytes = b"") -> Iterator[bytes]:
-    """A text message in fragments of so many bytes, with other frames between them."""
+    """A text message in fragments of this many bytes, with other frames between them."""
     yield frame(Opcode.TEXT, body[:step], fin=False)
     for at in range(step, len(body), step):
         yield between
@@ -124,7 +124,7 @@ def fragments(body: bytes, step: int, between: bytes = b"") -> Iterator[bytes]:
 
 
 def deflated(pieces: Iterable[bytes], step: int | None = None) -> Iterator[bytes]:
-    """A compressed text message, in one frame or in fragments of so many compressed bytes."""
+    """A compressed text message, in one frame or in fragments of this many compressed bytes."""
     squeezed = zlib.compressobj(9, zlib.DEFLATED, -15)
     data = b"".join(squeezed.compress(piece) for piece in pieces) + squeezed.flush(zlib.Z_SYNC_FLUSH)
     data = data.removesuffix(b"\x00\x00\xff\xff")
@@ -134,7 +134,7 @@ def deflated(pieces: Iterable[bytes], step: int | None = None) -> Iterator[bytes
 
 
 def spaces(size: int, first: bytes = b"") -> Iterator[bytes]:
-    """That many blanks behind something else, in pieces."""
+    """That many blanks after a prefix, in chunks."""
     yield first
     yield from [b" " * MIB] * (size // MIB)
 
@@ -145,7 +145,7 @@ def _items(message: dict[str, Any], one: Any, size: int = LIMIT) -> bytes:
 
 
 def _long(size: int) -> str:
-    """A text that takes four bytes a character in memory, for one of them."""
+    """A text that takes four bytes a character in memory because of one emoji."""
     return "x" * size + "😀"
 
 
@@ -165,7 +165,7 @@ def _huge_numbers() -> bytes:
 
 
 def _many_small_ones() -> Iterator[bytes]:
-    """Bad messages that just go to pydantic at once, each as dear as one can be."""
+    """Invalid messages just small enough for pydantic, each as expensive as possible."""
     inside = b",".join([b"[]"] * ((SMALL_BYTES - 100) // 3))
     for number in range(60):
         yield frame(Opcode.TEXT, b'{"data":{"betId":%d,"selections":[{"a":[%s]}]}}' % (number, inside))
@@ -179,7 +179,7 @@ def _large_ones_with_all_missing() -> Iterator[bytes]:
 
 
 def _new_fields() -> Iterator[bytes]:
-    """Large messages, each with fields that nobody has seen yet."""
+    """Large messages, each with new unknown fields."""
     for number in range(40):
         message = bet(
             f"new-fields-{number}", selections=[AN_ITEM | {f"new{number}-{n}": 0 for n in range(10)}]
@@ -204,7 +204,7 @@ def _inflating_messages() -> Iterator[bytes]:
 
 
 def _empty_fragments() -> Iterator[bytes]:
-    """A message of empty fragments: it never goes on, and is no sign of life."""
+    """A message of empty fragments: it never ends, and does not reset the idle timeout."""
     yield frame(Opcode.TEXT, b"", fin=False)
     while True:
         yield b"\x00\x00" * 1_000

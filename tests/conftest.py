@@ -18,21 +18,21 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def secrets_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test calls a secret may be an ordinary word of another's."""
+    """Forget secrets after each test: one test's secret may be an ordinary word in another."""
     monkeypatch.setattr(log, "_secrets", {})
     monkeypatch.setattr(log, "_mask", None)
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
-    """A broker and a registry of this run's own; they die with it."""
+    """A broker and a registry for this run, which end with it."""
     with dev.start(tmp_path_factory.mktemp("cluster"), kafka_port=0, registry_port=0) as running:
         yield running
 
 
 @pytest.fixture
 def place(cluster: dev.Cluster, tmp_path: Path) -> Iterator[Place]:
-    """Topics of the test's own on the shared cluster, and the bridges that it starts there."""
+    """Topics of this test on the shared cluster, and the bridges that it starts."""
     bridges: list[Bridge] = []
     yield Place(cluster, f"t{next(_numbers)}", tmp_path, bridges)
     for bridge in bridges:

@@ -1,4 +1,4 @@
-"""WebSocket frames as a server sends them, and what a client makes of them (RFC 6455)."""
+"""WebSocket frames as a server sends them, and as a client reads them (RFC 6455)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def chunks(data: bytes, sizes: list[int], most: int | None = None) -> list[bytes
 
 
 def read_all(reader: Reader, data: bytes) -> list[bytes | bytearray]:
-    """All that a reader makes of the bytes, as if it had found it at once."""
+    """Everything that a reader finds in the bytes at once."""
     found: list[bytes | bytearray] = []
     reader.feed(data)
     while reader.more:
@@ -55,7 +55,7 @@ def read_all(reader: Reader, data: bytes) -> list[bytes | bytearray]:
 
 
 class Client:
-    """websockets' own reading of a connection, from the answer to the handshake on."""
+    """websockets' reading of a connection, from the handshake's response on."""
 
     def __init__(self) -> None:
         self._protocol = ClientProtocol(parse_uri("ws://provider.example/"), max_size=None)
@@ -71,12 +71,12 @@ class Client:
         """The messages that the library has never seen."""
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they come from the socket."""
+        """Add bytes from the socket."""
         self._protocol.receive_data(data)
         self.frames += [event for event in self._protocol.events_received() if isinstance(event, Frame)]
 
     def take(self, pieces: list[bytes | bytearray]) -> None:
-        """Take what a `Reader` has found: a message as it is, bytes for the library through the library."""
+        """Take the findings of a `Reader`: messages unchanged, bytes for the library through the library."""
         for piece in pieces:
             if isinstance(piece, bytes):
                 self.frames.append(Frame(Opcode.TEXT, piece))
@@ -86,11 +86,11 @@ class Client:
 
     @property
     def error(self) -> Close | None:
-        """What the library tells the other side when it broke the protocol."""
+        """The library's close reason after a protocol error."""
         return self._protocol.close_sent
 
     def messages(self, limit: int = 2**40) -> list[bytes | Oversized]:
-        """The messages that the fragments make up."""
+        """The messages that the fragments form."""
         assembler = Assembler(limit)
         found = [assembler.add(bytes(f.data), f.fin) for f in self.frames if f.opcode in DATA]
         return [body for body in found if body is not None]

@@ -1,4 +1,4 @@
-"""What tests on the real thing share: a bridge as a process, and a reader of the topics."""
+"""Shared by tests on real servers: a bridge as a process, and a reader of the topics."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ IN_VAIN = "not within "
 
 
 class Bridge:
-    """A bridge command as a process of its own, which dies with the test run."""
+    """A bridge command as a process, which dies with the test run."""
 
     def __init__(self, process: Process, log: Path) -> None:
         self.process, self._log = process, log
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has logged."""
+        """Its log lines."""
         return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
 
     def states(self) -> list[str]:
-        """The states it has been in, in order; one that goes on for another reason is the same."""
+        """The states it has been in, in order, without repetitions for another reason."""
         return [state for state, _ in groupby(line["state"] for line in self.lines() if "state" in line)]
 
     def text(self) -> str:
-        """Everything on its stderr."""
+        """Its complete stderr."""
         return self._log.read_text()
 
     def output(self) -> str:
-        """Everything on its stdout."""
+        """Its complete stdout."""
         return _output(self._log).read_text()
 
     def signal(self, number: int) -> None:
@@ -73,7 +73,7 @@ class Bridge:
 
 @dataclass
 class Place:
-    """Topics under a prefix of their own on a shared cluster."""
+    """Topics under a unique prefix on a shared cluster."""
 
     cluster: dev.Cluster
     prefix: str
@@ -100,11 +100,11 @@ class Place:
         }
 
     def bridge(self, *arguments: str, **settings: str) -> Bridge:
-        """Start a bridge; `bridge run` where no arguments are given."""
+        """Start a command; `bridge run` without arguments."""
         return self._start(("bridge", *(arguments or ("run",))), settings)
 
     def watched(self, turns: Path, **settings: str) -> Bridge:
-        """Start `bridge run`, which tells the file of its long turns, as `tests.held` has it."""
+        """Start `bridge run`, which writes its long turns to the file (see `tests.held`)."""
         return self._start(("tests.held", str(turns), "run"), settings)
 
     def _start(self, command: tuple[str, ...], settings: Mapping[str, str]) -> Bridge:
@@ -128,7 +128,7 @@ class Place:
     def read(
         self, topic: str, *, isolation: str = "read_committed", start: Mapping[int, int] | None = None
     ) -> list[Message]:
-        """All records of a topic that can be seen now, as `messages` gives them."""
+        """All visible records of a topic, in the form of `messages`."""
         return list(self.messages(topic, isolation=isolation, start=start))
 
     def messages(
@@ -191,14 +191,14 @@ class Place:
         return any(f"markers for {self.prefix}." in line for line in skipped)
 
     def checkpoint(self) -> dict[str, Any]:
-        """What `bridge checkpoint show --json` says."""
+        """The output of `bridge checkpoint show --json`."""
         shown = self.run("checkpoint", "show", "--json")
         assert shown.returncode == 0, shown.stderr
         found: dict[str, Any] = json.loads(shown.stdout)
         return found
 
     async def settled(self, provider: Simulator, bridge: Bridge) -> Tally:
-        """End the stream, wait until all of it is published, then hold it against the truth."""
+        """End the stream, wait until everything is published, then compare it with the truth."""
         provider.stop_publishing()
         audit = Audit(self, provider)
         deadline = time.monotonic() + PATIENCE
@@ -214,7 +214,7 @@ class Place:
 
 
 class Audit:
-    """Holds what a reader of a place's bets sees against what the provider has published, field by field."""
+    """Compares the bets that a reader sees with those the provider published, field by field."""
 
     def __init__(self, place: Place, provider: Simulator) -> None:
         self._place, self._provider = place, provider
@@ -224,7 +224,7 @@ class Audit:
         self._schemas: dict[int, WriterSchema] = {}
 
     def go_on(self) -> Tally:
-        """Take what both have that was not there the last time."""
+        """Read the records added since the last call."""
         for message in self._place.read("bets", start=self._reached):
             value, partition, offset = message.value(), message.partition(), message.offset()
             assert value is not None
@@ -253,7 +253,7 @@ class Audit:
 async def until(
     condition: Callable[[], bool], what: str, seconds: float = PATIENCE, so_far: Callable[[], str] = str
 ) -> None:
-    """Wait for something to come about; fails the test when it does not, and tells what came `so_far`."""
+    """Wait for a condition; fails the test after the time limit, with `so_far` in the message."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{IN_VAIN}{seconds:g} s: {what}\n{so_far()}"
@@ -261,7 +261,7 @@ async def until(
 
 
 def assert_exact(tally: Tally) -> None:
-    """Nothing lost, nothing doubled, nothing changed."""
+    """Assert that no bet was lost, duplicated or changed."""
     assert tally.sent > 0
     assert (tally.missing, tally.duplicates, tally.wrong) == (0, 0, [])
 

@@ -1,4 +1,4 @@
-"""`bridge`, which tells for how long each turn of its event loop held it: `python -m tests.held FILE run`.
+"""`bridge` with a record of how long each turn of its event loop took: `python -m tests.held FILE run`.
 
 The file gets a line, milliseconds, for every callback that took more than `TOLD_MS` of its thread's CPU: time
 that the machine gave to others does not count.

@@ -21,14 +21,14 @@ ABSENT = "absent"
 
 
 class Leaf(NamedTuple):
-    """A piece of JSON and what it has to become."""
+    """A piece of JSON and its expected value."""
 
     text: str
     value: Any
 
 
 class Map(dict[str, Leaf]):
-    """An object whose keys are no fields."""
+    """An object whose keys are not fields."""
 
 
 Node: TypeAlias = Any
@@ -36,7 +36,7 @@ Node: TypeAlias = Any
 
 
 def expected(node: Node) -> Any:
-    """What a node has to become."""
+    """The expected value of a node."""
     if isinstance(node, Leaf):
         return node.value
     if isinstance(node, dict):
@@ -45,7 +45,7 @@ def expected(node: Node) -> Any:
 
 
 def spelt(node: Node, random: Random, extra: str = "") -> str:
-    """A node as JSON, its fields in random order, each object with the extra field where there is one."""
+    """A node as JSON, with fields in random order and the extra field, if any, in each object."""
     space = random.choice(["", " ", "\n\t"])
     if isinstance(node, Leaf):
         return f"{space}{node.text}"

@@ -1,7 +1,7 @@
-"""Commands as processes of their own, started cold or forked from a server that has imported the bridge.
+"""Commands as processes, started cold or forked from a server that has imported the bridge.
 
 The imports of a command take about a second of CPU, and the tests on Kafka start more than a thousand. A fork
-has everything else of a process: its own environment, files, signals, threads and exit code.
+has everything else of a process: environment, files, signals, threads and exit code.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def start_cold(command: Sequence[str], environment: Mapping[str, str], stdout: P
 
 
 class Forked:
-    """A command that begins where its imports have ended. It dies with the test run."""
+    """A command that starts with its imports done. It dies with the test run."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], stdout: Path, stderr: Path

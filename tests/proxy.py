@@ -1,4 +1,4 @@
-"""An HTTP proxy that knows nothing but CONNECT."""
+"""An HTTP proxy that supports only CONNECT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Proxy:
-    """Where it listens, and what it was asked."""
+    """Its address and the requests it received."""
 
     url: str
     requests: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A certificate authority of a test's own, and certificates of it."""
+"""A certificate authority for a test, and certificates signed by it."""
 
 from __future__ import annotations
 

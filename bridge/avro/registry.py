@@ -1,8 +1,8 @@
 """The schema registry: the only module that calls it.
 
 The bridge needs the registry at the start, for the ids of its schemas, and later only for a record with an
-unknown schema id. An id never changes its schema, so schemas are cached, and the registry may be down
-meanwhile.
+unknown schema id. An id never changes its schema, so schemas are cached, and the registry may be
+unavailable.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Registry:
         )
 
     def _error(self, what: str, error: SchemaRegistryError) -> TopologyError:
-        # A registry gives each refusal a code of its own; -1 is the client's.
+        # A registry gives each refusal its own code; -1 is the client's.
         if error.error_code in (None, -1) and error.http_status_code in (400, 404, 405, 406, 410):
             return self._no_registry(what, f"HTTP {error.http_status_code}")
         text = f"the schema registry at {self._address} refuses {what}: {shortened(str(error))}. "

@@ -1,4 +1,4 @@
-"""The command line: parses arguments, prints results, turns errors into exit codes. Nothing else."""
+"""The command line: parses arguments, prints results and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from bridge.errors import BridgeError, TopologyError
 
 app = typer.Typer(
     name="bridge",
-    help="Owns a sportsbook's settlement feed and turns it into Kafka: exactly once, with no silent gap.",
-    epilog="Settings: environment variables BRIDGE_SECTION__NAME, or a TOML file given by --config; "
+    help="Publish a sportsbook's settlement feed to Kafka exactly once, and declare every gap.",
+    epilog="Settings come from environment variables BRIDGE_SECTION__NAME or a TOML file (--config); "
     "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
-    "2 wrong settings, 3 credentials refused, 4 a right is missing, 5 a gap, 6 topics or schemas, "
-    "7 embedded Kafka, 8 Kafka refuses, 9 a clock is wrong, 10 no translations or currencies, 130 Ctrl-C.",
+    "2 invalid setting or option, 3 credential refused, 4 published without what the provider left out, "
+    "5 gap, 6 invalid topic or schema, or a missing right, 7 embedded Kafka failed to start, "
+    "8 Kafka refuses a write, 9 clocks too far apart, 10 snapshot failed, 130 Ctrl-C.",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-topics = typer.Typer(help="Show and mend the topics in Kafka.", no_args_is_help=True)
-schemas = typer.Typer(help="The Avro schemas of what is published.", no_args_is_help=True)
-checkpoint = typer.Typer(help="Show how far the feed is published.", no_args_is_help=True)
+topics = typer.Typer(
+    help="Compare the topics in Kafka with the settings, and correct them.", no_args_is_help=True
+)
+schemas = typer.Typer(help="Check and register the Avro schemas.", no_args_is_help=True)
+checkpoint = typer.Typer(help="Show how far the feed has been published.", no_args_is_help=True)
 app.add_typer(sandbox.dev, name="dev")
 app.add_typer(topics, name="topics")
 app.add_typer(schemas, name="schemas")
@@ -38,7 +41,7 @@ app.add_typer(checkpoint, name="checkpoint")
 
 
 def main() -> Never:
-    """Entry point of `bridge`: runs the command, prints errors as one line, exits with their code."""
+    """Run the command; print an error on stderr and exit with its code."""
     log.configure()
     try:
         app(standalone_mode=True)
@@ -46,8 +49,8 @@ def main() -> Never:
         for line in log.concealed(str(error)).splitlines():
             typer.echo(f"error: {line}", err=True)
         sys.exit(error.exit_code)
-    except Exception as error:  # noqa: BLE001  # a traceback may show a secret, too
-        log.get().critical("unforeseen; please report it", exc_info=error)
+    except Exception as error:  # noqa: BLE001  # the log masks secrets in the traceback
+        log.get().critical("unexpected error, please report it", exc_info=error)
         sys.exit(1)
     sys.exit(0)
 
@@ -71,14 +74,14 @@ def _options(
 def run(
     config: Config = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show what the libraries report, too.")
+        bool, typer.Option("--verbose", "-v", help="Include the log messages of libraries.")
     ] = False,
 ) -> None:
     """Own the feed and publish it, or stand by while another process owns it.
 
     Needs the provider's address (BRIDGE_FEED__BASE_URL), Kafka (BRIDGE_KAFKA__BOOTSTRAP_SERVERS) and a
-    schema registry (BRIDGE_REGISTRY__URL). Creates missing topics, refuses wrong ones. Ends with exit 0
-    on SIGTERM or Ctrl-C, after the batch in hand is committed.
+    schema registry (BRIDGE_REGISTRY__URL). Creates missing topics; exits with 6 if an existing one has the
+    wrong settings. On SIGTERM or Ctrl-C, commits the current batch and exits with 0.
     """
     from bridge.service.app import run as serve
 
@@ -94,19 +97,20 @@ app.command()(snapshots.currencies)
 def tail(
     config: Config = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start with the oldest record.")
+        bool, typer.Option("--from-beginning", help="Start at the oldest record.")
     ] = False,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, help="Stop after so many records; 0 never stops.")
+        int, typer.Option("--count", "-n", min=0, help="Stop after this many records; 0 for no limit.")
     ] = 0,
     until_end: Annotated[
-        bool, typer.Option("--until-end", help="Stop at the end of the topic; use it with --from-beginning.")
+        bool,
+        typer.Option("--until-end", help="Stop at the current end of the topic; use with --from-beginning."),
     ] = False,
     json: JsonLines = False,
 ) -> None:
-    """Print settled bets from the topic as they become visible to a read_committed consumer.
+    """Print settled bets as they become visible to a read_committed consumer.
 
-    On a terminal a table, elsewhere whole records, one JSON object a line.
+    Prints a table on a terminal; otherwise whole records, one JSON object per line.
     """
     from bridge.inspection.tail import follow_bets
 
@@ -116,7 +120,7 @@ def tail(
 
 @checkpoint.command("show")
 def checkpoint_show(config: Config = None, json: Json = False) -> None:
-    """Show the committed position of the feed, its state, counters, recent connections, and who owns it."""
+    """Show the committed position of the feed, its state, counters, recent connections and owner."""
     from bridge.doctor.kafka_checks import ask_members
     from bridge.inspection.readers import (
         checkpoint_as_json,
@@ -130,7 +134,7 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
     found = inspection.checkpoint_of(settings)
     try:
         group = ask_members(settings)
-    except TopologyError:  # a principal that may read the topic need not be allowed to see the group
+    except TopologyError:  # a principal may be allowed to read the topic but not to describe the group
         group = None
     now, session = time.time(), session_seconds(settings.kafka)
     show(
@@ -142,19 +146,19 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
 
 @topics.command("plan")
 def topics_plan(config: Config = None, json: Json = False) -> None:
-    """Show what `bridge topics apply` would do. Changes nothing; exit 1 when something differs."""
+    """Show what `bridge topics apply` would change. Changes nothing; exit 1 if anything differs."""
     if _differing_topics(config, json):
         raise typer.Exit(1)
 
 
 @topics.command("apply")
 def topics_apply(config: Config = None, json: Json = False) -> None:
-    """Create missing topics and mend the settings of the others. Never adds partitions."""
+    """Create missing topics and correct the settings of existing ones. Never adds partitions."""
     _differing_topics(config, json, mend=True)
 
 
 def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) -> bool:
-    """Print what differs from the declared topics, once it is mended if `mend`; return whether any did."""
+    """Print what differs from the declared topics, after correcting it if `mend`; return whether any did."""
     from bridge.kafka import clients
     from bridge.kafka import topics as _topics
 
@@ -172,7 +176,7 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
 
 @schemas.command("check")
 def schemas_check() -> None:
-    """Check the schemas, offline: names, documentation, nullability, compatibility with all before."""
+    """Check the schemas offline: names, documentation, nullability, compatibility with all versions."""
     from bridge.avro.evolution import check
 
     problems = check()
@@ -180,12 +184,12 @@ def schemas_check() -> None:
         typer.echo(problem, err=True)
     if problems:
         raise typer.Exit(6)
-    typer.echo("all schemas are well, and compatible with every earlier version")
+    typer.echo("all schemas are valid and compatible with every earlier version")
 
 
 @schemas.command("register")
 def schemas_register(config: Config = None, json: Json = False) -> None:
-    """Register the schemas in the registry, under the subjects of the topics."""
+    """Register the schemas in the registry, under the topics' subjects."""
     from bridge.avro.registry import Registry
     from bridge.avro.schemas import subject
 
@@ -201,6 +205,6 @@ app.command()(inspection.limits)
 app.command()(inspection.gaps)
 app.command()(inspection.doctor)
 
-# Listed last: whoever runs the bridge looks for `run` first.
+# Last in the list of commands: an operator looks for `run`.
 app.command()(sandbox.demo)
 app.command()(sandbox.simulate)

@@ -1,4 +1,4 @@
-"""Commands that look, and change nothing: doctor, limits, gaps and replay."""
+"""Read-only commands: doctor, limits, gaps and replay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def checkpoint_of(settings: Settings) -> Checkpoint:
     if (found := read_checkpoint(settings)) is None:
         raise BridgeError(
             f"there is no checkpoint of the feed {settings.feed.name} under the prefix "
-            f"{settings.topics.prefix}: no `bridge run` has begun with it yet."
+            f"{settings.topics.prefix}: `bridge run` has not started with it yet."
         )
     return found
 
@@ -31,7 +31,7 @@ def checkpoint_of(settings: Settings) -> Checkpoint:
 def doctor(config: Config = None, json: Json = False) -> None:
     """Check settings, Kafka, registry, topics, rights, leadership, checkpoint, limits and clocks.
 
-    Changes nothing and does not connect to the feed. Exit 1 when a check fails.
+    Changes nothing and does not connect to the feed. Exit 1 if a check fails.
     """
     from bridge.doctor.finding import Outcome, finding_as_json, finding_as_lines
     from bridge.doctor.runner import CHECKS, run_checks
@@ -40,7 +40,7 @@ def doctor(config: Config = None, json: Json = False) -> None:
     findings = []
     for name, finding in run_checks(partial(load, config)):
         findings.append((name, finding))
-        if not json:  # each at once, because a check may take long
+        if not json:  # each as soon as it is known: a check may take long
             typer.echo(finding_as_lines(name, finding, width))
     if json:
         print_json([finding_as_json(name, finding) for name, finding in findings])
@@ -52,17 +52,19 @@ def limits(
     config: Config = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="As of then: +30m from now, or a time such as 2026-01-31T12:00Z."),
+        typer.Option(metavar="TIME", help="Forecast for this time: +30m from now, or 2026-01-31T12:00Z."),
     ] = None,
     recover: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Ask for a recovery so long, such as 30m, not for the position."),
+        typer.Option(
+            metavar="AGE", help="Forecast a recovery of this length, such as 30m, not from the position."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what the provider's limits leave, and when a reconnect would be let in.
+    """Show the usage of the provider's limits, and when they allow a reconnect.
 
-    By the attempts in the committed checkpoint; nothing is asked of the provider.
+    Computed from the attempts in the committed checkpoint; sends nothing to the provider.
     """
     from bridge import clock
     from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
@@ -79,15 +81,16 @@ def limits(
 def gaps(
     config: Config = None,
     feed: Annotated[
-        str | None, typer.Option("--feed", metavar="NAME", help="Of one feed; of all by default.")
+        str | None,
+        typer.Option("--feed", metavar="NAME", help="Only gaps of this feed; all feeds by default."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the intervals that the provider could no longer give back: from, to, length, cause."""
+    """List the intervals that the provider could no longer replay: from, to, length, cause."""
     from bridge.inspection.gaps import gap_as_json, gap_as_line, read_gaps
 
     found = read_gaps(load(config), feed)
-    lines = "\n".join(gap_as_line(gap) for gap in found) or "no gap was ever declared"
+    lines = "\n".join(gap_as_line(gap) for gap in found) or "no gap has been declared"
     show([gap_as_json(gap) for gap in found], lines, json=json)
 
 
@@ -95,21 +98,22 @@ def replay(
     config: Config = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="TIME", help="The first moment; the oldest record by default."),
+        typer.Option("--from", metavar="TIME", help="Start of the interval; the oldest record by default."),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="The first moment after it; now by default.")
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End of the interval, exclusive; now by default."),
     ] = None,
     bet: Annotated[
-        str | None, typer.Option("--bet", metavar="ID", help="Every version of this bet, and no other.")
+        str | None, typer.Option("--bet", metavar="ID", help="Only this bet, in every version.")
     ] = None,
     json: JsonLines = False,
 ) -> None:
-    """Print settled bets received between two times, in the order of their receipt, and end.
+    """Print settled bets received between two times, in order of receipt.
 
-    A TIME has its zone, such as 2026-01-31T12:00:00Z, or is an age: 2h is two hours ago. Of a bet that was
-    settled again, every version is printed that the topic still has. On a terminal a table, elsewhere whole
-    records, one JSON object a line.
+    A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago. Prints
+    every version of a bet that the topic still has. Prints a table on a terminal; otherwise whole records,
+    one JSON object per line.
     """
     from bridge import clock
     from bridge.inspection import replay as _replay

@@ -1,4 +1,4 @@
-"""Print the results of commands, and declare the options that several of them have."""
+"""Print the results of commands, and declare the options that several commands share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 Config = Annotated[
     Path | None,
-    typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the environment wins."),
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="TOML file with settings; environment variables override it."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print whole records, one JSON object a line.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print whole records, one JSON object per line.")]
 
 
 def say(line: str) -> None:
@@ -38,7 +40,7 @@ def print_json(value: Any) -> None:
 
 
 def print_bets(bets: Iterable[Bet], *, json: bool) -> None:
-    """Print settled bets on stdout: a table on a terminal, unless `json`; elsewhere a JSON object a line."""
+    """Print settled bets on stdout: a table on a terminal unless `json`, else one JSON object per line."""
     from bridge.inspection.readers import BET_HEAD, bet_as_json, bet_as_line
 
     json = json or not sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""Commands for trying things out on one machine: dev, demo and simulate."""
+"""Commands for one machine: dev, demo and simulate."""
 
 from __future__ import annotations
 
@@ -16,27 +16,35 @@ from bridge.config import age_seconds
 from bridge.errors import SettingsError
 
 dev = typer.Typer(
-    help="A real Kafka and schema registry on this machine, for trying things out.", no_args_is_help=True
+    help="Run a real Kafka and schema registry on this machine, for development.", no_args_is_help=True
 )
 
 DEFAULT_DATA = Path(".bridge-dev")
 Data = Annotated[
-    Path, typer.Option("--data", metavar="DIR", help="Where Kafka and the registry keep their data.")
+    Path, typer.Option("--data", metavar="DIR", help="Data directory of Kafka and the registry.")
 ]
 KafkaPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="9092 by default; another one where it is taken.")
+    int | None,
+    typer.Option(min=0, max=65535, help="Port of Kafka: 9092 by default, or a free one if that is taken."),
 ]
 RegistryPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="8080 by default; another one where it is taken.")
+    int | None,
+    typer.Option(
+        min=0, max=65535, help="Port of the registry: 8080 by default, or a free one if that is taken."
+    ),
 ]
 ProviderPort = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port to listen on; a free one where it is taken.")
+    int, typer.Option(min=0, max=65535, help="Port of the simulator, or a free one if that is taken.")
 ]
-Rate = Annotated[float, typer.Option(min=0.001, help="Messages a second, on average.")]
-Seed = Annotated[int, typer.Option(help="Another seed makes other bets.")]
+Rate = Annotated[float, typer.Option(min=0.001, help="Average messages per second.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random bets.")]
 Odd = Annotated[
     float,
-    typer.Option(min=0, max=1, help="Share of messages with a ping beside the bet, no betId, or neither."),
+    typer.Option(
+        min=0,
+        max=1,
+        help="Share of messages with a bet and a ping, with a bet without betId, or with neither.",
+    ),
 ]
 
 
@@ -51,9 +59,9 @@ def dev_up(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Start a real Kafka and schema registry; returns when both answer.
+    """Start a real Kafka and schema registry, and return when both answer.
 
-    The first start downloads them, about 200 MB. They run until `bridge dev down`; their data stays.
+    The first start downloads about 200 MB. They run until `bridge dev down`, which keeps their data.
     """
     from bridge.sandbox import cluster as _dev
 
@@ -69,7 +77,7 @@ def dev_up(
 
 @dev.command("down")
 def dev_down(data: Data = DEFAULT_DATA) -> None:
-    """Stop what `bridge dev up` started. The data stays; remove the directory to delete it."""
+    """Stop what `bridge dev up` started. Keeps the data; delete the directory to remove it."""
     from bridge.sandbox import cluster as _dev
 
     typer.echo("stopped" if _dev.down(data, progress=say) else f"nothing was running in {data}")
@@ -77,7 +85,7 @@ def dev_down(data: Data = DEFAULT_DATA) -> None:
 
 @dev.command("status")
 def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
-    """Show whether it runs, where it listens and its memory. Exit 1 unless all servers run."""
+    """Show the servers, their addresses and memory. Exit 1 unless all of them run."""
     from bridge.sandbox import cluster as _dev
 
     found = _dev.load(data)
@@ -109,7 +117,9 @@ def demo(
     seconds: Annotated[
         float | None, typer.Option(min=1, help="Run for this many seconds; by default until Ctrl-C.")
     ] = None,
-    kills: Annotated[int, typer.Option(min=0, help="Kill the bridge this many times; needs --seconds.")] = 0,
+    kills: Annotated[
+        int, typer.Option(min=0, help="Kill the bridge this many times (SIGKILL); needs --seconds.")
+    ] = 0,
     rate: Rate = 200,
     seed: Seed = 1,
     odd: Odd = 0,
@@ -117,11 +127,10 @@ def demo(
     registry_port: RegistryPort = None,
     provider_port: ProviderPort = 8900,
 ) -> None:
-    """Show the whole path on this machine: provider, bridge, Kafka, and a reader that checks every bet.
+    """Run everything on this machine: provider, bridge, Kafka, and a reader that checks every bet.
 
-    It ignores BRIDGE_… variables in the environment.
-
-    The last line is a JSON object with the count. Exit 1 when a bet was lost, doubled or changed.
+    Ignores BRIDGE_… variables. The last line is a JSON object with the result. Exit 1 if a bet was lost,
+    duplicated or changed.
     """
     from bridge.sandbox.demo.run import run as demonstrate
     from bridge.sandbox.provider.settings import SimulatorSettings
@@ -158,7 +167,7 @@ def simulate(
     ctx: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; the options win."),
+        typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
     ] = None,
     port: ProviderPort = 8900,
     control_port: Annotated[
@@ -168,29 +177,27 @@ def simulate(
     rate: Rate = 200,
     seed: Seed = 1,
     history: Annotated[
-        str, typer.Option(metavar="AGE", help="How long the feed has already run: 90s, 30m, 2h, 3d.")
+        str, typer.Option(metavar="AGE", help="How far back the feed begins: 90s, 30m, 2h, 3d.")
     ] = "0s",
     odd: Odd = 0,
     limits_scale: Annotated[
         float,
         typer.Option(
-            min=1, help="Time in the limits runs this many times faster; set BRIDGE_LIMITS__SCALE alike."
+            min=1, help="Factor by which time runs faster in the limits; set BRIDGE_LIMITS__SCALE to it."
         ),
     ] = 1,
     api_rate: Annotated[
         float,
-        typer.Option(
-            min=0.001, help="Requests a second for translations and currencies; more are answered with 429."
-        ),
+        typer.Option(min=0.001, help="REST requests per second; the simulator answers 429 to more."),
     ] = 10,
     api_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a token for translations and currencies, valid for a day."),
+        typer.Option(metavar="FILE", help="Write a REST token to this file, valid for one day."),
     ] = None,
 ) -> None:
     """Simulate the provider: settlement feed with replay and limits, translations, currencies, faults.
 
-    Prints its address, then one JSON line for each connection attempt. Point BRIDGE_FEED__BASE_URL at it.
+    Prints its address, then one JSON line per connection attempt. Set BRIDGE_FEED__BASE_URL to the address.
     docs/simulator.md lists the settings of the file.
     """
     from bridge.sandbox.provider.command import simulate as serve

@@ -25,11 +25,11 @@ WIDTH = 120
 """Columns of a table that is redirected."""
 LONGEST_REST_SECONDS = 366 * 86_400
 
-Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only what is new.")]
+Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only new ids.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Estimate requests and duration without sending any.")]
 Every = Annotated[
     str | None,
-    typer.Option("--every", metavar="AGE", help="Keep running: one run now and one every 15m, 1h, …"),
+    typer.Option("--every", metavar="AGE", help="Keep running: run now, then every 15m, 1h, …"),
 ]
 MetricsFile = Annotated[
     Path | None,
@@ -45,7 +45,9 @@ def translations(
     config: Config = None,
     event: Annotated[
         list[int] | None,
-        typer.Option("--event", metavar="ID", min=1, help="These events instead of those that bets mention."),
+        typer.Option(
+            "--event", metavar="ID", min=1, help="Only these events, instead of all that bets refer to."
+        ),
     ] = None,
     kind: Annotated[
         list[str] | None,
@@ -53,7 +55,7 @@ def translations(
     ] = None,
     language: Annotated[
         list[str] | None,
-        typer.Option("--language", metavar="CODE", help="Only these languages of the settings."),
+        typer.Option("--language", metavar="CODE", help="Only these of the configured languages."),
     ] = None,
     full: Full = False,
     plan: Plan = False,
@@ -63,11 +65,11 @@ def translations(
 ) -> None:
     """Publish the names of everything that settled bets refer to, as one snapshot.
 
-    Lists are read whole. Events, markets, selections and templates are fetched if bets mention them and the
-    topic lacks them, and once a day all that recent bets mention. Needs BRIDGE_API__BASE_URL and
-    BRIDGE_API__TOKEN_FILE. Exit 3: the token is refused. Exit 4: published, but the provider failed to answer
-    some requests, which the next run repeats. Exit 9: the clocks are too far apart. Exit 10: the run failed,
-    and the last snapshot is unchanged.
+    Fetches complete lists, and by id those events, markets, selections and templates that bets refer to and
+    the topic lacks. Once a day it fetches again everything that recent bets refer to. Needs
+    BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit 3: the provider refuses the token. Exit 4:
+    published, but the provider left some requests unanswered; the next run repeats them. Exit 9: the clocks
+    are too far apart. Exit 10: the run failed, and the last snapshot is unchanged.
     """
     from bridge.snapshots.job import Task
     from bridge.snapshots.plan import Scope
@@ -90,8 +92,8 @@ def currencies(
 ) -> None:
     """Publish the provider's currencies and their precision, as one snapshot.
 
-    Includes currencies that settled bets use and the list of active ones lacks. Needs BRIDGE_API__BASE_URL
-    and BRIDGE_API__TOKEN_FILE. The exit codes are those of `bridge translations`.
+    Includes currencies that settled bets use but the list of active currencies lacks. Needs
+    BRIDGE_API__BASE_URL and BRIDGE_API__TOKEN_FILE. Exit codes as for `bridge translations`.
     """
     from bridge.snapshots.job import Task
     from bridge.snapshots.plan import Scope
@@ -114,7 +116,7 @@ def _do(
             "--every serves metrics over HTTP: it excludes --plan, --json and --metrics-file."
         )
     if plan and metrics_file:
-        raise SettingsError("--plan cannot be combined with --metrics-file: it makes no snapshot.")
+        raise SettingsError("--plan cannot be combined with --metrics-file: it publishes no snapshot.")
     seconds = None if every is None else age_seconds(every)
     if seconds is not None and not 0 < seconds <= LONGEST_REST_SECONDS:
         raise SettingsError("--every must be between 1s and 366d")
@@ -151,7 +153,7 @@ def _print(data: Any, table: RenderableType, *, json: bool) -> None:
 
 @contextmanager
 def _stoppable() -> Iterator[threading.Event]:
-    """End the run on SIGTERM as on Ctrl-C: nothing more is published, and the lock is released."""
+    """End the run on SIGTERM as on Ctrl-C: publish nothing more and release the lock."""
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:

@@ -29,9 +29,7 @@ def read_secret(name: str, file: Path) -> str:
         _warned.discard(file)
     elif file in _last:
         if file not in _warned:
-            get().warning(
-                "a secret's file cannot be read: the last one is used", file=str(file), reason=trouble
-            )
+            get().warning("secret file unreadable, using the last secret", file=str(file), reason=trouble)
         _warned.add(file)
         return _last[file]
     elif trouble != EMPTY:

@@ -27,7 +27,10 @@ def context(section: str, ca_file: Path | None) -> ssl.SSLContext:
             raise SettingsError(f"{name}: cannot use {ca_file} as certificates: {error}") from None
         if ca_file not in _warned:
             get().warning(
-                f"{name} cannot be used: using the last certificates", file=str(ca_file), reason=str(error)
+                "certificate file unusable, using the last certificates",
+                setting=name,
+                file=str(ca_file),
+                reason=str(error),
             )
         _warned.add(ca_file)
     return _last[ca_file]

@@ -109,9 +109,9 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     outcome, message, advice = _position(settings, checkpoint, now)
     limits = forecast(settings, checkpoint, now, checkpoint.revision)
     used = ", ".join(f"{limit.name} {limit.used:.0f} of {limit.allowed:g}" for limit in limits.usage)
-    if limits.dial_at <= now:
+    if limits.connect_at <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
-    wait = f"the limits allow a reconnect at {format_utc(limits.dial_at)}: {limits.reason}; used: {used}"
+    wait = f"the limits allow a reconnect at {format_utc(limits.connect_at)}: {limits.reason}; used: {used}"
     return Finding(Outcome.WARN if outcome is Outcome.OK else outcome, f"{message}\n{wait}", advice)
 
 
@@ -131,7 +131,7 @@ def _position(settings: Settings, checkpoint: Checkpoint, now: float) -> Finding
         return Finding(
             Outcome.WARN,
             f"{message}; no commit for {format_duration(still)}",
-            f"Have a bridge connected before {format_utc(checkpoint.revision + memory)}: then the feed "
-            "begins to discard what is missing.",
+            f"Start a bridge before {format_utc(checkpoint.revision + memory)}: from then on the provider "
+            "discards messages that are not published.",
         )
     return Finding(Outcome.OK, message)

@@ -1,7 +1,7 @@
 """The feed's socket: websockets' connection, with frames of any size and one queue of messages.
 
 Redirects are not followed: each would be an attempt that is not in the ledger. No keep-alive pings are sent:
-the provider sends pings of its own.
+the provider sends pings.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Connection(ClientConnection):
         """Called by the base class with the response, then with each frame."""
         if isinstance(event, Frame):
             self._spent += FRAME_BYTES + len(event.data)
-            if event.fin or event.data:  # fragments with nothing in them could go on for ever
+            if event.fin or event.data:  # empty fragments could continue forever
                 self.heard_at = self._read_at.monotonic
             if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
                 self._add(bytes(event.data), event.fin)
@@ -194,7 +194,7 @@ class Connection(ClientConnection):
 
     def reply(self, text: str) -> None:
         """Send a message without waiting for the provider to read it."""
-        with contextlib.suppress(WebSocketException, OSError):  # closed meanwhile
+        with contextlib.suppress(WebSocketException, OSError):  # already closed
             if self._must_be_read():
                 self.protocol.send_text(text.encode())
                 self.send_data()

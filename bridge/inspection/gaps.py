@@ -17,10 +17,10 @@ from bridge.state.gap import Gap
 
 
 def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
-    """Return all gaps that were ever declared under the prefix, or those of one feed, oldest finding first.
+    """Return all gaps declared under the prefix, or those of one feed, in the order of detection.
 
-    Skips records that no bridge can have written, and counts them in the log. Raises KafkaUnavailable when no
-    broker answers, TopologyError when the topic is missing, SettingsError when nothing is known of the feed.
+    Skips records that no bridge can have written, and logs their number. Raises KafkaUnavailable if no broker
+    answers, TopologyError if the topic is missing, SettingsError if the feed has no checkpoint and no gap.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)

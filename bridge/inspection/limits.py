@@ -15,13 +15,13 @@ from bridge.state.checkpoint import Checkpoint, State
 
 @dataclass(frozen=True, slots=True)
 class LimitForecast:
-    """The limits at a moment, and when they allow a reconnect. Moments are Unix seconds."""
+    """The limits at a time, and when they allow a reconnect. Times are in Unix seconds."""
 
     at: float
     revision: int
     """The revision that the reconnect requests, Unix seconds."""
-    dial_at: float
-    """When the limits allow the reconnect; `at` if at once."""
+    connect_at: float
+    """When the limits allow the reconnect; `at` if immediately."""
     reason: str
     """Why it has to wait; empty when it does not."""
     paused_until: float | None
@@ -32,14 +32,14 @@ class LimitForecast:
 
 
 def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> LimitForecast:
-    """Return what the limits allow at a moment to a reconnect that requests `revision`."""
+    """Return whether and when the limits allow, as of `at`, a reconnect with `revision`."""
     limiter = Limiter(
         settings.limits,
         settings.feed.connect_timeout_seconds,
         settings.feed.max_clock_skew_seconds,
         checkpoint.ledger,
     )
-    instant = Instant(at, 0.0)  # the only one it sees: the monotonic clock is for what passes in between
+    instant = Instant(at, 0.0)  # the limiter sees no second instant, so the monotonic clock does not matter
     decision = limiter.decide(instant, revision)
     pauses = checkpoint.state is State.BACKING_OFF and (checkpoint.until or 0.0) > at
     return LimitForecast(
@@ -59,7 +59,7 @@ def parse_moment(text: str, now: float) -> float:
         return now + age_seconds(text[1:])
     if (found := parse_instant(text)) is None:
         raise SettingsError(
-            f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, or +30m from now"
+            f"{text!r} is not a time: give one with its zone such as 2026-01-31T12:00:00Z, or +30m from now"
         )
     return found
 
@@ -71,8 +71,8 @@ def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
         "revision": outlook.revision,
         "revisionTime": format_utc(outlook.revision),
         "recoverySeconds": round(max(0.0, outlook.at - outlook.revision), 3),
-        "letIn": outlook.dial_at <= outlook.at,
-        "dialAt": format_utc(outlook.dial_at),
+        "allowedNow": outlook.connect_at <= outlook.at,
+        "connectAt": format_utc(outlook.connect_at),
         "reason": outlook.reason,
         "pausedUntil": None if outlook.paused_until is None else format_utc(outlook.paused_until),
         "limits": [
@@ -104,14 +104,14 @@ def outlook_as_lines(outlook: LimitForecast) -> str:
         f"at          {format_utc(outlook.at)}",
         f"recovery    {recovery}, from {format_utc(outlook.revision)}",
     ]
-    if outlook.dial_at <= outlook.at:
-        lines.append("reconnect   would be let in")
+    if outlook.connect_at <= outlook.at:
+        lines.append("reconnect   allowed now")
     else:
-        wait = format_duration(outlook.dial_at - outlook.at)
-        lines.append(f"reconnect   not before {format_utc(outlook.dial_at)}, in {wait}: {outlook.reason}")
+        wait = format_duration(outlook.connect_at - outlook.at)
+        lines.append(f"reconnect   not before {format_utc(outlook.connect_at)}, in {wait}: {outlook.reason}")
     if outlook.paused_until is not None:
         wait = f"{format_utc(outlook.paused_until)}, in {format_duration(outlook.paused_until - outlook.at)}"
-        lines.append(f"pause       the bridge itself waits after a failure, until {wait}")
+        lines.append(f"pause       backing off after a failure until {wait}")
     lines.append("limits")
     for room in outlook.usage:
         unit = " s" if room.name == "bucket" else ""

@@ -28,7 +28,7 @@ from bridge.state.restore import StateReader
 
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
-"""An owner that has committed this recently is alive: it commits each message, pings too."""
+"""An owner that has committed this recently is alive: it commits each message, including pings."""
 MOST_DECIMALS = 8
 """Decimals of an amount of money: no currency has more."""
 
@@ -45,8 +45,8 @@ class Bet(NamedTuple):
 def read_checkpoint(settings: Settings) -> Checkpoint | None:
     """Return the last committed checkpoint of the feed, None before the first.
 
-    Does not wait for an open transaction: one that a dead owner has left lasts until its place in the
-    leadership group is free, and the checkpoint shows why nobody owns the feed.
+    Does not wait for an open transaction: one of a dead owner stays open until its group membership ends,
+    and until then the checkpoint shows why the feed has no owner.
 
     Raises KafkaUnavailable when it cannot be read within `ANSWER_SECONDS`, TopologyError otherwise.
     """
@@ -78,7 +78,7 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
 
 
 def bets_of(codec: Codec, messages: Iterable[Message], foreign: Foreign) -> Iterator[Bet]:
-    """Yield the settled bets in records of their topic; count those that hold none."""
+    """Yield the settled bets in records of their topic; count in `foreign` the records without one."""
     for message in messages:
         value = message.value()
         try:
@@ -121,7 +121,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     if checkpoint.catch_up is not None:
         lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
-        lines.append(f"clock       the provider's is {checkpoint.skew:+.1f} s from ours, or nearer")
+        lines.append(f"clock       the provider's is at most {checkpoint.skew:+.1f} s from ours")
     age = format_duration(now - checkpoint.updated_at)
     lines += [
         f"committed   {format_utc(checkpoint.updated_at)} ({age} ago)",
@@ -140,7 +140,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
 
 
 def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:
-    """Return the leadership group and the age of the last commit. None marks what Kafka does not report."""
+    """Return the leadership group and the age of the last commit; None for what Kafka does not report."""
     awaited = group.awaited(last.owner) if group else ()
     return {
         "owners": group and group.owners,
@@ -152,12 +152,12 @@ def leadership_as_json(group: Group | None, last: Checkpoint, session: float, no
 
 
 def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, now: float) -> str:
-    """The same for a person. A member says nothing of itself, so it is told by when a dead one is out."""
+    """Return the same for people, with the time by which a dead member has left the group."""
     if group is None:
-        return "leadership  not told: the right to describe the group is missing"
+        return "leadership  unknown: the right to describe the group is missing"
     awaited = group.awaited(last.owner)
     if not awaited:
-        return "leadership  nobody owns the feed, 0 standing by"
+        return "leadership  no owner, 0 standing by"
     names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
     others = len(group.members) - len(awaited)
     owned = group.owners and not group.joining
@@ -173,7 +173,7 @@ def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float
 
 def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
-        return "nothing with a plausible settlementTime has come yet"
+        return "no message with a plausible settlementTime yet"
     distance = format_duration(max(0.0, now - catch_up.position))
     behind = f"at {format_utc(catch_up.position)}, {distance} behind"
     left = "" if catch_up.remaining is None else f", {format_duration(catch_up.remaining)} left"

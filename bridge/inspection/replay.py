@@ -52,7 +52,7 @@ def _seconds(text: str, now: float) -> float:
         return now - age_seconds(text)
     if (found := parse_instant(text)) is None:
         raise SettingsError(
-            f"{text!r} is no moment: give a time with its zone such as 2026-01-31T12:00:00Z, "
+            f"{text!r} is not a time: give a time with its zone such as 2026-01-31T12:00:00Z, "
             "or an age such as 2h"
         )
     return found

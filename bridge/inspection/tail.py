@@ -25,10 +25,10 @@ LOOK_SECONDS = 1.0
 def follow_bets(settings: Settings, *, from_beginning: bool, until_end: bool) -> Iterator[Bet | None]:
     """Yield bets from the topic, `read_committed`, and None whenever nothing came for a moment.
 
-    Goes on for ever, and follows added partitions and a recreated topic; with `until_end`, stops after the
+    Never ends, and follows added partitions and a recreated topic; with `until_end`, stops after the
     records visible at the start. Records not written by a bridge are skipped and counted in the log. Raises
     TopologyError when the topic is missing, KafkaUnavailable when no broker answers; with `until_end` also
-    when that happens later, or the topic is recreated meanwhile.
+    when that happens later, or the topic is recreated in between.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     foreign = Foreign()
@@ -111,13 +111,13 @@ class _Followed:
         finally:
             self._looked_at = time.monotonic()
         if found != self._id and self._until_end:
-            raise TopologyError(f"{self._topic} was removed, or made anew, while it was read")
+            raise TopologyError(f"{self._topic} was deleted or recreated while it was read")
         if found is None:
             if self._id is not None:
-                get().warning("the topic is not there any more: waiting for another", topic=self._topic)
+                get().warning("topic deleted, waiting until it is recreated", topic=self._topic)
                 self._id = None
         elif found != self._id:
-            get().warning("the topic was made anew: reading it from its beginning", topic=self._topic)
+            get().warning("topic recreated, reading it from the beginning", topic=self._topic)
             self._id = found
             self._go_on([0] * count)
         elif (added := count - len(self.cursor.places)) > 0:

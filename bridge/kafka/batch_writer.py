@@ -1,8 +1,8 @@
 """Write batches of the feed, each in a transaction with the checkpoint that covers it.
 
-Records go to the broker as they come, into the open transaction; `commit` adds the checkpoint and commits.
-New records wait in the next batch meanwhile. A batch is kept until it is committed, so that it can be written
-again. All calls that may block run on one worker thread (decision 0004).
+Records go to the broker as they arrive, in the open transaction; `commit` adds the checkpoint and commits.
+During a commit, new records wait in the next batch. A batch is kept until it is committed, so that it can be
+written again. All calls that may block run on one worker thread (decision 0004).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ CLOSE_SECONDS = 2.0
 
 
 def transactional_id(settings: Settings) -> str:
-    """Return the feed's transactional id: each producer that uses it fences the one before."""
+    """Return the feed's transactional id: a new producer with it fences the one before."""
     return f"{settings.topics.prefix}.{settings.feed.name}"
 
 
 def transactional(settings: Settings) -> Producer:
-    """Create the feed's producer, which fences nobody before its `init_transactions`."""
+    """Create the feed's producer, which fences no other before its `init_transactions`."""
     return clients.producer(
         settings.kafka,
         transactional_id=transactional_id(settings),
@@ -48,7 +48,7 @@ def transactional(settings: Settings) -> Producer:
 
 
 class _Term:
-    """The lease of the writer: one term of leadership of the feed."""
+    """The writer's lease: one term of leadership of the feed."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class BatchWriter:
         return self._worker.submit(job)
 
     def write(self, batch: Batch) -> None:
-        """Produce the new records of the batch, as far as the client's queue takes them.
+        """Produce the new records of the batch, until the client's queue is full.
 
-        Never blocks, and leaves errors and the rest to `commit`. Not to be called while a job is under way.
+        Never blocks, and leaves errors and the rest to `commit`. Must not be called while a job runs.
         """
         self._writer.produce_ready(batch.records)
 
     def close(self, *, abandon: bool = False) -> None:
-        """End the worker. `abandon` gives up what is not committed; a replay brings it back."""
+        """End the worker. `abandon` drops uncommitted records; a replay repeats them."""
         if abandon:
             self._term.abandoned.set()
         self._worker.submit(self._writer.close)
@@ -146,7 +146,7 @@ class BatchWriter:
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         """Commit the batch with the checkpoint that covers it, however long Kafka is unavailable.
 
-        Raises NotOwner when another process owns the feed, and SinkBroken when a person has to act.
+        Raises NotOwner if another process owns the feed, and SinkBroken if an operator has to act.
         """
         batch.add(checkpoint)
 

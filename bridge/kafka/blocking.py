@@ -1,4 +1,4 @@
-"""Run calls of Kafka's clients that may block, sometimes for ever, on threads of their own."""
+"""Run calls of Kafka's clients that may block, sometimes forever, on separate threads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Worker:
 
 
 class Watchdog:
-    """Runs calls of the transactional producer on a thread of its own, and waits `seconds` for each.
+    """Runs calls of the transactional producer on a separate thread, and waits `seconds` for each.
 
     Seen: `send_offsets_to_transaction` called again after a time-out, while the coordinator was away.
     """

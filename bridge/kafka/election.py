@@ -1,11 +1,11 @@
 """Elects a leader: the member of a consumer group that is assigned the one partition of a topic.
 
 All bridges of a feed are members of one group that subscribes to the checkpoint topic; the assigned one
-owns the feed. Each snapshot job has a group of its own, which subscribes to the topic of snapshots.
+owns the feed. Each snapshot job has a separate group, which subscribes to the topic of snapshots.
 Membership is dynamic, because a static member keeps its place for a whole session time-out even after a
 clean close, and cooperative, so that a standby that joins takes nothing away from the owner.
 
-Only one thread uses the consumer: while it polls, the client blocks other threads, possibly for ever.
+Only one thread uses the consumer: while it polls, the client blocks other threads, possibly forever.
 
 The client.id of a `bridge run` in its group is its owner id, the `owner` of its checkpoints.
 
@@ -62,7 +62,7 @@ def as_group(listed: Any, topic: str) -> Group:
 
 
 class LeaderElection:
-    """Membership in a group, on a thread of its own.
+    """Membership in a group, on a separate thread.
 
     The thread calls `changed` whenever `owner` changes. After a loss it waits, at most `HANDOVER_SECONDS`,
     for `released`: the next owner must not connect before the socket is closed. `name` is the member's
@@ -147,7 +147,7 @@ class LeaderElection:
         """
         try:
             with explained(f"listing the members of {self.group}", client):
-                # Deprecated; but an outage amid `describe_consumer_groups` ends the process (decision 0005).
+                # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
                 found = client.list_groups(group=self.group, timeout=admin.ASK_SECONDS)
         except TopologyError:
             return None

@@ -1,4 +1,4 @@
-"""Classify Kafka's errors: which are transient, which need a person, and how a transaction recovers."""
+"""Classify Kafka's errors: which are transient, which need an operator, and how a transaction recovers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RIGHTS = {
     KafkaError.SECURITY_DISABLED: "",
     KafkaError.UNSUPPORTED_SASL_MECHANISM: "",
 }
-"""Errors of a missing right, with the kind of resource that they are about."""
+"""Errors of a missing right → the kind of resource."""
 _PASSING = {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
@@ -55,18 +55,18 @@ _PASSING = {
     KafkaError._UNKNOWN_PARTITION,
     KafkaError._UNKNOWN_TOPIC,
 }
-"""Errors of a cluster whose brokers start, stop or elect leaders."""
+"""Transient errors while brokers start, stop or elect leaders."""
 
 
 def lacks_right(error: KafkaError) -> bool:
-    """Whether the principal lacks a right."""
+    """Return whether the principal lacks a right."""
     return error.code() in _RIGHTS
 
 
 def denied(error: KafkaError, *rights: str) -> str:
-    """Format an error with the missing right: of `rights`, such as `Read the topic t`, what it may be about.
+    """Format an error with those of `rights`, such as `Read the topic t`, that may be missing.
 
-    Kafka names the kind of resource, but neither the resource nor the operation.
+    Kafka's error has the kind of resource, but neither the resource nor the operation.
     """
     fitting = [right for right in rights if _RIGHTS.get(error.code(), "") in right] or rights
     return (
@@ -77,10 +77,10 @@ def denied(error: KafkaError, *rights: str) -> str:
 
 @contextmanager
 def explained(what: str, client: AdminClient | None = None, right: str = "do this") -> Iterator[None]:
-    """Translate librdkafka's errors of a call into ours.
+    """Translate librdkafka's errors of a call into the bridge's.
 
-    `what` names the attempt in the message, `right` the right that it needs. Polls the client meanwhile, so
-    that it reports why no broker can be used. Raises KafkaUnavailable when no broker or not even the client
+    `what` names the attempt in the message, `right` the required right. Polls the client during the call, so
+    that it reports why no broker can be used. Raises KafkaUnavailable if neither a broker nor the client
     answered, TopologyError otherwise.
     """
     try:
@@ -96,12 +96,12 @@ def explained(what: str, client: AdminClient | None = None, right: str = "do thi
         raise TopologyError(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
-    except TimeoutError:  # raised by `admin.result_of`; librdkafka has errors of its own
+    except TimeoutError:  # raised by `admin.result_of`; librdkafka's time-outs are KafkaExceptions
         raise unanswered(what, ", nor does the client") from None
 
 
 def unanswered(what: str, detail: str = "") -> KafkaUnavailable:
-    """Return the error of an attempt that no broker has answered, with where it was made and the cause."""
+    """Return the error of an attempt that no broker has answered, with the addresses tried and the cause."""
     return KafkaUnavailable(outage.explain(f"{what}: no broker answered{detail}", NO_ANSWER))
 
 
@@ -111,7 +111,7 @@ class ErrorAction(enum.Enum):
     RETRY = "repeat the call"
     ABORT = "abort the transaction and write the batch again"
     REOPEN = "create a new producer and read back what was committed"
-    REFUSED = "stop: a person has to change rights or limits"
+    REFUSED = "stop: an operator has to change rights or limits"
 
 
 _NEVER_ACCEPTED = {
@@ -134,13 +134,13 @@ _FOLLOWING = {
     KafkaError._STATE,
     KafkaError._INVALID_DIFFERENT_RECORD,
 }
-"""Errors that only follow from another one."""
+"""Errors that are only consequences of another one."""
 
 
 def triage(error: KafkaError) -> ErrorAction:
     """Decide how to recover from an error of the transactional producer.
 
-    An error that gives no hint asks for the strongest recovery, a new producer.
+    An unknown error leads to the strongest recovery, a new producer.
     """
     code = error.code()
     if lacks_right(error) or code in _NEVER_ACCEPTED:
@@ -155,13 +155,13 @@ def triage(error: KafkaError) -> ErrorAction:
 
 
 def follows(error: KafkaError) -> bool:
-    """Whether the error only follows from another one."""
+    """Return whether the error is only a consequence of another one."""
     return error.code() in _FOLLOWING
 
 
 def cause(producer: Producer, error: KafkaError) -> KafkaError:
-    """Return the error that caused one that only follows, as far as the producer knows it."""
-    # Seen: of many records with a wrong time, the broker calls one invalid and the others INVALID_DIFFERENT.
+    """Return the error that caused this consequence, if the producer knows it; otherwise `error`."""
+    # Seen: of many records with a wrong time, the broker reports one as invalid, the others as a consequence.
     if not follows(error) and error.code() != KafkaError.INVALID_RECORD:
         return error
     try:
@@ -177,15 +177,15 @@ def cause(producer: Producer, error: KafkaError) -> KafkaError:
 
 
 def refusal(who: str, error: KafkaError, topics: Iterable[str] = ()) -> str:
-    """Format an error that needs a person; `who` is the transactional id, `topics` are written."""
-    said = f"Kafka refuses to take what {who} writes: "
+    """Format an error that an operator has to fix; `who` is the transactional id, `topics` were written."""
+    text = f"Kafka refuses what {who} writes: "
     if lacks_right(error):
         written = f"Write the topic {' or '.join(sorted(topics))}"
-        return said + denied(error, written, f"Write the transactional id {who}", "Read the owner group")
-    said += error.str()
+        return text + denied(error, written, f"Write the transactional id {who}", "Read the owner group")
+    text += error.str()
     if error.code() != KafkaError.INVALID_TIMESTAMP:
-        return said
+        return text
     return (
-        f"{said}. The clock of this machine is probably wrong: a broker takes nothing that is more than an "
-        "hour ahead of its own (message.timestamp.after.max.ms). Set the clock, and start again."
+        f"{text}. The clock of this machine is probably wrong: a broker refuses records more than an hour "
+        "ahead of its clock (message.timestamp.after.max.ms). Correct the clock and restart."
     )

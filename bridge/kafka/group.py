@@ -4,7 +4,7 @@ A member that was killed keeps its place until its session ends, and until then 
 by which the place of a dead member is free is known. Seen with Kafka 4.3:
 
 - While nobody joins, the dead owner stays assigned. A newcomer starts a rebalance, which waits for all
-  members: for a dead one until its session ends. Meanwhile the group shows the last assignment.
+  members: for a dead one until its session ends. Until then the group shows the last assignment.
 - A member that is killed while it waits in a rebalance becomes a member of the next generation, and only
   then does its session begin to run. So several members may take two sessions, not more. Dead members
   accumulate this way when a bridge dies every few seconds.

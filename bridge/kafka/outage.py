@@ -1,7 +1,7 @@
-"""Explain why no broker can be used, and which setting to look at.
+"""Explain why no broker can be used, and which setting to check.
 
-A client reports its errors only while it is polled, and a call that times out names no cause. A process uses
-one cluster, so a cause is the process's, whichever of its clients has reported it.
+A client reports its errors only while it is polled, and a call that times out has no cause. A process uses
+one cluster, so a cause reported by one client holds for all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bridge.log import get
 
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 1.5
-"""A request that takes longer is reported."""
+"""Time after which a pending request is reported."""
 PROBE_SECONDS = 1.0
 
 SERVERS = env_name("kafka", "bootstrap_servers")
@@ -30,21 +30,24 @@ NO_ANSWER = "no answer"
 _CAUSES = {
     "certificate verify failed": ("the broker's certificate is refused", "ssl_ca_location"),
     "alert (certificate|bad certificate|handshake failure|unknown ca)": (
-        "the listener wants another client certificate",
+        "the listener requires another client certificate",
         "ssl_certificate_location, ssl_key_location",
     ),
     "in state SSL_HANDSHAKE": ("the listener does not speak TLS", "security_protocol"),
-    "mechanism handshake": ("the listener has no such mechanism", "sasl_mechanism, security_protocol"),
+    "mechanism handshake": ("the listener does not offer the mechanism", "sasl_mechanism, security_protocol"),
     "_AUTHENTICATION": ("the user or the password is wrong", "sasl_username, sasl_password(_file)"),
     "_SSL": ("TLS failed", "security_protocol, ssl_…"),
-    "_RESOLVE": ("the name of the host is not known", "bootstrap_servers"),
-    "_BAD_MSG": ("the answer is not Kafka's", "bootstrap_servers, security_protocol"),
+    "_RESOLVE": ("the host name is unknown", "bootstrap_servers"),
+    "_BAD_MSG": ("the answer is not in Kafka's protocol", "bootstrap_servers, security_protocol"),
     "_TRANSPORT": ("no connection", "bootstrap_servers"),
-    "_ALL_BROKERS_DOWN": ("connections are closed, as by a listener of another kind", "security_protocol"),
+    "_ALL_BROKERS_DOWN": (
+        "the listener closes connections, as with another protocol",
+        "security_protocol",
+    ),
 }
-"""A pattern in an error's code and text → the cause and the settings to look at. The first match counts."""
+"""A pattern in an error's code and text → the cause and the settings to check. The first match counts."""
 _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
-"""Causes of an ordinary outage, too: logged only while a request waits for its answer."""
+"""Causes that are also ordinary outages: logged only while a request waits for its answer."""
 
 
 class Outage:
@@ -54,21 +57,21 @@ class Outage:
         self.cause = ""
         self._kind = ""
         self.properties: Mapping[str, Any] = {}
-        """librdkafka's, of the last client that was created."""
+        """librdkafka's properties of the last client created."""
         self._reported: set[str] = set()
 
     def hear(self, error: KafkaError) -> None:
-        """Learn the cause from an error of a client. Logs it at once unless it may pass by itself."""
+        """Note the cause from a client's error. Logs it at once unless it may be transient."""
         text = f"{error.name()} {error.str()}"
         kind = next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
         if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
             return
-        # Without the milliseconds, or each attempt would be another reason.
+        # Without the milliseconds, so that each attempt has the same reason.
         detail = re.sub(r" \((after|\d+ identical).*", "", error.str())
         if kind == "certificate verify failed":
             detail = self._verify(detail) or detail
         words, settings = _CAUSES[kind]
-        self._kind, self.cause = kind, f"{words}; look at kafka.{settings} ({detail})"
+        self._kind, self.cause = kind, f"{words}; check kafka.{settings} ({detail})"
         if kind not in _PASSING:
             self.report()
 
@@ -77,21 +80,21 @@ class Outage:
         self.cause = self._kind = ""
 
     def explain(self, reason: str, unknown: str = "") -> str:
-        """Add to the reason of a failure where Kafka was tried and the cause; `unknown` stands for none."""
+        """Add the addresses tried and the cause, or `unknown` without one, to the reason of a failure."""
         cause = self.cause or unknown
         if not cause or SERVERS in reason:
             return reason
         return f"{reason}. Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"
 
     def report(self) -> None:
-        """Log the cause, the first time only."""
+        """Log the cause, once."""
         if self._kind not in self._reported:
             self._reported.add(self._kind)
             get().warning("Kafka cannot be used", reason=self.explain("no broker answers", NO_ANSWER))
 
     @contextmanager
     def watched(self, client: AdminClient) -> Iterator[None]:
-        """Poll a client during a request. Reports a request that takes long."""
+        """Poll a client during a request. Reports a slow request."""
         answered = threading.Event()
 
         def listen() -> None:
@@ -114,7 +117,7 @@ class Outage:
             listener.join()
 
     def _verify(self, detail: str) -> str:
-        """Return why TLS refuses the certificate of the broker in `detail`, which librdkafka leaves out."""
+        """Return why TLS rejects the certificate of the broker in `detail`; librdkafka does not report it."""
         address = re.search(r"://\[?([^/]+?)\]?:(\d+)/", detail)
         if address is None:
             return ""

@@ -1,7 +1,7 @@
 """Read topics `read_committed` from a start to an end, with retries.
 
 A client that was connected before an outage may keep asking the former leader of a partition. So each attempt
-has clients of its own, and a client that receives nothing before the end is replaced.
+creates new clients, and a client that receives nothing before the end is replaced.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Foreign:
     def log(self) -> None:
         """Log the count, if there were any. Call it once, after reading."""
         if self.count:
-            get().warning("passed over records that are none of ours", count=self.count, first=self.first)
+            get().warning("foreign records skipped", count=self.count, first=self.first)
 
 
 class Cursor:
@@ -250,7 +250,7 @@ class TopicScan:
         """Read to the end, unless `give_up`, asked at least every 0.2 s, says so first.
 
         Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError, also when the
-        topic has lost its end meanwhile, and what `take` raises.
+        topic has lost its end, and what `take` raises.
         """
         if self.cursor is None:
             self.cursor = self._set_out(client, consumer)
@@ -302,7 +302,7 @@ class TopicScan:
             if end < before:
                 raise TopologyError(
                     f"{self.topic}: partition {partition} ends at offset {end}, and was to be read to "
-                    f"{before}: records were lost, or the topic was made anew"
+                    f"{before}: records were lost, or the topic was recreated"
                 )
         if any(place.offset < stable[place.partition] for place in cursor.left):
             # Or the client is skipping aborted records, which takes that long.

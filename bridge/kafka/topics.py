@@ -101,7 +101,7 @@ def declare(settings: Settings) -> Topics:
         translations=Topic(f"{prefix}.translations", partitions, SNAPSHOTS),
         currencies=Topic(f"{prefix}.currencies", 1, SNAPSHOTS),
         snapshots=Topic(f"{prefix}.snapshots", 1, COMPACT),
-        # What bets mention is written again each hour.
+        # The ids in bets are written again each hour.
         snapshot_state=Topic(f"{prefix}.snapshot-state", 1, {**COMPACT, **SMALL_SEGMENTS}),
     )
 
@@ -210,7 +210,7 @@ def ensure(
     """Create the topics that a program needs and that are missing; refuse those that would lose data.
 
     Ignores all others: the topics of one program must not hold up another. Returns all topics, and the
-    differences of the needed ones. Raises TopologyError, which says how to mend a topic, and
+    differences of the needed ones. Raises TopologyError, with the fix for a topic, and
     KafkaUnavailable.
     """
     topics = declare(settings)
@@ -218,7 +218,7 @@ def ensure(
     if harmful := [change for change in changes if change.harmful]:
         raise TopologyError(
             "\n".join(f"{c.topic.name}: {c.detail}" for c in harmful)
-            + "\nRun `bridge topics apply` to mend it, or set BRIDGE_TOPICS__PREFIX to use other topics."
+            + "\nRun `bridge topics apply` to correct it, or set BRIDGE_TOPICS__PREFIX to use other topics."
         )
     missing = [change for change in changes if change.action is Action.CREATE]
     apply(client, missing, replication_factor=settings.topics.replication_factor)

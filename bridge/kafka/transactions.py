@@ -1,17 +1,17 @@
-"""Write transactions exactly once, whatever the producer's calls do.
+"""Write transactions exactly once, whatever errors the producer raises.
 
 A transaction is the records of the caller, a marker among them, and the offset of the leadership group. The
-marker (a checkpoint, a Snapshot record) is unique, so reading it back tells whether a commit took place.
+marker (a checkpoint, a Snapshot record) is unique, so reading it back shows whether a commit took place.
 An error leads to one of these (`ErrorAction`):
 
     retry      repeat the call, while Kafka is unavailable
     abort      abort, and write the transaction again
-    reopen     confirm that this process still owns what it writes, so that a paused one never fences the
-               rightful owner; create a producer with the same transactional id, which ends what the old one
-               left; read the marker back: ours is committed, the one before means write again, any
-               other was written by a rival
-    refused    raise SinkBroken: a right is missing, or the topic will never take a record, such as those of a
-               clock that is an hour ahead
+    reopen     confirm that this process still holds the lease, so that a paused one never fences the rightful
+               owner; create a producer with the same transactional id, which ends the old one's transaction;
+               read the marker back. If it is this transaction's, the commit took place; if it is the one
+               before, write again; any other was written by another owner
+    refused    raise SinkBroken: a right is missing, or the topic will never accept a record, for example
+               because the clock is an hour ahead
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class Lease(Protocol):
         """Report a failure and wait before the next attempt."""
 
     def check(self) -> None:
-        """Return at once if writing may go on."""
+        """Raise if writing must not continue."""
 
 
 class TransactionalWriter:
     """Writes one transaction after the other with one producer at a time. Its calls block.
 
-    `call_seconds` is the time-out given to each call; some take five times as long. One that has not returned
-    after `stuck_seconds` never will, and its producer is replaced (decision 0009). So is one that has failed
-    `max_failures` times in a row, whatever the error: seen, a coordinator that is back, and a client that
-    never finds it again.
+    `call_seconds` is the time-out given to each call; some take five times as long. A call that has not
+    returned after `stuck_seconds` never will, so its producer is replaced (decision 0009). A producer is also
+    replaced after `max_failures` failures in a row, whatever the error. Seen: a client that never found its
+    coordinator again.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class TransactionalWriter:
         self.written = 0
         """Records in the open transaction."""
         self.asked: bytes | None = None
-        """The marker whose commit was asked for, until the outcome is known."""
+        """The marker whose commit was requested, until the outcome is known."""
         self.last: bytes | None = None
         """The last marker known to be committed."""
         self._make = make
@@ -97,18 +97,18 @@ class TransactionalWriter:
         self._watchdog = Watchdog(stuck_seconds)
         self._producer: Producer | None = None
         self._ready = False
-        """Whether the producer has fenced its predecessors and their last marker was read."""
+        """Whether the producer has fenced its predecessors, and their last marker was read."""
         self._begun = False
         self._sealed = False
         """Whether the open transaction is complete, offsets included."""
         self._marker: bytes | None = None
-        """Of the sealed transaction."""
+        """The marker of the sealed transaction."""
         self._undelivered: KafkaError | None = None
         self._topics: set[str] = set()
         self._failures = 0
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Call `attempt` until it succeeds. Raises SinkBroken when a person has to act, and as the lease."""
+        """Call `attempt` until it succeeds. Raises SinkBroken if an operator has to act, and as the lease."""
         self._failures = 0
         while True:
             try:
@@ -133,8 +133,8 @@ class TransactionalWriter:
     def commit(self, fill: Callable[[], bytes | None]) -> None:
         """Commit the transaction that `fill` completes; return when `read_committed` consumers can see it.
 
-        `fill` produces what is missing and returns the marker. It is called again after an abort or with a
-        new producer. Without a marker, a transaction whose commit was not answered is written again. Raises
+        `fill` produces the missing records and returns the marker. It is called again after an abort or with
+        a new producer. Without a marker, a transaction whose commit was not answered is written again. Raises
         as `retry`; `asked` is then the marker whose outcome is unknown.
         """
         self.asked = None
@@ -144,14 +144,14 @@ class TransactionalWriter:
         self._forget()
 
     def begin(self) -> None:
-        """Begin a transaction. Asks no broker: it opens there with its first record."""
+        """Begin a transaction. Sends no request: the broker opens it with the first record."""
         self._need().begin_transaction()
         self._begun, self._undelivered = True, None
 
     def produce_ready(self, records: Sequence[Record]) -> None:
-        """Produce those behind the first `written` ones, as far as the client's queue takes them.
+        """Produce the records after the first `written` ones, until the client's queue is full.
 
-        Never blocks, and leaves errors to `commit`. Not to be called while another call is under way.
+        Never blocks, and leaves errors to `commit`. Must not be called during another call.
         """
         producer = self._producer
         if producer is None or not self._ready or self.written == len(records):
@@ -205,7 +205,7 @@ class TransactionalWriter:
                 self._producer.purge()
                 self._call(self._producer.abort_transaction, 1.0)
             except (KafkaException, SystemError) as exception:
-                get().debug("the last transaction is left to its time-out", error=str(exception.args[0]))
+                get().debug("abort failed, the transaction will time out", error=str(exception.args[0]))
         self._discard()
         self._watchdog.close()
 
@@ -249,11 +249,11 @@ class TransactionalWriter:
             self._undelivered = error or self._undelivered
 
     def _recover(self, error: KafkaError) -> ErrorAction:
-        """Decide what an error leads to, and pause. Raises SinkBroken when a person has to act."""
+        """Decide how to recover from an error, and pause. Raises SinkBroken if an operator has to act."""
         if self._producer is not None:
             error = cause(self._producer, error)
         action = triage(error)
-        get().debug("a transaction failed", error=error.str(), code=error.name(), action=action.name)
+        get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
         if not self._ready or action is ErrorAction.REOPEN or self._failures + 1 >= self._max_failures:
@@ -271,7 +271,7 @@ class TransactionalWriter:
         self._failures += 1
 
     def _abort(self) -> None:
-        """Abort the open transaction, or discard the producer where even that is refused."""
+        """Abort the open transaction, or discard the producer if that fails."""
         while self._ready:
             try:
                 self._call(self._need().abort_transaction, self._call_seconds)
@@ -282,7 +282,7 @@ class TransactionalWriter:
                     self._discard()
 
     def _forget(self) -> None:
-        """No transaction is open."""
+        """Note that no transaction is open."""
         self._begun, self._sealed, self.written = False, False, 0
 
     def _discard(self) -> None:

@@ -87,7 +87,7 @@ def served(app: WSGIApplication, web: WebSettings) -> Iterator[None]:
         server = WsgiServer(app, web.host, web.port)
     except OSError as error:
         get().warning(
-            "health and metrics are not served: set web.port (BRIDGE_WEB__PORT) to a free port",
+            "health and metrics unavailable: set web.port (BRIDGE_WEB__PORT) to a free port",
             host=web.host,
             port=web.port,
             reason=str(error),

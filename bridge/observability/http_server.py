@@ -108,7 +108,7 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
             if len(self._open) >= self._max_connections and self._waiting:
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
-                with suppress(OSError):  # it has closed meanwhile
+                with suppress(OSError):  # it is already closed
                     oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end and closes it
                 self._closed.wait_for(lambda: len(self._open) < self._max_connections, _EVICT_SECONDS)
             if len(self._open) >= self._max_connections:

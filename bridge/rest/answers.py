@@ -160,7 +160,7 @@ class AnswerReader(Generic[T]):
 
 
 def _has(content: Any, path: _Path) -> bool:
-    """Return whether there is such an item: the value of an invalid key has no place of its own."""
+    """Return whether there is such an item: the value of an invalid key has no separate place."""
     return isinstance(path[-1], int) or path[-1] in reduce(getitem, path[:-1], content)
 
 

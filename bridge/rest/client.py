@@ -55,7 +55,7 @@ CALM_SECONDS: Final = 60.0
 FORBIDDEN_PAUSE_SECONDS: Final = 2.0
 """Before the second attempt after an endpoint's first 403."""
 TOKEN_PAUSES_SECONDS: Final = (0.0, 1.0, 2.0)
-"""After a 401, before each new read of the token: whoever writes the file has finished by then."""
+"""After a 401, before each new read of the token: its writer has finished by then."""
 
 
 class Client:
@@ -123,7 +123,7 @@ class Client:
             answer, content = await self._persist(request, most)
             if answer.status == 403 and request.endpoint not in self._forbidden:
                 await self._sleep(FORBIDDEN_PAUSE_SECONDS)
-                if request.endpoint not in self._forbidden:  # no other request got one meanwhile
+                if request.endpoint not in self._forbidden:  # no other request was answered since
                     answer, content = await self._persist(request, most)
         if answer.status == 403:
             self._forbidden.add(request.endpoint)
@@ -183,7 +183,7 @@ class Client:
         answer, token = await self._send(request, reader)
         if answer.status != 401:
             return answer
-        async with self._doubt:  # requests refused meanwhile wait for the outcome of the first
+        async with self._doubt:  # later refused requests wait for the outcome of the first
             refused = {token}
             for pause in TOKEN_PAUSES_SECONDS:
                 await self._sleep(pause)
@@ -233,7 +233,7 @@ class Client:
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
-            get().warning("the provider limits the rate", rate=self.rate, pause=format_duration(self.pause))
+            get().warning("rate limited by the provider", rate=self.rate, pause=format_duration(self.pause))
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:
@@ -253,7 +253,7 @@ class Client:
     async def _turn(self) -> float:
         """Wait until a request may be sent. Returns that moment in monotonic seconds."""
         async with self._line:
-            # In a loop: the pace may slow down meanwhile.
+            # In a loop: the pace may slow down during the wait.
             while left := self.pause:
                 await self._sleep(left)
             now = self._clock().monotonic
@@ -271,7 +271,7 @@ class Client:
         if self._troubled.begins(self._clock().monotonic):
             assert state.outcome is not None
             get().warning(
-                "retrying the provider",
+                "request failed, retrying",
                 endpoint=state.args[0].endpoint,
                 reason=str(state.outcome.exception()),
                 pause=format_duration(max(state.upcoming_sleep, self.pause)),

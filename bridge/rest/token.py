@@ -84,9 +84,11 @@ class Token:
             return
         self._warned_of = token
         if end > wall:
-            get().warning("the token expires soon", setting=self.setting, left=format_duration(end - wall))
+            get().warning("token expires soon", setting=self.setting, left=format_duration(end - wall))
         else:
-            get().warning("the token has expired, by our clock", setting=self.setting, at=format_utc(end))
+            get().warning(
+                "token has expired by this machine's clock", setting=self.setting, at=format_utc(end)
+            )
 
 
 def expiry(token: str) -> float | None:

@@ -201,7 +201,7 @@ class _Service:
         try:
             await self._owner.run()
         except NotOwner as error:
-            get().warning("publishing has ended", reason=str(error))
+            get().warning("ownership lost", reason=str(error))
         finally:
             self._owner = None
             leadership.released()
@@ -265,10 +265,10 @@ class _Service:
             try:
                 self._snapshot = self._take_snapshot()
             except Exception as error:  # noqa: BLE001  # must not look like a blocked event loop
-                get().error("no status snapshot", reason=repr(error))
+                get().error("status snapshot failed", reason=repr(error))
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
-    # Little things.
+    # Helpers.
 
     def _notice(self) -> None:
         self._changed.set()

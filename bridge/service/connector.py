@@ -93,7 +93,7 @@ class Connector(Part):
             self.status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit()
             if self.clock().monotonic - now.monotonic > DECIDED_SECONDS:
-                get().warning("the checkpoint took too long to commit, consulting the limiter again")
+                get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
             self.first = False  # from here on, the position is a promise
@@ -196,14 +196,14 @@ class Connector(Part):
         Raises GapError then, once the gap is committed with a checkpoint behind it.
         """
         get().error(
-            "gap: bets published in this interval may be missing",
+            "gap declared, bets published in it may be missing",
             feed=gap.feed,
             start=format_utc(gap.start),
             end=format_utc(gap.end),
             lasted=format_duration(gap.seconds),
             cause=gap.cause.value,
             on_gap=self._feed.on_gap,
-            what_to_do="obtain this interval from the provider by other means; `bridge gaps` lists it",
+            what_to_do="obtain the bets of this interval from the provider; `bridge gaps` lists it",
         )
         if self._feed.on_gap == "stop":
             self.status.become(
@@ -230,7 +230,7 @@ class Connector(Part):
         self.limiter.answered(now, refused=False)
         self._opened_at = now.monotonic
         self.connections["accepted"] += 1
-        # A process that was stopped meanwhile may have lost the feed, and does not know it yet.
+        # A process that was paused may have lost the feed without knowing it yet.
         if not await self.still_owner():
             raise NotOwner("leadership was lost while connecting")
         if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
@@ -263,7 +263,7 @@ class Connector(Part):
             await self.pause(CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
-            get().warning("the credential was refused, its file holds another one now, trying that")
+            get().warning("credential refused, trying the new one in its file")
             return
         raise AuthError(
             f"{error}. Check feed.auth (BRIDGE_FEED__AUTH) and the credential that goes with it."

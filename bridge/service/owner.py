@@ -79,7 +79,7 @@ class FeedOwner:
                 async with asyncio.timeout(LAST_COMMIT_SECONDS):
                     await self._commit_why_it_ends()
             except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
-                get().warning("Kafka does not answer: what is not committed will be replayed")
+                get().warning("last commit failed, a replay brings back the uncommitted messages")
             raise
         except (ClockError, AuthError, SettingsError) as error:
             self._status.become(State.STOPPED, str(error))
@@ -101,7 +101,7 @@ class FeedOwner:
         raise NotOwner("leadership was lost")
 
     async def _commit_why_it_ends(self) -> None:
-        """Unless nothing was ever asked of the feed: then the next start is still the first."""
+        """Commit the final state, unless the feed was never connected to: a first start stays first."""
         if self._pump is not None:
             await self._pump.commit_last()
 
@@ -182,7 +182,7 @@ class FeedOwner:
         try:
             await self._timekeeper.compare()
         except FeedError as error:
-            get().warning("the provider cannot be asked for the time", reason=str(error))
+            get().warning("provider's time unavailable", reason=str(error))
 
     def _beginning(self, now: Instant) -> int:
         """Return the position of a first start, Unix seconds."""

@@ -232,7 +232,7 @@ class Pipeline:
                 if self.extras[path] <= SAMPLES:
                     rare.append(path)
                 if self.extras[path] == 1:
-                    get().warning("a field that the interface does not know", path=path)
+                    get().warning("undocumented field", path=path)
         return rare
 
     def _write_dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:

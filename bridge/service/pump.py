@@ -172,7 +172,7 @@ class Pump(Part):
         catch_up = self.checkpointer.progress.catch_up(now.wall)
         if catch_up.position is not None:
             get().info(
-                "catching up",
+                "catch-up progress",
                 position=format_utc(int(catch_up.position)),
                 behind=format_duration(max(0.0, now.wall - catch_up.position)),
                 messages_per_second=round(catch_up.rate),

@@ -77,7 +77,7 @@ class Timekeeper:
             clock.anchor()
         elif self._agrees(seen.by(clock.offset)):
             get().warning(
-                "this machine's clock was set and is wrong now, according to the provider's: ignored",
+                "clock step ignored, the provider's clock contradicts it",
                 seconds=round(clock.stepped, 1),
             )
         else:
@@ -108,7 +108,7 @@ class Timekeeper:
             reason = str(error)
         if seen is not None:
             return self.note(seen)
-        get().warning("the provider cannot be asked for the time", reason=reason)
+        get().warning("provider's time unavailable", reason=reason)
         if doubted and abs(self._clock.stepped) > self._settings.max_clock_skew_seconds:
             raise FeedLost("messages are from the future and this machine's clock was set: connecting again")
         return None

@@ -160,7 +160,7 @@ def make_snapshot(
         # A new topic would lack everything that this run does not change.
         if storage.state_topic_id() != state_topic_id:
             name = declared.snapshot_state.name
-            raise TopologyError(f"the topic {name} was created again meanwhile; nothing was published")
+            raise TopologyError(f"the topic {name} was recreated during the run; nothing was published")
 
     def save() -> None:
         if records := state_records():
@@ -248,7 +248,7 @@ def _read_input(
     references = state.references(0 if forgot else recent, full=full)
     if not state.newest:
         get().warning(
-            "no settled bets to learn ids from, is topics.prefix right?",
+            "no settled bets found, check topics.prefix",
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
@@ -256,7 +256,7 @@ def _read_input(
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:
-    """Return whether the topic lacks records of the last snapshot: it was created again meanwhile."""
+    """Return whether the topic lacks records of the last snapshot, because it was recreated."""
     return last is not None and len(present) != sum(counts.records for counts in last.counts.values())
 
 

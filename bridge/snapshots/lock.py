@@ -48,8 +48,8 @@ def owner_group(settings: Settings, job: Job) -> str:
 def recreated(topic: str) -> TopologyError:
     """Return the error for a topic that has lost the records that this run would not write."""
     return TopologyError(
-        f"the topic {topic} was made anew meanwhile: it lacks what this run would not write. Nothing is "
-        "published; the next run asks about everything."
+        f"the topic {topic} was recreated during the run: it lacks records that this run would not write. "
+        "Nothing is published; the next run fetches everything."
     )
 
 
@@ -91,7 +91,7 @@ class Lock:
         self._election.close()
 
     def acquire(self, seconds: float | None, on_wait: Callable[[], None] = lambda: None) -> bool:
-        """Wait for the lock, for at most `seconds`; None waits without limit. Calls `on_wait` meanwhile.
+        """Wait for the lock, for at most `seconds`; None waits without limit. Calls `on_wait` while it waits.
 
         Returns False if `stop` was set first. Raises Busy when the time is over and another run is at work,
         KafkaUnavailable when no broker answers then, TopologyError when a right is missing.
@@ -117,7 +117,7 @@ class Lock:
 
     @contextmanager
     def attempting(self, what: str, patience: float | None, written: Iterable[str]) -> Iterator[None]:
-        """Begin an attempt to write to these topics, for `patience` seconds; None for ever."""
+        """Begin an attempt to write to these topics, for `patience` seconds; None for no limit."""
         self._attempted = what
         self._deadline = math.inf if patience is None else clock.now().monotonic + patience
         self._topics, self._missing = {self._snapshots, *written}, set()
@@ -162,7 +162,7 @@ class Lock:
         if found is None and last is not None:
             raise recreated(self._snapshots)
         if found != last:
-            raise NotOwner(f"another `bridge {self._job}` has published meanwhile")
+            raise NotOwner(f"another `bridge {self._job}` has published since")
 
     def offsets(self) -> tuple[list[TopicPartition], Any]:
         """Return the arguments that fail the commit of a run that has lost the lock."""
@@ -217,7 +217,7 @@ class Lock:
         if gone:
             raise TopologyError(
                 f"the topic {min(gone)} is gone: it was deleted while this run was at work, or the right to "
-                "describe it was taken away. The next run makes it anew."
+                "describe it was taken away. The next run creates it again."
             )
         if not owner:
             # A longer time without a look counts as little: Kafka may have been unavailable for most of it.

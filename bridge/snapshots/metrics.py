@@ -25,19 +25,19 @@ def collect(status: JobStatus) -> Iterator[Metric]:
     )
     yield filled(runs, {"published": status.published, "failed": status.failed})
     for name, help_, count in (
-        ("requests", "Requests to the provider in published runs.", status.requests),
+        ("requests", "Requests to the provider by published runs.", status.requests),
         ("written", "Records written by published runs.", status.written),
         ("removed", "Records removed by published runs.", status.removed),
     ):
         yield CounterMetricFamily(f"bridge_snapshot_{name}_total", help_, count)
     if status.last:
         yield from _of_last(status.last)
-    ids = "Ids that bets mention: all recent ones in a full run, else new ones; of the last run with any."
+    ids = "Ids looked up in the last run that had any: all recent ids in a full run, else new ids."
     yield filled(
         GaugeMetricFamily("bridge_join_ids", ids, labels=["kind"]),
         {row.kind: row.seen for row in status.coverage},
     )
-    share = "Share of these ids that has a name in the language."
+    share = "Share of these ids that have a name in the language."
     yield filled(
         GaugeMetricFamily("bridge_join_coverage_ratio", share, labels=["kind", "language"]),
         {(row.kind, language): row.share(language) for row in status.coverage for language in row.named},
@@ -46,14 +46,14 @@ def collect(status: JobStatus) -> Iterator[Metric]:
 
 def _of_last(report: Report) -> Iterator[Metric]:
     snapshot = report.snapshot
-    finished = "When the last snapshot of this process was complete; names may be as old as that."
-    complete = "1 when the last snapshot has everything that the settings ask for, 0 when it is partial."
+    finished = "Completion time of the last snapshot published by this process."
+    complete = "1 if the last snapshot is complete, 0 if it is partial."
     seconds = "Duration of the last snapshot, from its first request to its commit."
-    owed = "What the next run asks for again because the provider did not deliver it."
-    left_out = "What the provider did not deliver in the last run; 1 for an endpoint that answers 403."
+    owed = "Entries that the provider left out; the next run asks for them again."
+    left_out = "Entries left out of the last snapshot; an endpoint that answers 403 counts as 1."
     for name, help_, value in (
         ("timestamp_seconds", finished, snapshot.finished_at),
-        ("refreshed_timestamp_seconds", "When the last full run began.", snapshot.refreshed_at),
+        ("refreshed_timestamp_seconds", "Start of the last full run.", snapshot.refreshed_at),
         ("complete", complete, snapshot.complete),
         ("seconds", seconds, report.seconds),
         ("owed", owed, snapshot.owed),
@@ -70,7 +70,7 @@ def _of_last(report: Report) -> Iterator[Metric]:
 
 
 def must_be_writable(file: Path) -> None:
-    """Raise SettingsError where `write` would, and leave nothing behind."""
+    """Raise SettingsError if `write` would fail. Leaves no file behind."""
     with _draft(file) as draft:
         if file.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -172,7 +172,7 @@ def ids_in(names: Iterable[str]) -> defaultdict[str, set[tuple[int, ...]]]:
 def chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
     """Split ids into requests of at most `MAX_IDS` (interface, "Limits").
 
-    0 gets a request of its own: if it is no valid id, the others are not refused with it.
+    0 gets a separate request: if it is invalid, the others are not refused with it.
     """
     if 0 in ids:
         yield [0]

@@ -70,7 +70,7 @@ class Publisher:
         """End what an earlier run left open; return the last snapshot, which is final now.
 
         Call it after acquiring the lock, before reading anything. Raises as `publish`; KafkaUnavailable after
-        `patience` seconds, None to retry for ever.
+        `patience` seconds, None to retry without limit.
         """
         with self._attempting("opening", patience):
             last, self._ends = self._writer.retry(
@@ -82,7 +82,7 @@ class Publisher:
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that `snapshot` makes of the ends; return the ends.
 
-        Raises NotOwner when another run has the lock or has published meanwhile, SinkBroken when a person has
+        Raises NotOwner when another run has the lock or has published since, SinkBroken when a person has
         to act, TopologyError when a right to read is missing or a topic is gone, NotCommitted when stopped
         first, KafkaUnavailable at the deadline. Nothing is readable then, nor will be, unless the answer to a
         commit was outstanding: KafkaUnavailable says so.

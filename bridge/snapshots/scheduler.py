@@ -47,7 +47,7 @@ def run_every(
                 report = run(settings, task, report_progress, stop, patience=None)
             except _TRANSIENT as error:
                 status.fail(str(error))
-                get().error("a snapshot failed, the last one stands", job=task.job, reason=str(error))
+                get().error("snapshot failed, the last one is unchanged", job=task.job, reason=str(error))
             else:
                 if report is None:
                     return
@@ -61,7 +61,7 @@ def run_every(
 def _log(report: Report) -> None:
     snapshot = report.snapshot
     get().info(
-        "a snapshot is published",
+        "snapshot published",
         job=snapshot.job,
         snapshot=snapshot.id,
         full=report.full,
@@ -71,12 +71,12 @@ def _log(report: Report) -> None:
         seconds=round(report.seconds, 1),
     )
     for left in snapshot.left_out[:MAX_LOGGED]:
-        get().error("left out: the provider did not deliver it", **left._asdict())
+        get().error("left out by the provider", **left._asdict())
     if snapshot.left_out:
         get().error(
-            "the snapshot is partial, the next run asks again",
+            "snapshot is partial, the next run asks again",
             leftOut=len(snapshot.left_out),
             owed=snapshot.owed,
         )
     for note in report.notes:
-        get().info("note on the snapshot", note=note)
+        get().info("snapshot note", note=note)

@@ -1,4 +1,4 @@
-"""The state of a snapshot job between runs, in a compacted topic of its own.
+"""The state of a snapshot job between runs, in a separate compacted topic.
 
     in-use/event:77       what bets mention, and when they last did: old bets are not read again
     owed/0                names of what the provider failed to answer, ten thousand a record
@@ -49,7 +49,7 @@ class JobState:
         """The value of `keep_days` with which bets were read."""
         self._run: int = read["run"]
         """Counts the runs that learnt something new."""
-        # A larger number than `_run` is from a topic that was created again meanwhile.
+        # A larger number than `_run` is from a topic that was recreated.
         self._seen: int = min((self._get(b"seen") or {"run": 0})["run"], self._run)
         self._first = not {b"read", b"seen"} <= self._entries.keys()
         """Whether no snapshot is known to exist yet."""

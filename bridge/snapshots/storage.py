@@ -134,7 +134,7 @@ class JobStorage:
         TopicScan(name, take, visible=self._visible).read(self._settings)
         state = JobState(self._job, found)
         if state.foreign:
-            get().warning("skipped invalid records of the job state", count=state.foreign)
+            get().warning("invalid records of the job state skipped", count=state.foreign)
         return state
 
     def state_topic_id(self) -> str | None:
@@ -165,7 +165,7 @@ class JobStorage:
         start: Offsets | float = state.position
         if not state.reads_on(topic_id, keep_days):
             if state.position and state.topic_id != topic_id:
-                get().warning("the topic of bets was created again, reading it from the start", topic=topic)
+                get().warning("topic of bets recreated, reading it from the beginning", topic=topic)
             start = now - keep_days * DAY_SECONDS
         hours: dict[int, References] = {}
         bets, unsaved, foreign = 0, 0, Foreign()

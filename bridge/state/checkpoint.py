@@ -18,7 +18,7 @@ from bridge.formatting import camel_case
 
 
 class State(Enum):
-    """State of the bridge. Each reason why nothing is published is a state of its own."""
+    """State of the bridge. Each reason for publishing nothing is a separate state."""
 
     CONNECTING = "Connecting"
     CATCHING_UP = "CatchingUp"
@@ -168,7 +168,7 @@ _AVRO_COUNTERS = tuple(camel_case(counter.name) for counter in fields(Counters))
 
 
 def _state(symbol: str) -> State:
-    """Avro reads a state newer than the schema as `Unknown`. The reader enters a state of its own anyway."""
+    """Avro reads a state newer than the schema as `Unknown`. The reader enters its own state anyway."""
     return State.CONNECTING if symbol == "Unknown" else State(symbol)
 
 

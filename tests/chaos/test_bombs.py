@@ -1,4 +1,4 @@
-"""The table of bombs as docs/reliability.md has it: what each did, at its worst."""
+"""The table of bombs in docs/reliability.md: the worst effect of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness import Place
 
 @pytest.mark.parametrize("converter", os.environ.get("CONVERTER", "pydantic compiled").split())
 async def test_bombs(place: Place, converter: str) -> None:
-    """Prints a row of a table for each."""
+    """Prints a row of the table for each bomb."""
     print(f"\nfeed.converter = {converter}, {'compiled' if compiled() else 'plain'}\n")
     print("| bomb | on the wire | peak | longest hold |\n|---|---|---|---|")
     async with target(place, FEED__CONVERTER=converter) as bridge:
@@ -26,6 +26,6 @@ async def test_bombs(place: Place, converter: str) -> None:
 
 
 def row(damage: Damage) -> str:
-    """Of the table."""
+    """A row of the table."""
     wire = f"{damage.wire / 1024:,.0f} KiB"
     return f"| {damage.bomb} | {wire} | {damage.peak_mib:.0f} MiB | {damage.held_ms:.0f} ms |"

@@ -33,7 +33,7 @@ CAMPAIGNS: dict[str, tuple[Callable[[World], Awaitable[int]], dict[str, Any]]] =
 @pytest.mark.parametrize("seed", range(SEED, SEED + SEEDS))
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_campaign(name: str, seed: int) -> None:
-    """Nothing is lost, doubled or out of order, no gap is declared, no limit is broken."""
+    """No message is lost, duplicated or out of order; no gap is declared and no limit broken."""
     story, settings = CAMPAIGNS[name]
 
     async def measured(world: World) -> dict[str, Any]:

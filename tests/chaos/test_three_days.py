@@ -29,13 +29,13 @@ PATIENCE = 3600.0
 
 
 def dialled(feed: Simulator, bridge: Bridge, times: int) -> bool:
-    """Whether the provider was dialled so often; fails the campaign when the bridge has ended."""
+    """Whether the provider was connected to this often; fails the campaign if the bridge has ended."""
     assert bridge.process.poll() is None, bridge.text()
     return len(feed.connections) >= times
 
 
 async def test_three_days_killed_at_random(place: Place) -> None:
-    """Nothing lost, nothing doubled, no bet going back, no limit broken."""
+    """No bet is lost, duplicated or reverted, and no limit is broken."""
     random = Random(SEED)
     began = time.monotonic()
     settings = {

@@ -1,4 +1,4 @@
-"""Faults strike processes that were started as a user starts them."""
+"""Faults hit processes that were started as a user starts them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tests.processes import start_cold
 
 @pytest.fixture
 def place(place: Place) -> Place:
-    """With nothing imported beforehand."""
+    """A place whose commands start without preloaded imports."""
     place.start = start_cold
     return place

@@ -1,4 +1,4 @@
-"""Files of a running bridge that somebody takes away for a moment: nothing ends, nothing is lost."""
+"""A running bridge survives files that are missing for a moment, and loses nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from tests.harness import Place, assert_exact, until
 
 
 @pytest.mark.parametrize("rotated", [False, True])
-async def test_files_that_are_away_while_everything_is_made_anew(
-    place: Place, tmp_path: Path, rotated: bool
-) -> None:
-    """The credential and Kafka's password, while the broker restarts and the feed is dialled."""
+async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: Path, rotated: bool) -> None:
+    """The credential and Kafka's password are missing while the broker restarts and the feed reconnects."""
     token, password = tmp_path / "token", tmp_path / "password"
     token.write_text("hush of the feed")
     password.write_text("hush of the broker")  # which asks nobody for it

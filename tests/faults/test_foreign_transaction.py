@@ -1,4 +1,4 @@
-"""Somebody else's open transaction on the topic of bets hides what was committed after it began."""
+"""A foreign open transaction on the topic of bets hides the records committed after it began."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.harness import Place, assert_exact, until
 PARTITIONS = 6
 
 
-async def test_the_guard_waits_for_what_an_open_transaction_hides(place: Place) -> None:
-    """The next owner neither dials nor publishes before it can see all that is there."""
+async def test_a_new_owner_waits_for_what_an_open_transaction_hides(place: Place) -> None:
+    """The next owner neither connects nor publishes before it can read all records."""
     async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=5)) as feed:
         settings = {"FEED__BASE_URL": feed.url, "LIMITS__SCALE": "1"}
         bridge = place.bridge(**settings)

@@ -1,4 +1,4 @@
-"""What breaks around the bridge, and the bridge itself: nothing is lost, nothing doubled."""
+"""Faults of the bridge and its surroundings: no bet is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def live(bridge: Bridge, times: int = 1) -> None:
 
 
 async def test_killed_at_any_moment(place: Place) -> None:
-    """A bridge that is killed five times, in replay and live, leaves no trace in the topic."""
+    """Five kills of the bridge, in replay and live, leave no trace in the topic."""
     async with provider(limits_scale=300, history_seconds=20, rate=100) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="300")
         for number in range(5):
@@ -41,7 +41,7 @@ async def test_killed_at_any_moment(place: Place) -> None:
 
 
 async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
-    """The second bridge does not dial while the first lives, and goes on where that one ended."""
+    """The standby does not connect while the owner lives, and continues where it ended."""
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url)
         await live(first)
@@ -58,7 +58,7 @@ async def test_a_standby_takes_over_when_the_owner_dies(place: Place) -> None:
 
 
 async def test_a_clean_end_hands_over_at_once(place: Place) -> None:
-    """On SIGTERM the batch in hand is committed and the group left: exit 0, and the standby goes on."""
+    """On SIGTERM the owner commits its batch, leaves the group and exits with 0; the standby continues."""
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
         second = place.bridge(FEED__BASE_URL=feed.url, KAFKA__SESSION_TIMEOUT_MS="45000")
@@ -73,7 +73,7 @@ async def test_a_clean_end_hands_over_at_once(place: Place) -> None:
 
 
 async def test_an_owner_that_was_paused_writes_nothing(place: Place) -> None:
-    """Woken from SIGSTOP after another has taken over, it writes nothing that a reader sees."""
+    """An owner resumed after SIGSTOP and a takeover writes nothing that a reader sees."""
     async with provider(second="replace") as feed:
         first = place.bridge(FEED__BASE_URL=feed.url)
         await live(first)
@@ -95,7 +95,7 @@ async def test_an_owner_that_was_paused_writes_nothing(place: Place) -> None:
 
 
 async def test_a_broker_that_is_away_for_longer_than_a_transaction_may_last(place: Place) -> None:
-    """Still the owner after the outage, the bridge finds its producer fenced, and goes on by itself."""
+    """The bridge still owns the feed after the outage, finds its producer fenced, and recovers."""
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -111,7 +111,7 @@ async def test_a_broker_that_is_away_for_longer_than_a_transaction_may_last(plac
 
 
 async def test_a_paused_broker(place: Place) -> None:
-    """A broker that keeps its connections and does not answer: indefinite errors, one outcome."""
+    """A broker that keeps connections open without answering causes indefinite errors but one outcome."""
     settings = {"KAFKA__TRANSACTION_TIMEOUT_MS": "10000", "KAFKA__SESSION_TIMEOUT_MS": "60000"}
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -124,7 +124,7 @@ async def test_a_paused_broker(place: Place) -> None:
 
 
 async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
-    """With everything but the provider away for 30 s, nothing is lost and nobody has to help."""
+    """After 30 s without broker and registry the bridge recovers by itself and loses nothing."""
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
@@ -141,8 +141,8 @@ async def test_broker_and_registry_away_for_half_a_minute(place: Place) -> None:
         assert not feed.breaches
 
 
-async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
-    """SIGTERM does not wait for a broker that does not come: exit 0, and the next start loses nothing."""
+async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
+    """SIGTERM does not wait for the broker: exit 0, and the next start loses nothing."""
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
@@ -157,7 +157,7 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
 
 
 async def test_starts_before_kafka_does(place: Place) -> None:
-    """A bridge that comes up before its broker waits for it, and says so."""
+    """A bridge that starts before its broker waits for it and reports that."""
     async with provider() as feed:
         await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         bridge = place.bridge(FEED__BASE_URL=feed.url)
@@ -168,7 +168,7 @@ async def test_starts_before_kafka_does(place: Place) -> None:
 
 
 async def test_a_half_open_socket_is_given_up(place: Place) -> None:
-    """A provider that falls silent, without even a ping, is dialled anew, and nothing is missing."""
+    """The bridge reconnects to a provider that stops sending, even pings, and no bet is missing."""
     async with provider(ping_seconds=0.3, limits_scale=100, second="replace") as feed:
         settings = {"FEED__IDLE_TIMEOUT_SECONDS": "2", "LIMITS__SCALE": "100"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)

@@ -1,4 +1,4 @@
-"""Whom a bridge stands by for, after SIGKILL too: dead members keep their places in the leadership group."""
+"""The member that a standby waits for, also after SIGKILL: dead members stay in the owner group."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def provider(**settings: object) -> Simulator:
 
 
 def owner_id(bridge: Bridge) -> str:
-    """Of this process, as it stands in the checkpoints that it writes."""
+    """The owner id of this process in its checkpoints."""
     return str(next(line["owner"] for line in bridge.lines() if line["event"] == "starting"))
 
 
-def told(bridge: Bridge) -> list[str]:
-    """What it has said it stands by for."""
+def standby_reasons(bridge: Bridge) -> list[str]:
+    """The reasons for which the bridge has stood by."""
     return [line["reason"] for line in bridge.lines() if line.get("state") == "Standby" and "reason" in line]
 
 
-async def test_who_is_waited_for_is_told(place: Place) -> None:
-    """In the log and by `checkpoint show`: the dead member, and by when its place is free."""
+async def test_a_standby_reports_the_member_it_waits_for(place: Place) -> None:
+    """The log and `checkpoint show` name the dead member and the time at which Kafka removes it."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "20000"}  # time for two commands while it lasts
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -33,7 +33,7 @@ async def test_who_is_waited_for_is_told(place: Place) -> None:
         dead = owner_id(first)
         first.kill()
         second = place.bridge(FEED__BASE_URL=feed.url, **settings)
-        await until(lambda: bool(told(second)), "whom it waits for", so_far=second.text)
+        await until(lambda: bool(standby_reasons(second)), "whom it waits for", so_far=second.text)
         text, data = await asyncio.gather(
             asyncio.to_thread(place.run, "checkpoint", "show", **settings),
             asyncio.to_thread(place.run, "checkpoint", "show", "--json", **settings),
@@ -53,13 +53,15 @@ async def test_who_is_waited_for_is_told(place: Place) -> None:
 
 
 async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None:
-    """Then the standby says so, once, and that it stands by is no news."""
+    """The standby then reports the owner, once, without another change of state."""
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in first.states(), "live")
         second = place.bridge(FEED__BASE_URL=feed.url)
         await until(
-            lambda: f"{owner_id(first)} owns the feed" in told(second), "the owner", so_far=second.text
+            lambda: f"{owner_id(first)} owns the feed" in standby_reasons(second),
+            "the owner",
+            so_far=second.text,
         )
         assert second.states() == ["Standby"]
         assert await first.end() == 0
@@ -68,7 +70,7 @@ async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None
 
 
 async def test_dead_members_pile_up_and_go(place: Place) -> None:
-    """Killed sooner than a session ends, again and again; the first that is left alone owns the feed."""
+    """Bridges are killed faster than a session ends; the first that stays up owns the feed."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}
     async with provider() as feed:
         bridges = [place.bridge(FEED__BASE_URL=feed.url, **settings)]
@@ -77,13 +79,13 @@ async def test_dead_members_pile_up_and_go(place: Place) -> None:
             bridges[-1].kill()
             bridges.append(place.bridge(FEED__BASE_URL=feed.url, **settings))
             await until(
-                lambda: bool(told(bridges[-1])) or "Live" in bridges[-1].states(),
+                lambda: bool(standby_reasons(bridges[-1])) or "Live" in bridges[-1].states(),
                 "whom it waits for",
                 so_far=bridges[-1].text,
             )
         *killed, last = bridges
         await until(lambda: "Live" in last.states(), "the feed", so_far=last.text)
         dead = {owner_id(bridge) for bridge in killed}
-        assert all(any(name in reason for name in dead) for reason in told(last))
-        assert owner_id(last) not in " ".join(told(last))
+        assert all(any(name in reason for name in dead) for reason in standby_reasons(last))
+        assert owner_id(last) not in " ".join(standby_reasons(last))
         assert await last.end() == 0

@@ -65,7 +65,7 @@ class Market:
 
 @dataclass
 class Event:
-    """An event, and what it belongs to."""
+    """An event and its relations."""
 
     texts: Texts
     sport: int
@@ -77,7 +77,7 @@ class Event:
 
 @dataclass
 class Truth:
-    """All that the provider knows."""
+    """Everything that the provider knows."""
 
     names: dict[str, dict[int, Texts]]
     """Kind → id → name, of the kinds with lists. No event has the last sport, region and league."""
@@ -93,7 +93,7 @@ class Truth:
 
     @classmethod
     def of(cls, events: int = 8, competitors: int = 24) -> Truth:
-        """Events of two markets with two selections each. They have the first 16 competitors among them."""
+        """Events with two markets of two selections each, and the first 16 competitors."""
         counts = zip(LISTED, (4, 5, 7, competitors), strict=True)
         found = {
             n: Event(
@@ -165,7 +165,7 @@ def _record(kind: str, number: int, named: Texts, **belongs: Any) -> Datum:
 
 @dataclass
 class Wrong:
-    """A status, or what becomes of the right answer. An id also stands for any collection that has it."""
+    """A status, or a change of the correct answer. An id also stands for any collection that contains it."""
 
     answer: int | Callable[[Any], Any]
     endpoint: str
@@ -176,7 +176,7 @@ class Wrong:
     """None for ever."""
 
     def matches(self, endpoint: str, ids: tuple[int | str, ...], language: str | None) -> bool:
-        """Whether it comes instead of the right one."""
+        """Whether it replaces the correct answer."""
         return (
             self.times != 0
             and self.endpoint == endpoint
@@ -199,7 +199,7 @@ def changed(value: Any, *place: Any) -> Callable[[Any], Any]:
 
 
 class Provider:
-    """Answers by its truth, but for what is in `wrong`."""
+    """Answers by its truth, except for what is in `wrong`."""
 
     def __init__(self, truth: Truth, url: str = "") -> None:
         self.truth, self.url = truth, url
@@ -209,11 +209,11 @@ class Provider:
         self._lock = threading.Lock()
 
     def ids(self, endpoint: str) -> set[int | str | None]:
-        """What was asked of an endpoint."""
+        """The ids requested from an endpoint."""
         return {id_ for path, id_, _ in self.asked if path == endpoint}
 
     def mend(self) -> None:
-        """From now on all is well, and counted anew."""
+        """Answer correctly from now on, and reset the counts."""
         self.wrong.clear()
         self.asked.clear()
 
@@ -290,7 +290,7 @@ class Provider:
 
 
 def _markets(event: Event, language: str | None) -> list[Datum]:
-    """In all languages where none is given."""
+    """Markets, in all languages if none is given."""
     if language is None:
         return [
             {
@@ -338,7 +338,7 @@ def provided(truth: Truth | None = None) -> Iterator[Provider]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         provider.url = f"http://127.0.0.1:{server.server_port}"

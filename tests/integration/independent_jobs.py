@@ -1,4 +1,4 @@
-"""The snapshot jobs as processes, against the independent provider; and bets that mention what it knows."""
+"""The snapshot jobs as processes, against the independent provider, and bets that refer to its data."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from tests.integration.snapshots import FAST, Topics, without_ids
 
 @dataclass(frozen=True)
 class Done:
-    """How a process ended; without a report where it has printed none."""
+    """How a process ended, and its report if it printed one."""
 
     code: int
     report: Datum
     stderr: str
 
     def left_out(self, *endpoints: str) -> set[str | None]:
-        """The ids that it tells to have left out, of these endpoints."""
+        """The ids reported as left out, of these endpoints."""
         return {entry["id"] for entry in self.report["leftOut"] if entry["endpoint"] in endpoints}
 
     def left_out_everywhere(self) -> set[str | None]:
-        """The same, of all endpoints."""
+        """The ids reported as left out, of all endpoints."""
         return {entry["id"] for entry in self.report["leftOut"]}
 
 
@@ -63,7 +63,7 @@ class Independent:
         return Done(done.returncode, json.loads(done.stdout or "{}"), done.stderr)
 
     async def well(self, *arguments: str, **api: Any) -> Done:
-        """The same, of a run that must be whole."""
+        """Run a job that must be complete."""
         done = await self.run(*arguments, **api)
         assert done.code == 0, (done.report.get("leftOut"), done.stderr)
         assert (await self.snapshot(done))["scope"] == "Complete"
@@ -72,7 +72,7 @@ class Independent:
         return done
 
     async def partial(self, *arguments: str, **api: Any) -> Done:
-        """The same, of a run that has published all but what it tells of."""
+        """Run a job that must publish everything except what it reports as left out."""
         done = await self.run(*arguments, **api)
         assert done.code == 4, done.stderr
         snapshot = await self.snapshot(done)
@@ -82,14 +82,14 @@ class Independent:
         return done
 
     async def fails(self, *arguments: str, **api: Any) -> None:
-        """The same, of a run that fails by the provider's fault and publishes nothing."""
+        """Run a job that must fail by the provider's fault and publish nothing."""
         before = self.topics.all("snapshots")
         done = await self.run(*arguments, **api)
         assert (done.code, done.report) == (10, {}), done.stderr
         assert self.topics.all("snapshots") == before
 
     async def snapshot(self, done: Done) -> Datum:
-        """The record of the snapshot that it has published, once it can be seen."""
+        """The Snapshot record that the run published, once visible."""
 
         def seen() -> list[Datum]:
             return [
@@ -100,11 +100,11 @@ class Independent:
         return seen()[0]
 
     async def published(self, done: Done) -> dict[str, Datum]:
-        """Key → record as a reader has it who stops where that snapshot ends."""
+        """Key → record for a reader that stops at the ends of that snapshot."""
         return without_ids(self.topics.at_ends(done.report["job"], await self.snapshot(done)))
 
     def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
-        """Put these into the topic, as `bridge run` would have done so many seconds ago."""
+        """Write these bets to the topic, as if received this many seconds ago."""
         cluster = self.place.cluster
         settings = Settings(
             kafka=KafkaSettings.model_validate({"bootstrap_servers": cluster.bootstrap_servers}),
@@ -147,7 +147,7 @@ def bets_on(
 
 
 def bet_on(truth: Truth, number: int, id_: str, currency: str = "EUR", most: int | None = None) -> Datum:
-    """A bet on an event: on all its selections, or on so many."""
+    """A bet on an event, on all its selections or the given number."""
     event = truth.events[number]
     pairs = [(m, x) for m, market in event.markets.items() for x in market.selections]
     items = [
@@ -182,7 +182,7 @@ def bet_on(truth: Truth, number: int, id_: str, currency: str = "EUR", most: int
 
 
 def equal_but(found: dict[str, Datum], truth: dict[str, Datum], keys: Collection[str] = ()) -> None:
-    """What is published is the truth; of these keys it may lack some, and nothing of it is untrue."""
+    """Assert that the topic equals the truth; it may lack some of these keys, but holds nothing wrong."""
     assert {k: v for k, v in found.items() if k not in keys} == {
         k: v for k, v in truth.items() if k not in keys
     }

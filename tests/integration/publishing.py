@@ -1,4 +1,4 @@
-"""A process that publishes one snapshot after the other until it is killed, and what is in each of them."""
+"""A process that publishes snapshots one after the other until it is killed, and their contents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEYS = 5_000
 
 
 def settings_of(bootstrap: str, registry: str, prefix: str) -> Settings:
-    """With a short session, and readers that are told of an end at once."""
+    """Settings with a short session, and readers that receive the end of a partition at once."""
     fast = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 500, "fetch_wait_max_ms": 20}
     return Settings(
         kafka=KafkaSettings.model_validate({"bootstrap_servers": bootstrap, **fast}),
@@ -45,19 +45,19 @@ def settings_of(bootstrap: str, registry: str, prefix: str) -> Settings:
 
 
 def prepared(place: Place) -> Settings:
-    """Settings of the place, its topics made."""
+    """Settings of the place, after its topics were created."""
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
     topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
     return settings
 
 
 def state(number: int, keys: int = KEYS) -> dict[bytes, bytes]:
-    """What snapshot `number` holds: every value differs from the one before, every seventh key is gone."""
+    """The content of snapshot `number`: every value is new, every seventh key is missing."""
     return {b"sport:%d" % i: b"\0\0\0\0\7%d %d" % (number, i) for i in range(keys) if (i + number) % 7}
 
 
 def records(settings: Settings, number: int, keys: int = KEYS) -> list[Record]:
-    """What has to be written for it."""
+    """The records to write for it."""
     whole, topic, now = state(number, keys), topic_of(settings, JOB), round(time.time() * 1000)
     names = (b"sport:%d" % i for i in range(keys))
     return [Record(topic, name, whole.get(name), now) for name in names]

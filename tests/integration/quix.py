@@ -1,4 +1,4 @@
-"""The example that joins by Quix Streams as a process, and what it has to print."""
+"""The Quix Streams example as a process, and its expected output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Names = dict[str, dict[str, str] | None]
 
 
 def environment_python() -> Path:
-    """The example's own Python; made by the Makefile where it is not there, by one process at a time."""
+    """The example's Python; created by the Makefile if missing, by one process at a time."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     with (ENVIRONMENT.parent / "quix-join.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -43,7 +43,7 @@ def environment_python() -> Path:
 
 
 class Join:
-    """The example at a place, printing into a file; it ends when no bet has come for so many seconds."""
+    """The example at a place, printing into a file; it ends after this many seconds without a bet."""
 
     def __init__(self, place: Place, idle: float) -> None:
         self._out, self._log = place.directory / "join.out", place.directory / "join.log"
@@ -68,17 +68,17 @@ class Join:
         self.process.wait()
 
     def bets(self) -> list[dict[str, Any]]:
-        """What it has printed so far."""
+        """The bets printed so far."""
         text = self._out.read_text("utf-8")
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def text(self) -> str:
-        """Everything on its stderr."""
+        """Its complete stderr."""
         return self._log.read_text("utf-8")
 
 
 class Truth:
-    """What the simulated provider says of everything, and of its bets."""
+    """All names and bets of the simulated provider."""
 
     def __init__(self, known: Iterable[Known]) -> None:
         self._texts: dict[Any, dict[str, str]] = {
@@ -86,7 +86,7 @@ class Truth:
         }
 
     def line(self, message: Published) -> dict[str, Any]:
-        """What is printed of a bet, as far as it is compared."""
+        """The expected output for a bet, as far as it is compared."""
         bet = json.loads(message.body)["data"]
         return {
             **said(bet),
@@ -124,7 +124,7 @@ def _key(thing: Known) -> tuple[str, Any]:
 
 
 def said(bet: Mapping[str, Any]) -> dict[str, Any]:
-    """What a correction corrects, of a bet as the provider sends it."""
+    """The values that a correction corrects, from the bet as the provider sends it."""
     return {
         "settlementVersion": bet["settlementVersion"],
         "betSettlement": RESULTS[bet["betSettlement"]],
@@ -133,7 +133,7 @@ def said(bet: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compared(line: dict[str, Any]) -> dict[str, Any]:
-    """Those parts of a printed bet that a `Truth` makes."""
+    """The parts of a printed bet that a `Truth` can produce."""
     return {
         **{name: line[name] for name in ("settlementVersion", "betSettlement", "payout", "betId")},
         "selections": [

@@ -52,7 +52,7 @@ Datum = dict[str, Any]
 async def simulated(
     sizes: Sizes = SMALL, *, bets: int = 40, seed: int = 7, rate: float = 1000.0, **policy: Any
 ) -> AsyncIterator[Simulator]:
-    """A provider with a past of so many bets, and no more to come."""
+    """A provider with a history of this many bets, which publishes no more."""
     chosen = {"languages": LANGUAGES, "rate": rate, "burst": max(10, int(rate / 20)), **policy}
     settings = SimulatorSettings(
         port=0, seed=seed, rate=10, history_seconds=bets / 10, sizes=sizes, api=RestPolicy(**chosen)
@@ -63,7 +63,7 @@ async def simulated(
 
 
 class Jobs:
-    """The two jobs, with a token for the provider that must not be seen in anything they say."""
+    """The two jobs, with a token that must not appear in their output."""
 
     def __init__(self, place: Place, provider: Simulator, **api: Any) -> None:
         self.place, self.provider = place, provider
@@ -102,7 +102,7 @@ class Jobs:
         return done
 
     async def published(self, *arguments: str, **settings: str) -> Datum:
-        """What a command says by `--json` that must succeed."""
+        """The JSON report of a command that must succeed."""
         done = await self.command(*arguments, "--json", **settings)
         assert done.returncode == 0, done.stderr
         found: Datum = json.loads(done.stdout)
@@ -113,7 +113,7 @@ class Jobs:
         return self.place.bridge(*arguments, **self.environment(**settings))
 
     def task(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> job.Task:
-        """What the command line would ask for; `narrowed` by `kinds`, `languages` and `events`."""
+        """The task of the command line; restricted by `kinds`, `languages` and `events`."""
         return job.Task(name, Scope.of(self.settings().api, **narrowed), full)
 
     async def run(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Report:
@@ -142,32 +142,32 @@ class Jobs:
         return ends == visible
 
     async def plan(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Datum:
-        """What such a run would ask."""
+        """The requests planned for such a run."""
         settings = self.settings()
         task = self.task(name, full=full, **narrowed)
         rows = await asyncio.to_thread(job.plan, settings, task, quiet)
         return plan_as_json(rows, settings.api.requests_per_second)
 
     async def fails(self, name: Job = "translations") -> BridgeError:
-        """How a full run in this process fails."""
+        """The error of a full run in this process."""
         with pytest.raises(BridgeError) as caught:
             await self.run(name, full=True)
         self.must_not_tell(str(caught.value))
         return caught.value
 
     def must_not_tell(self, text: str) -> None:
-        """Neither the token nor a part of it that would do."""
+        """Assert that neither the token nor a usable part of it appears."""
         for part in self.token.split("."):
             assert part not in text
 
     async def fill(self) -> list[Datum]:
-        """Put the bets of the provider's past into the topic, as `bridge run` would; returns them."""
+        """Write the bets of the provider's history to the topic, as `bridge run` would; returns them."""
         bodies = [(message.at, message.body) for message in self.provider.published()]
         await asyncio.to_thread(_produce_bets, self.settings(), bodies)
         return [json.loads(body)["data"] for _, body in bodies]
 
     async def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
-        """Put these into the topic, as if they had been received `age` seconds ago."""
+        """Write these bets to the topic, as if received `age` seconds ago."""
         bodies = [(self.provider.now() - age, orjson.dumps({"data": bet})) for bet in bets]
         await asyncio.to_thread(_produce_bets, self.settings(), bodies)
 
@@ -184,7 +184,7 @@ def _as_text(value: Any) -> str:
 
 
 def quiet(what: str, done: int, total: int) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
 def _produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:
@@ -211,7 +211,7 @@ def _produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> 
 
 
 class Topics:
-    """What a `read_committed` reader finds, decoded by the writer's schema."""
+    """The records that a `read_committed` reader finds, decoded with the writer's schema."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -227,23 +227,23 @@ class Topics:
         return self._schemas[schema_id].read(value[5:])
 
     def all(self, topic: str) -> list[Datum]:
-        """Every record but the tombstones, also those that a later one has replaced."""
+        """Every record except tombstones, including replaced ones."""
         values = [message.value() for message in self._place.messages(topic)]
         return [self.decode(value) for value in values if value is not None]
 
     def hidden(self, topic: str) -> int:
-        """How many records only a reader sees that does not ask for committed ones."""
+        """The number of records visible only to `read_uncommitted` readers."""
         seen = (
             len(self._place.read(topic, isolation=f"read_{level}")) for level in ("uncommitted", "committed")
         )
         return next(seen) - next(seen)
 
     def snapshots(self, name: Job) -> list[Datum]:
-        """The Snapshot records of a job, the last one last."""
+        """The Snapshot records of a job, oldest first."""
         return [datum for datum in self.all("snapshots") if datum["job"] == name]
 
     def present(self, name: str) -> dict[str, Datum]:
-        """Key → record, of a topic as it is now."""
+        """Key → current record of a topic."""
         return self._compacted(self._place.messages(name))
 
     def at_ends(self, name: Job, snapshot: Datum) -> dict[str, Datum]:
@@ -258,7 +258,7 @@ class Topics:
 
 @dataclass
 class Mentioned:
-    """The keys of what bets mention, by the provider's own JSON."""
+    """The keys that bets refer to, from the provider's JSON."""
 
     events: set[int] = field(default_factory=set)
     with_markets: set[int] = field(default_factory=set)
@@ -266,7 +266,7 @@ class Mentioned:
 
     @classmethod
     def by(cls, bets: Iterable[Datum]) -> Mentioned:
-        """Of all items of these bets, those of bet builders included."""
+        """The items of these bets, including those of bet builders."""
         found = cls()
         for bet in bets:
             for item in bet.get("selections") or ():
@@ -291,7 +291,7 @@ class Mentioned:
 
 
 def expected(provider: Simulator, bets: Iterable[Datum]) -> dict[str, Datum]:
-    """Key → what the record must hold after a full run, by the simulator's truth alone."""
+    """Key → the expected record after a full run, from the simulator's truth alone."""
     mentioned, policy = Mentioned.by(bets), provider.rest.policy
     truth = list(provider.rest.catalogue.truth())
     competitors = {

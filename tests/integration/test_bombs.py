@@ -1,4 +1,4 @@
-"""What a provider can send to exhaust a bridge, on a real socket, before a real Kafka."""
+"""Messages meant to exhaust a bridge, on a real socket, before a real Kafka."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.harness import Place
 
 @pytest.mark.parametrize(("converter", "bombs"), [("pydantic", MESSAGES), ("compiled", BOMBS)])
 async def test_no_bomb_takes_the_bridge_down(place: Place, converter: str, bombs: list[Bomb]) -> None:
-    """Each is a dead letter or harmless, within its bounds of memory and time, and the next bet arrives.
+    """Each bomb becomes a dead letter or has no effect, stays within the bounds, and the next bet arrives.
 
     Frames are assembled before any converter sees them.
     """
@@ -25,13 +25,13 @@ async def test_no_bomb_takes_the_bridge_down(place: Place, converter: str, bombs
 
 @pytest.mark.parametrize("bomb", ENDLESS, ids=lambda bomb: bomb.name)
 async def test_what_has_no_end_is_hung_up_on(place: Place, bomb: Bomb) -> None:
-    """And the next connection goes on."""
+    """The bridge disconnects, and the next connection continues."""
     async with target(place, FEED__IDLE_TIMEOUT_SECONDS="3") as bridge:
         assert wrong(bomb, await bridge.throw(bomb, endless=True), connections=1) == []
 
 
 def wrong(bomb: Bomb, damage: Damage, connections: int = 0) -> list[str]:
-    """What a bomb has done that none must do."""
+    """The bounds that a bomb has broken."""
     checks = {
         f"{damage.peak_mib:.0f} MiB": damage.peak_mib < MEMORY_MIB,
         f"held for {damage.held_ms:.0f} ms": damage.held_ms < HOLD_MS,

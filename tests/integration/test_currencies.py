@@ -29,12 +29,12 @@ ODD = {"XTS": ("Unknown", 2)}
 
 
 def records(found: dict[str, tuple[str, int]]) -> dict[str, dict[str, object]]:
-    """As they are in the topic, without their snapshots."""
+    """The records in the topic, without their snapshots."""
     return {s: {"symbol": s, "type": type_, "precision": places} for s, (type_, places) in found.items()}
 
 
 async def test_the_list_and_what_bets_use_besides(place: Place) -> None:
-    """All of it once; what is odd is told, and the rest goes on; one that is gone gets its tombstone."""
+    """Everything is published once; odd items are reported; a removed currency gets a tombstone."""
     async with simulated(bets=120, odd_currencies=True) as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
         await jobs.fill()
@@ -69,7 +69,7 @@ async def test_the_list_and_what_bets_use_besides(place: Place) -> None:
 
 
 async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
-    """Of both endpoints; without the right to one of them the rest is published."""
+    """Failures of both endpoints; without the right to one of them the rest is published."""
     async with simulated(bets=120) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         await jobs.fill()

@@ -30,9 +30,9 @@ PLAIN = set() if compiled() else {"compiled"}
 
 async def examined(place: Place, base_url: str = NOWHERE) -> tuple[int, dict[str, dict[str, str]]]:
     """Return the exit code of `bridge doctor`, and its findings by check."""
-    told = await asyncio.to_thread(lambda: place.run("doctor", "--json", FEED__BASE_URL=base_url))
-    assert told.stdout, told.stderr
-    return told.returncode, {finding["check"]: finding for finding in json.loads(told.stdout)}
+    result = await asyncio.to_thread(lambda: place.run("doctor", "--json", FEED__BASE_URL=base_url))
+    assert result.stdout, result.stderr
+    return result.returncode, {finding["check"]: finding for finding in json.loads(result.stdout)}
 
 
 def by_outcome(found: dict[str, dict[str, str]], outcome: str) -> set[str]:
@@ -40,7 +40,7 @@ def by_outcome(found: dict[str, dict[str, str]], outcome: str) -> set[str]:
 
 
 async def prepared(place: Place) -> dict[str, int]:
-    """Creates topics, registers schemas; the ids by topic."""
+    """Create topics and register schemas; return the ids by topic."""
     assert (await asyncio.to_thread(lambda: place.run("topics", "apply"))).returncode == 0
     registered = await asyncio.to_thread(lambda: place.run("schemas", "register", "--json"))
     ids: dict[str, int] = json.loads(registered.stdout)
@@ -48,7 +48,7 @@ async def prepared(place: Place) -> dict[str, int]:
 
 
 def write(place: Place, schema: str, topic: str, ids: dict[str, int], *data: dict[str, Any]) -> None:
-    """Records as the bridge would write them."""
+    """Write records as the bridge would."""
     name = f"{place.prefix}.{topic}"
     codec = Codec(load(schema), ids[name])
     producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
@@ -99,7 +99,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     shown = await asyncio.to_thread(lambda: place.run("limits", "--recover", "50m", "--json"))
     assert shown.returncode == 0, shown.stderr
     outlook = json.loads(shown.stdout)
-    assert (outlook["letIn"], len(outlook["attempts"])) == (False, 2)
+    assert (outlook["allowedNow"], len(outlook["attempts"])) == (False, 2)
     assert 2_999 < outlook["recoverySeconds"] <= 3_000
 
 
@@ -130,23 +130,23 @@ async def test_without_kafka_the_checks_that_need_it_are_skipped(place: Place) -
         "FEED__AUTH": "bearer",
         "FEED__AUTH_VALUE": "wr0ng-secret",
     }
-    told = await asyncio.to_thread(lambda: place.run("doctor", **wrong))
-    assert told.returncode == 1
-    marks = {line.split()[1]: line[0] for line in told.stdout.splitlines() if line[0] != " "}
+    result = await asyncio.to_thread(lambda: place.run("doctor", **wrong))
+    assert result.returncode == 1
+    marks = {line.split()[1]: line[0] for line in result.stdout.splitlines() if line[0] != " "}
     assert {name for name, mark in marks.items() if mark == "✗"} == {"kafka", "provider"}
     fine = {"settings", "compiled", "registry"} - PLAIN
     assert {name for name, mark in marks.items() if mark == "✓"} == fine
     skipped = {"topics", "rights", "leadership", "checkpoint"}
     assert {name for name, mark in marks.items() if mark == "-"} == skipped
-    assert "no broker answered" in told.stdout
-    assert "wr0ng-secret" not in told.stdout + told.stderr
+    assert "no broker answered" in result.stdout
+    assert "wr0ng-secret" not in result.stdout + result.stderr
 
 
 async def test_the_gaps_of_every_feed_are_listed(place: Place) -> None:
-    """In the order in which they were found."""
+    """In the order of detection."""
     ids = await prepared(place)
     none = await asyncio.to_thread(lambda: place.run("gaps"))
-    assert (none.returncode, none.stdout) == (0, "no gap was ever declared\n")
+    assert (none.returncode, none.stdout) == (0, "no gap has been declared\n")
     late = Gap("settlement-v4", 1_790_000_000, 1_790_086_400, Cause.TOO_OLD, 1_790_345_600.5)
     early = Gap("other", 1_780_000_000, 1_780_000_060, Cause.MISSING_IN_REPLAY, 1_780_000_100)
     write(place, "feed-gap", "gaps", ids, late.to_avro(), early.to_avro())

@@ -1,4 +1,4 @@
-"""What the feed has forgotten, on a real Kafka: declared once, with its bounds, as the operator wants it."""
+"""Gaps on a real Kafka: each is declared once, with its bounds, and `feed.on_gap` decides what follows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def four_days_ago() -> tuple[int, str]:
 
 
 def gaps(place: Place) -> list[dict[str, Any]]:
-    """What `bridge gaps --json` says."""
+    """The output of `bridge gaps --json`."""
     shown = place.run("gaps", "--json")
     assert shown.returncode == 0, shown.stderr
     found: list[dict[str, Any]] = json.loads(shown.stdout)
@@ -34,7 +34,7 @@ def unix(text: str) -> float:
 
 
 async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Place) -> None:
-    """One gap, from the position to the revision that the provider was asked for, and all after it."""
+    """One gap, from the position to the requested revision, and everything published after it."""
     position, start = four_days_ago()
     async with Simulator(SimulatorSettings(port=0, rate=50, history_seconds=10)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=start, FEED__ON_GAP="continue")
@@ -51,7 +51,7 @@ async def test_a_gap_that_is_let_pass_goes_on_from_the_edge_of_memory(place: Pla
 
 
 async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place) -> None:
-    """Exit 5 without a dial, again and again, and one gap; then on from where that ends."""
+    """Restarts exit with 5 without connecting or a second gap; `continue` goes on behind the gap."""
     position, start = four_days_ago()
     async with Simulator(SimulatorSettings(port=0, rate=50)) as feed:
         for _ in range(2):
@@ -75,7 +75,7 @@ async def test_a_gap_stops_the_bridge_until_somebody_lets_it_go_on(place: Place)
 
 
 async def test_a_provider_that_forgets_in_silence_is_found_out(place: Place) -> None:
-    """Bets are known from after the revision, and none of them comes back: a gap, unwitnessed."""
+    """Bets published after the revision are known, and the replay repeats none: a gap `MissingInReplay`."""
     async with Simulator(SimulatorSettings(port=0, rate=50, history_seconds=10)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")

@@ -1,4 +1,4 @@
-"""What one answer keeps back is left out and owed; all else is published, and the next run makes it whole.
+"""Failures of single answers are left out and owed; the rest is published, and the next run completes it.
 
 Against an independent provider, with the jobs as processes on the real Kafka.
 """
@@ -35,18 +35,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 def without_markets(*events: int, status: int = 500) -> list[Wrong]:
-    """What makes a provider answer so to every question about the markets of these events."""
+    """Makes the provider answer every request for the markets of these events like this."""
     return [Wrong(status, endpoint, event) for event in events for endpoint in (ALL_MARKETS, MARKETS)]
 
 
 def of_markets(provider: Provider, *events: int) -> set[str]:
-    """The keys of their markets and selections."""
+    """The keys of the markets and selections of these events."""
     found = provider.truth.translations().items()
     return {k for k, r in found if r["kind"] in ("market", "selection") and r["eventId"] in events}
 
 
 async def test_a_lone_403_is_tried_twice(place: Place) -> None:
-    """Nothing is left out, and nothing is owed."""
+    """Nothing is left out or owed."""
     with provided() as provider:
         jobs = Independent(place, provider, attempts=2)
         jobs.place_bets(bets_on(provider.truth))
@@ -57,7 +57,7 @@ async def test_a_lone_403_is_tried_twice(place: Place) -> None:
 
 
 async def test_a_403_that_ends(place: Place) -> None:
-    """Of one event: the others are published, and the next run asks about nothing else and is whole."""
+    """The other events are published; the next run requests only the refused one and is complete."""
     with provided() as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
         jobs.place_bets(bets_on(provider.truth))
@@ -79,7 +79,7 @@ async def test_a_403_that_ends(place: Place) -> None:
 
 
 async def test_a_right_that_is_granted_later(place: Place) -> None:
-    """Each run is partial until then, and the first one after it is whole without `--full`."""
+    """Runs are partial until then, and the next one is complete without `--full`."""
     with provided() as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
         jobs.place_bets(bets_on(provider.truth))
@@ -96,7 +96,7 @@ async def test_a_right_that_is_granted_later(place: Place) -> None:
 
 
 async def test_a_404_for_one_language(place: Place) -> None:
-    """It is an answer to that question alone: of an event only its own endpoint says that it is unknown."""
+    """A 404 for one language affects only that request; only the event's endpoint shows if it is unknown."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
         jobs.place_bets(bets_on(provider.truth))
@@ -115,8 +115,8 @@ async def test_a_404_for_one_language(place: Place) -> None:
         assert await jobs.published(await jobs.well("--full")) == truth  # what is well told is not owed
 
 
-async def test_markets_that_fail_for_ever(place: Place) -> None:
-    """Of one event, then of ten: none holds up the others, and each run asks about them again."""
+async def test_markets_that_always_fail(place: Place) -> None:
+    """Permanent failures of one event, then ten, do not block others, and each run tries them again."""
     with provided(Truth.of(14)) as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
         jobs.place_bets(bets_on(provider.truth, range(8)))
@@ -150,7 +150,7 @@ async def test_markets_that_fail_for_ever(place: Place) -> None:
 
 
 async def test_one_bad_thing_among_thousands(place: Place) -> None:
-    """Of each sort one, all in one run: they alone are left out, told by their ids, and then made good."""
+    """One invalid entry of each kind in one run: only these are left out, by id, and later completed."""
     with provided(Truth.of(120, competitors=2_000)) as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
         jobs.place_bets(bets_on(provider.truth))
@@ -192,7 +192,7 @@ async def test_one_bad_thing_among_thousands(place: Place) -> None:
 
 
 async def test_one_symbol(place: Place) -> None:
-    """A 404 or a 500 for it holds up no other, whatever the list of currencies has."""
+    """A 404 or a 500 for it does not affect others, whatever the list of currencies has."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.exchanged("KWD", "OLD", "XAU")
         jobs.place_bets(bets_on(provider.truth, currencies=["EUR", "KWD", "OLD", "XAU"]))
@@ -210,7 +210,7 @@ async def test_one_symbol(place: Place) -> None:
 
 
 async def test_too_much_of_it(place: Place) -> None:
-    """A whole list, or more things than the share of the settings: the run fails and publishes nothing."""
+    """If a complete list or more than the configured share fails, the run publishes nothing."""
     with provided(Truth.of(120)) as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
         jobs.place_bets(bets_on(provider.truth))
@@ -236,7 +236,7 @@ async def test_too_much_of_it(place: Place) -> None:
 
 
 async def test_ids_from_0(place: Place) -> None:
-    """What the provider names under 0 is a name like any other."""
+    """A name under id 0 is a name like any other."""
     with provided() as provider:
         jobs = Independent(place, provider)
         jobs.place_bets(bets_on(provider.truth))
@@ -248,7 +248,7 @@ async def test_ids_from_0(place: Place) -> None:
 
 
 async def test_a_list_of_one_currency(place: Place) -> None:
-    """Nothing of it is believed at first; then what no bet uses goes, and what one uses stays."""
+    """The first shrunken list removes nothing; after the second, unused currencies go and used ones stay."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.exchanged()
         jobs.place_bets(bets_on(provider.truth))

@@ -1,4 +1,4 @@
-"""What a user reads when Kafka cannot be used: where it was tried, why, and what to look at.
+"""What a user reads when Kafka cannot be used: the addresses tried, the cause, and the settings to check.
 
 One broker has a listener for each way to be wrong about TLS and SASL, and heeds access control lists.
 """
@@ -63,7 +63,7 @@ class Secured(NamedTuple):
     stranger: Path
 
     def settings(self, listener: str = "sasl", user: str = "known") -> dict[str, str]:
-        """What a client needs to be let in."""
+        """The settings of a client with access."""
         return {
             "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{self.ports[listener]}",
             "KAFKA__SECURITY_PROTOCOL": LISTENERS[listener],
@@ -79,7 +79,7 @@ class Secured(NamedTuple):
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """Whoever comes by PLAINTEXT may do everything there."""
+    """A cluster whose PLAINTEXT users may do everything."""
     directory, others = tmp_path_factory.mktemp("authority"), tmp_path_factory.mktemp("stranger")
     authority, stranger = Authority(directory), Authority(others)
     ports: dict[str, int] = {}
@@ -132,7 +132,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 @pytest.fixture
 def place(secured: Secured, tmp_path: Path) -> Iterator[Place]:
-    """Topics of the test's own there."""
+    """Topics of this test on that cluster."""
     bridges: list[Bridge] = []
     yield Place(secured.cluster, f"s{next(_numbers)}", tmp_path, bridges)
     for bridge in bridges:
@@ -143,7 +143,7 @@ def place(secured: Secured, tmp_path: Path) -> Iterator[Place]:
 
 
 def wrong(secured: Secured) -> dict[str, dict[str, str]]:
-    """What is wrong, and the settings that make it so."""
+    """The mistake, and the settings that cause it."""
     right = secured.settings()
     plain = {"KAFKA__BOOTSTRAP_SERVERS": secured.cluster.bootstrap_servers}
     return {
@@ -162,23 +162,23 @@ def wrong(secured: Secured) -> dict[str, dict[str, str]]:
 
 
 CAUSES = {
-    "address": "no connection; look at kafka.bootstrap_servers (",
-    "host": "the name of the host is not known; look at kafka.bootstrap_servers (",
-    "password": "the user or the password is wrong; look at kafka.sasl_username, sasl_password(_file) (",
-    "user": "the user or the password is wrong; look at kafka.sasl_username, sasl_password(_file) (",
-    "mechanism": "the listener has no such mechanism; look at kafka.sasl_mechanism, security_protocol (",
-    "authority": "certificate is refused; look at kafka.ssl_ca_location (unable to get local issuer",
-    "expired": "certificate is refused; look at kafka.ssl_ca_location (certificate has expired)",
-    "elsewhere": "certificate is refused; look at kafka.ssl_ca_location (IP address mismatch,",
-    "TLS to plaintext": "the listener does not speak TLS; look at kafka.security_protocol (",
-    "plaintext to TLS": "closed, as by a listener of another kind; look at kafka.security_protocol (",
-    "client certificate": "wants another client certificate; look at kafka.ssl_certificate_location, ssl_key",
+    "address": "no connection; check kafka.bootstrap_servers (",
+    "host": "the host name is unknown; check kafka.bootstrap_servers (",
+    "password": "the user or the password is wrong; check kafka.sasl_username, sasl_password(_file) (",
+    "user": "the user or the password is wrong; check kafka.sasl_username, sasl_password(_file) (",
+    "mechanism": "the listener does not offer the mechanism; check kafka.sasl_mechanism, security_protocol (",
+    "authority": "certificate is refused; check kafka.ssl_ca_location (unable to get local issuer",
+    "expired": "certificate is refused; check kafka.ssl_ca_location (certificate has expired)",
+    "elsewhere": "certificate is refused; check kafka.ssl_ca_location (IP address mismatch,",
+    "TLS to plaintext": "the listener does not speak TLS; check kafka.security_protocol (",
+    "plaintext to TLS": "closes connections, as with another protocol; check kafka.security_protocol (",
+    "client certificate": "requires another client certificate; check kafka.ssl_certificate_location, ssl_k",
 }
 
 
 @pytest.fixture(scope="module")
 def said(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What `bridge gaps` has on stderr, line by line, for each that is wrong."""
+    """The stderr of `bridge gaps`, line by line, for each mistake."""
     place = Place(secured.cluster, "said", tmp_path_factory.mktemp("said"))
     causes = wrong(secured)
     with ThreadPoolExecutor(4) as some:
@@ -190,7 +190,7 @@ def said(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def test_a_command_says_why_kafka_cannot_be_used(
     secured: Secured, said: dict[str, list[str]], cause: str
 ) -> None:
-    """Once while it waits and once at its end, with the addresses and their variable, and with no secret."""
+    """The warning and the error each have the addresses, their variable and the cause, and no secret."""
     while_waiting, at_the_end = said[cause]
     servers = wrong(secured)[cause]["KAFKA__BOOTSTRAP_SERVERS"]
     for line in (while_waiting.replace('\\"', '"'), at_the_end):
@@ -204,14 +204,14 @@ def test_a_command_says_why_kafka_cannot_be_used(
 
 @pytest.mark.parametrize("command", COMMANDS)
 async def test_every_command_says_it_before_it_gives_up(secured: Secured, place: Place, command: str) -> None:
-    """It may go on waiting."""
+    """The warning comes while the command still waits."""
     bridge = place.bridge(*command.split(), **wrong(secured)["password"])
     await until(lambda: CAUSES["password"] in bridge.text(), "the cause", so_far=bridge.text)
     assert not any(line.startswith("error: ") for line in bridge.text().splitlines())
 
 
 async def test_the_state_has_the_cause_as_its_reason(secured: Secured, place: Place) -> None:
-    """Also before the first attempt has ended, and once only while the cause stays."""
+    """Before the first attempt has ended, and only once while the cause stays the same."""
     bridge = place.bridge(**wrong(secured)["expired"])
     await until(lambda: "WaitingForKafka" in bridge.states(), "waiting for Kafka", so_far=bridge.text)
     [line] = [line for line in bridge.lines() if line.get("state") == "WaitingForKafka"]
@@ -220,7 +220,7 @@ async def test_the_state_has_the_cause_as_its_reason(secured: Secured, place: Pl
 
 
 def test_the_doctor_finds_the_cause(secured: Secured, place: Place) -> None:
-    """The checks that depend on Kafka are left out."""
+    """The checks that depend on Kafka are skipped."""
     found = place.run("doctor", **wrong(secured)["elsewhere"]).stdout
     assert re.search(rf"✗ kafka .*{re.escape(CAUSES['elsewhere'])}", found)
     assert "topics      needs kafka" in found
@@ -231,7 +231,7 @@ def test_the_doctor_finds_the_cause(secured: Secured, place: Place) -> None:
 
 @pytest.fixture(scope="module")
 def rights(secured: Secured, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """Topics with a record in each. `describer` may only look at them, `outsider` not use the group."""
+    """Topics with a record each. `describer` may only describe them, `outsider` may not use the group."""
     place = Place(secured.cluster, "rights", tmp_path_factory.mktemp("rights"))
     made = place.run("topics", "apply")
     assert made.returncode == 0, made.stderr
@@ -284,7 +284,7 @@ GRANTED = "; grant it: "
 def test_a_missing_right_is_named(
     secured: Secured, rights: Place, user: str, command: str, right: str
 ) -> None:
-    """The operation and the resource, with exit 6."""
+    """The error has the operation and the resource, with exit 6."""
     ran = rights.run(*command.split(), **secured.settings(user=user))
     assert (ran.returncode, ran.stdout) == (6, ""), ran.stderr
     assert f". The principal has no right to {right}{GRANTED}" in ran.stderr.splitlines()[-1]

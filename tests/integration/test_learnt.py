@@ -1,4 +1,4 @@
-"""What bets mention is learnt once, on a real Kafka, whatever becomes of runs, records and topics."""
+"""The ids in bets are learnt once, on a real Kafka, whatever happens to runs, records and topics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def forget_records(place: Place, name: str) -> None:
 
 
 async def test_each_bet_is_read_once(place: Place) -> None:
-    """Also by a run that fails. A full run needs none of the bets; a lost state needs all."""
+    """Also by a failed run. A full run reads no old bet; after a lost state, a run reads all."""
     async with simulated(bets=300) as provider:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         bets = await jobs.fill()
@@ -75,7 +75,7 @@ async def test_a_recreated_topic_of_bets_is_read_from_its_beginning(place: Place
 
 
 async def test_the_age_of_a_bet_counts_though_it_is_not_read_again(place: Place) -> None:
-    """It decides which events a full run fetches, and which it forgets."""
+    """The age decides which events a full run fetches and removes."""
     async with simulated(bets=80) as provider:
         bets = [json.loads(message.body)["data"] for message in provider.published()]
         rare = next(events for bet in bets if (events := Mentioned.by([bet]).events))

@@ -23,7 +23,7 @@ def provider(**settings: object) -> Simulator:
 
 
 async def test_replay_and_live_arrive_whole(place: Place) -> None:
-    """What was published before and while the bridge runs is in the topic once, field by field."""
+    """Bets from before and during the run are in the topic once, equal field by field."""
     async with provider(history_seconds=10, ping_seconds=0.5) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
@@ -60,7 +60,7 @@ async def test_any_avro_consumer_reads_every_record(place: Place) -> None:
 
 @pytest.mark.parametrize("converter", ["pydantic", "compiled"])
 async def test_malformed_messages_are_dead_lettered(place: Place, converter: str) -> None:
-    """200 malformed messages among 10,000 good ones: each kept byte for byte, with a reason."""
+    """Each of 200 malformed among 10,000 valid messages is kept byte for byte, with a reason."""
     kinds = list(MALFORMED)
     spoilt: dict[bytes, str] = {}
     async with provider(history_seconds=50, rate=200) as feed:
@@ -93,7 +93,7 @@ async def test_malformed_messages_are_dead_lettered(place: Place, converter: str
 
 @pytest.mark.parametrize("converter", ["pydantic", "compiled"])
 async def test_odd_messages_come_out_as_the_interface_allows_them(place: Place, converter: str) -> None:
-    """A ping beside a bet is answered, a bet without an id is a dead letter, what has neither is empty."""
+    """A ping beside a bet is answered, a bet without id is a dead letter, a message with neither is empty."""
     async with provider(history_seconds=10, odd=0.1) as feed:
         settings = {"FEED__CONVERTER": converter, "FEED__PING_REPLY": "{pingId}"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -149,7 +149,7 @@ async def test_pings_are_answered_as_set(place: Place) -> None:
 
 
 async def test_wrong_credentials_end_with_3(place: Place) -> None:
-    """A provider that answers 401 is not asked again: exit 3, and the log does not hold the secret."""
+    """The bridge exits with 3 after a 401 and does not reconnect; the log does not contain the secret."""
     async with provider(auth="bearer", auth_value="right") as feed:
         settings = {"FEED__AUTH": "bearer", "FEED__AUTH_VALUE": "wr0ng-secret"}
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
@@ -159,7 +159,7 @@ async def test_wrong_credentials_end_with_3(place: Place) -> None:
 
 
 async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
-    """A provider that drops every connection is never asked more often than it allows."""
+    """A provider that drops every connection receives no more attempts than it allows."""
     async with provider(limits_scale=600, rate=50) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="600", FEED__START="2m")
         for number in range(1, 10):
@@ -171,7 +171,7 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
 
 
 async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None:
-    """A topic without an end in sight is read to the end it had: by what shows, and by a second feed."""
+    """A reader ends at the offsets that the topic had at its start: `tail` and a second feed."""
     async with provider(ping_seconds=0.05) as feed, provider(seed=2, rate=50) as other:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
@@ -190,7 +190,7 @@ async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None
 
 
 async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
-    """A wrong topic is named with its fix; `topics plan` shows it, `topics apply` mends it."""
+    """The error names the topic and the fix; `topics plan` shows it, `topics apply` corrects it."""
     name = f"{place.prefix}.bets"
     admin = place.admin()
     admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
@@ -222,14 +222,14 @@ async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
     ],
 )
 async def test_wrong_settings_are_named(place: Place, settings: dict[str, str], named: str) -> None:
-    """Exit 2 with the setting and the fix, before anything is dialled."""
+    """Exit 2 with the setting and the fix, before any connection."""
     refused = place.run("run", **settings)
     assert refused.returncode == 2
     assert named in refused.stderr
 
 
 async def test_the_commands_that_show_print_json(place: Place) -> None:
-    """`schemas register`, `tail` and `checkpoint show` give data for scripts."""
+    """`schemas register`, `tail` and `checkpoint show` print data for scripts."""
     assert place.run("checkpoint", "show").returncode != 0
     registered = place.run("schemas", "register", "--json")
     assert set(json.loads(registered.stdout)) == {

@@ -29,7 +29,7 @@ PROVIDER = SimulatorSettings(
 
 
 async def publish_names(place: Place, feed: Simulator) -> None:
-    """Let the bridge publish a whole snapshot of what the provider calls things now."""
+    """Publish a complete snapshot of the provider's current names."""
     token = feed.rest.tokens.mint(feed.clock())
     ran = await asyncio.to_thread(
         place.run,
@@ -61,14 +61,14 @@ def abort(place: Place, records: dict[str, tuple[bytes, bytes]]) -> None:
 
 
 def misnamed(place: Place) -> dict[str, tuple[bytes, bytes]]:
-    """A translation with the texts of another thing, and a bet under a key that no bet has."""
+    """A translation with another entry's texts, and a bet under a key that no bet has."""
     by_key = {bytes(m.key() or b""): bytes(m.value() or b"") for m in place.read("translations")}
     [bet, *_] = place.read("bets")
     return {"translations": (b"sport:1", by_key[b"region:100"]), "bets": (b"aborted", bet.value() or b"")}
 
 
 async def test_every_bet_comes_with_its_names_in_every_language(place: Place) -> None:
-    """Corrections with what they correct; a new name from when it is published; nothing that was aborted."""
+    """Corrections have the values they correct; new names apply once published; no aborted records."""
     await asyncio.to_thread(environment_python)
     with Join(place, IDLE_SECONDS) as early:
         assert await asyncio.to_thread(early.process.wait, 60) == 1
@@ -120,5 +120,5 @@ async def test_every_bet_comes_with_its_names_in_every_language(place: Place) ->
 
 
 async def join_ended(join: Join) -> int:
-    """The exit code of a join that no bet comes to any more."""
+    """The exit code of a join that receives no more bets."""
     return await asyncio.to_thread(join.process.wait, 90)

@@ -1,4 +1,4 @@
-"""The commands that read topics, on a real Kafka: what is not there, what is not ours, what is made anew."""
+"""The commands that read topics, on a real Kafka: missing, foreign and recreated topics and records."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ READERS = (
 )
 
 
-def test_a_prefix_that_is_mistyped_is_told_by_all_readers(place: Place) -> None:
-    """Before anything is waited for, and with what to do."""
+def test_all_readers_report_a_mistyped_prefix(place: Place) -> None:
+    """The error comes without waiting, and has the fix."""
     with ThreadPoolExecutor(2) as at_once:
         for command, ran in zip(READERS, at_once.map(lambda c: place.run(*c), READERS), strict=True):
             topic = {"gaps": "gaps", "checkpoint": "checkpoints", "limits": "checkpoints"}.get(
@@ -49,8 +49,8 @@ def test_a_prefix_that_is_mistyped_is_told_by_all_readers(place: Place) -> None:
             )
 
 
-def test_a_broker_that_is_not_there_is_told_by_all_readers(place: Place) -> None:
-    """With the address that was tried."""
+def test_all_readers_report_a_missing_broker(place: Place) -> None:
+    """The error has the addresses tried."""
     with ThreadPoolExecutor(5) as at_once:
         for ran in at_once.map(
             lambda command: place.run(*command, KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1"), READERS
@@ -60,14 +60,14 @@ def test_a_broker_that_is_not_there_is_told_by_all_readers(place: Place) -> None
 
 
 def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Place) -> None:
-    """One with a checkpoint and no gap is well."""
+    """A feed with a checkpoint and without gaps is no error."""
     checkpoints = topics.declare(prepared(place)).checkpoints.name
     producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
     for feed in ("one", "two"):
         producer.produce(checkpoints, b"a checkpoint", feed)
     assert producer.flush(20) == 0
     well, mistyped = (place.run("gaps", "--feed", feed) for feed in ("two", "tow"))
-    assert (well.returncode, well.stdout) == (0, "no gap was ever declared\n")
+    assert (well.returncode, well.stdout) == (0, "no gap has been declared\n")
     assert (mistyped.returncode, mistyped.stdout) == (2, "")
     assert mistyped.stderr == (
         "error: --feed tow: no feed of that name has a checkpoint or a gap under "
@@ -76,7 +76,7 @@ def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Plac
 
 
 def place_of_bets(place: Place) -> tuple[Settings, bytes]:
-    """Settings of the place, its topics made, and a bet as a bridge would write it there."""
+    """Settings of the place, after its topics were created, and a bet as a bridge would write it."""
     settings = prepared(place)
     with Registry(settings.registry) as registry:
         schema_id = registry.register(place.prefix)["settled-bet"]
@@ -84,7 +84,7 @@ def place_of_bets(place: Place) -> tuple[Settings, bytes]:
 
 
 class Tail:
-    """Somebody who follows the bets of a place, from now on."""
+    """Follows the bets of a place from now on."""
 
     def __init__(self, settings: Settings) -> None:
         self.seen: list[str] = []
@@ -118,8 +118,8 @@ def write(settings: Settings, value: bytes, keys: Iterable[str], partition: int 
 
 
 @pytest.mark.parametrize("longer", [True, False], ids=["longer", "shorter"])
-async def test_a_topic_that_is_made_anew_is_followed_from_its_beginning(place: Place, longer: bool) -> None:
-    """Nothing of the new one is missed, however far the old one was read; and it is told."""
+async def test_a_recreated_topic_is_followed_from_its_beginning(place: Place, longer: bool) -> None:
+    """No record of the new topic is missed, however far the old one was read, and the log reports it."""
     settings, value = place_of_bets(place)
     admin, bets = place.admin(), topics.declare(settings).bets
     with capture_logs() as lines:
@@ -136,12 +136,12 @@ async def test_a_topic_that_is_made_anew_is_followed_from_its_beginning(place: P
         write(settings, value, new)
         await until(lambda: set(new) <= {*tail.seen}, "all new ones are shown", so_far=lambda: str(tail.seen))
         tail.end()
-    [told] = [line for line in lines if "made anew" in line["event"]]
-    assert told["topic"] == bets.name
+    [recreated] = [line for line in lines if "topic recreated" in line["event"]]
+    assert recreated["topic"] == bets.name
 
 
 async def test_partitions_that_are_added_are_followed_from_their_beginning(place: Place) -> None:
-    """What is in them is new."""
+    """All their records are new."""
     settings, value = place_of_bets(place)
     name = topics.declare(settings).bets.name
     tail = Tail(settings)
@@ -161,7 +161,7 @@ async def test_partitions_that_are_added_are_followed_from_their_beginning(place
 
 
 def foreign(value: bytes, other: bytes) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values of records that are none of a bridge's; two of them are made of such."""
+    """Keys and values of records that no bridge writes."""
     return [
         (b"b", b"{" * 900_000),
         (b"b", b""),
@@ -173,8 +173,8 @@ def foreign(value: bytes, other: bytes) -> list[tuple[bytes | None, bytes | None
     ]
 
 
-def test_what_no_bridge_has_written_is_passed_over_and_told(place: Place) -> None:
-    """By tail, replay and gaps: how much it was and where the first of it is, in a line that one can read."""
+def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
+    """`tail`, `replay` and `gaps` log the number of skipped records and the place of the first."""
     settings, value = place_of_bets(place)
     declared = topics.declare(settings)
     with Registry(settings.registry) as registry:
@@ -207,8 +207,8 @@ def test_what_no_bridge_has_written_is_passed_over_and_told(place: Place) -> Non
         assert len(line) < 500
 
 
-def test_a_checkpoint_that_is_none_is_told_with_its_place(place: Place) -> None:
-    """By those who look at it, and by the bridge, which ends: it must not begin where it was long ago."""
+def test_a_foreign_checkpoint_is_reported_with_its_place(place: Place) -> None:
+    """By the commands that read it, and by the bridge, which exits instead of using an older one."""
     settings, _ = place_of_bets(place)
     name = topics.declare(settings).checkpoints.name
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})

@@ -1,4 +1,4 @@
-"""`bridge replay` on a real Kafka, of what a bridge wrote there and of what was made up."""
+"""`bridge replay` on a real Kafka, of records from a bridge and of made-up ones."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def words(milliseconds: float) -> str:
 
 
 def replayed(place: Place, *arguments: str) -> list[dict[str, Any]]:
-    """What `bridge replay --json` prints."""
+    """The output of `bridge replay --json`."""
     ran = place.run("replay", "--json", *arguments)
     assert ran.returncode == 0, ran.stderr
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def places(found: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Partition and offset of what was printed, in that order."""
+    """Partition and offset of the printed records, in order."""
     return [(bet["partition"], bet["offset"]) for bet in found]
 
 
@@ -44,7 +44,7 @@ def place_of(message: Message) -> tuple[int, int]:
 
 
 def prepared(place: Place, event_name: str = "Malmö – Gent") -> bytes:
-    """A settled bet, as bytes that can be written to the place's topic, which is made."""
+    """A settled bet, as bytes that can be written to the place's topic, which is created."""
     assert place.run("topics", "apply").returncode == 0
     registered = place.run("schemas", "register", "--json")
     assert registered.returncode == 0, registered.stderr
@@ -55,7 +55,7 @@ def prepared(place: Place, event_name: str = "Malmö – Gent") -> bytes:
 
 
 class Writer:
-    """Somebody who writes to the topic of bets in transactions; it begins with one."""
+    """Writes to the topic of bets in transactions, and begins with one."""
 
     def __init__(self, place: Place, name: str) -> None:
         self._topic = f"{place.prefix}.bets"
@@ -77,7 +77,7 @@ class Writer:
 
 
 async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
-    """All of it and nothing else, by receipt, from the first moment to before the last; and one bet alone."""
+    """All bets received in the half-open interval and no others; also for a single bet."""
     async with Simulator(SimulatorSettings(port=0, rate=150, history_seconds=3, resettle=0.2)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
@@ -108,7 +108,7 @@ async def test_a_window_holds_what_was_received_in_it(place: Place) -> None:
 
 
 def test_other_transactions_neither_show_nor_hold_up(place: Place) -> None:
-    """What was aborted never comes; behind one that is open all ends, and before it nothing is missing."""
+    """Aborted records never appear; the output is complete up to an open transaction."""
     value, now = prepared(place), time.time() * 1000
     good = Writer(place, "good")
     for partition in range(PARTITIONS):
@@ -132,7 +132,7 @@ def test_other_transactions_neither_show_nor_hold_up(place: Place) -> None:
 
 
 def test_bets_come_by_time_however_they_are_spread(place: Place) -> None:
-    """Also where more is there than is read ahead, and another owner's clock was behind; no tombstones."""
+    """Also with more bets than are read ahead, and another owner's clock behind; without tombstones."""
     value = prepared(place, "x" * 1_500_000)
     begin = time.time() * 1000 - 600_000
     writer = Writer(place, "writer")
@@ -149,7 +149,7 @@ def test_bets_come_by_time_however_they_are_spread(place: Place) -> None:
 
 
 def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> None:
-    """The marker of a commit has a time of its own, which ends no window."""
+    """The timestamp of a commit marker does not end a window."""
     value, received = prepared(place), time.time() * 1000 - 3_600_000
     writer = Writer(place, "writer")
     for number in range(3):
@@ -162,9 +162,9 @@ def test_what_was_committed_long_after_its_receipt_is_found(place: Place) -> Non
 
 
 def test_what_cannot_be_replayed_says_why(place: Place) -> None:
-    """Times that are none or the wrong way round, and a topic that is not there."""
+    """Invalid or reversed times, and a missing topic."""
     for arguments, code, reason in (
-        (["--from", "noon"], 2, "'noon' is no moment"),
+        (["--from", "noon"], 2, "'noon' is not a time"),
         (["--from", "1h", "--to", "2h"], 2, "--from 1h is not before --to 2h"),
         ([], 6, f"there is no topic {place.prefix}.bets. Run `bridge topics apply`"),
     ):

@@ -1,4 +1,4 @@
-"""What the guard is told of the topics at a start."""
+"""Restoring the deduplicator from the topics at a start."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ COUNT = 12_000
 """Bets published in a row, one every ten seconds."""
 
 
-def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
-    """With all that was received since, whenever it was settled."""
+def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
+    """With all bets received since, whenever they were settled."""
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
     declared = topics.declare(settings)
     admin = clients.admin(settings.kafka)
@@ -69,7 +69,7 @@ def test_a_guard_is_restored_from_the_topic(place: Place) -> None:
 
 
 def hurried() -> Instant:
-    """A clock on which half a minute is a second."""
+    """A clock on which half a minute takes a second."""
     now = clock.now()
     return Instant(now.wall, 30 * now.monotonic)
 
@@ -77,8 +77,8 @@ def hurried() -> Instant:
 @pytest.mark.parametrize(
     ("age", "expected"), [(2 * HOUR, {b"before", b"behind"}), (HOUR / 2, {b"behind"})], ids=["long", "short"]
 )
-def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, expected: set[bytes]) -> None:
-    """It is told of, with the place; also where nothing that can be seen is as young as what is asked for."""
+def test_an_open_transaction_delays_the_restore(place: Place, age: float, expected: set[bytes]) -> None:
+    """The wait is reported with the place, also if no visible record is as young as the start."""
     settings = prepared(place)
     declared = topics.declare(settings)
     name = declared.deadletters.name
@@ -97,12 +97,12 @@ def test_an_open_transaction_keeps_a_guard_waiting(place: Place, age: float, exp
     ):
         producer.produce(name, b"{", key, 0, timestamp=int(at * 1000))
         assert producer.flush(30) == 0
-    told = f"an open transaction hides what is in {name}: partition 0 from offset 1"
+    hiding = f"an open transaction hides what is in {name}: partition 0 from offset 1"
     over = False
 
     def end_it_when_told() -> bool:
         nonlocal over
-        if not over and any(line.get("reason") == told for line in lines):
+        if not over and any(line.get("reason") == hiding for line in lines):
             other.abort_transaction(30)
             over = True
         return False

@@ -1,4 +1,4 @@
-"""A bridge that tells all it can, on everything that has a secret: its log holds none."""
+"""With every secret set and all logging enabled, the log contains no secret."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ KEY = "a-k3y-that-is-n0ne"
 
 
 def forms(secret: str, user: str) -> set[str]:
-    """As it may be written."""
+    """The forms in which a secret may appear."""
     basic = base64.b64encode(f"{user}:{secret}".encode()).decode()
     return {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1], basic}
 
 
 @pytest.mark.parametrize("auth", ["bearer", "header", "query"])
 async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_path: Path, auth: str) -> None:
-    """Whatever the way to the provider, with all that librdkafka and the other libraries say."""
+    """On every way to the provider, with the logs of librdkafka and all libraries."""
     secret = FEED if auth == "query" else FEED.replace("ü", "u")  # no header holds the other
     url = urlsplit(place.cluster.registry_url)
     registry = {"REGISTRY__USER": "us3r", "REGISTRY__PASSWORD": REGISTRY}

@@ -53,9 +53,9 @@ async def drain(client: ClientConnection) -> None:
 
 
 async def post(provider: Simulator, place: str, **choices: Any) -> Any:
-    status, told = await asyncio.to_thread(request, provider.control_url, "POST", place, json.dumps(choices))
-    assert status == 200, told
-    return json.loads(told)
+    status, body = await asyncio.to_thread(request, provider.control_url, "POST", place, json.dumps(choices))
+    assert status == 200, body
+    return json.loads(body)
 
 
 async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
@@ -63,13 +63,13 @@ async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
 
 
 async def page(provider: Simulator, place: str) -> Any:
-    status, told = await asyncio.to_thread(request, provider.control_url, "GET", place)
-    assert status == 200, told
-    return json.loads(told)
+    status, body = await asyncio.to_thread(request, provider.control_url, "GET", place)
+    assert status == 200, body
+    return json.loads(body)
 
 
 async def test_the_feed_continues_while_the_truth_is_read() -> None:
-    """Telling twenty thousand messages takes seconds, and what is live does not wait for the end of it."""
+    """Returning twenty thousand messages takes seconds and does not delay the live stream."""
     async with (
         asyncio.timeout(60),
         simulator(rate=200, history_seconds=100) as provider,
@@ -80,8 +80,8 @@ async def test_the_feed_continues_while_the_truth_is_read() -> None:
         while not telling.done():
             await client.recv()
             meanwhile += 1
-        _, told = await telling
-    assert len(told.splitlines()) > 20_000
+        _, body = await telling
+    assert len(body.splitlines()) > 20_000
     assert meanwhile > 20
 
 
@@ -114,7 +114,7 @@ async def test_faults_reach_the_feed() -> None:
 
 
 async def test_a_taken_control_port_is_an_error() -> None:
-    """It is not replaced by another, as nobody would know which; the feed does not stay behind."""
+    """It is not replaced by another port, which no client would know; the feed does not stay open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):

@@ -64,7 +64,7 @@ def read(settings: Settings, *, visible: bool = False) -> tuple[int, dict[bytes,
 
 
 def producer_of(settings: Settings) -> Producer:
-    """One with the transactional id of the job."""
+    """A producer with the job's transactional id."""
     return Producer(
         {
             "bootstrap.servers": str(settings.kafka.bootstrap_servers),
@@ -75,7 +75,7 @@ def producer_of(settings: Settings) -> Producer:
 
 
 def dead_transaction(settings: Settings) -> Producer:
-    """What a run leaves behind that died in the middle: records in every partition, and a Snapshot."""
+    """The open transaction of a dead run: records in every partition, and a Snapshot."""
     dead = producer_of(settings)
     dead.init_transactions(20)
     dead.begin_transaction()
@@ -87,7 +87,7 @@ def dead_transaction(settings: Settings) -> Producer:
 
 
 def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
-    """Also when a later one, with changes and tombstones, is already there."""
+    """Also if a later one, with changes and tombstones, follows."""
     settings = prepared(place)
     sealer, topic = Sealer(settings), topic_of(settings, JOB)
     assert read_snapshot(settings) is None
@@ -104,7 +104,7 @@ def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
 
 
 def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None:
-    """The next run ends it before it reads, and nobody ever sees a record of it."""
+    """The next run ends it before it reads, and no reader ever sees its records."""
     settings = prepared(place)
     sealer = Sealer(settings)
     with at_work(settings) as (_, publisher):
@@ -165,7 +165,7 @@ class Interrupted(list[Record]):
 
 @pytest.mark.parametrize("when", ["before", "amid the records", "behind the records"])
 def test_a_producer_that_was_fenced(place: Place, when: str) -> None:
-    """Whoever did it has published nothing and does not have the lock: so it is published by a new one."""
+    """Its rival has published nothing and does not hold the lock, so a new producer publishes."""
     settings = prepared(place)
     sealer, turns = Sealer(settings), itertools.count(1)
     reasons: list[str] = []
@@ -189,7 +189,7 @@ def test_a_producer_that_was_fenced(place: Place, when: str) -> None:
 
 
 def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
-    """The broker has aborted it: so it is written again, from the beginning."""
+    """The broker has aborted it, so it is written again from the beginning."""
     settings, topic = prepared(place), f"{place.prefix}.{JOB}"
     short = {**settings.kafka.model_dump(), "transaction_timeout_ms": 2_000}
     settings = settings.model_copy(update={"kafka": KafkaSettings.model_validate(short)})
@@ -219,7 +219,7 @@ def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
 
 @pytest.mark.parametrize("count", [1, KEYS])
 def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
-    """The broker would not take them for an hour. What the client says of it depends on their number."""
+    """The broker would refuse them for an hour. The client's error depends on their number."""
     settings, ahead = prepared(place), 2 * 3_600_000
     sealer = Sealer(settings)
     reasons: list[str] = []
@@ -235,7 +235,7 @@ def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
 
 
 def delete(place: Place, topic: str) -> None:
-    """Returns when no broker has it any more."""
+    """Delete a topic; return when no broker has it."""
     client = place.admin()
     for future in client.delete_topics([topic]).values():
         future.result(20)
@@ -245,8 +245,8 @@ def delete(place: Place, topic: str) -> None:
 
 @pytest.mark.parametrize("topic", ["translations", "snapshots"])
 @pytest.mark.parametrize("when", ["before", "amid the records"])
-def test_a_topic_that_is_deleted_meanwhile(place: Place, topic: str, when: str) -> None:
-    """It is not there to be written to, and this run will not make it anew."""
+def test_a_topic_that_is_deleted_during_the_run(place: Place, topic: str, when: str) -> None:
+    """The run cannot write to it and does not recreate it."""
     settings, name = prepared(place), f"{place.prefix}.{topic}"
     sealer = Sealer(settings)
     given: list[Record] = records(settings, 2)
@@ -260,8 +260,8 @@ def test_a_topic_that_is_deleted_meanwhile(place: Place, topic: str, when: str) 
             publisher.publish(given, partial(sealer.record, 2))
 
 
-def test_a_topic_that_is_made_anew_meanwhile(place: Place) -> None:
-    """It lacks what has not changed, which nobody would write again."""
+def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
+    """It lacks the unchanged records, which the run would not write."""
     settings, topic = prepared(place), f"{place.prefix}.{JOB}"
     sealer = Sealer(settings)
 
@@ -271,7 +271,7 @@ def test_a_topic_that_is_made_anew_meanwhile(place: Place) -> None:
 
     with at_work(settings) as (_, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        with pytest.raises(TopologyError, match=f"the topic {topic} was made anew"):
+        with pytest.raises(TopologyError, match=f"the topic {topic} was recreated"):
             publisher.publish(Interrupted(records(settings, 2), again), partial(sealer.record, 2))
     assert read_compacted(settings, topic) == {}
     last = last_snapshot(settings, JOB)
@@ -280,7 +280,7 @@ def test_a_topic_that_is_made_anew_meanwhile(place: Place) -> None:
 
 
 def test_killed_at_any_moment(place: Place) -> None:
-    """After each of 16 kills the last snapshot is whole, and no record of an unfinished one can be read."""
+    """After each of 16 kills the last snapshot is complete, and no unfinished one is readable."""
     # Several at a time, each with its own topics: most of it is waiting for what a dead one left open.
     lines = [prepared(replace(place, prefix=f"{place.prefix}-{line}")) for line in range(LINES)]
     with ThreadPoolExecutor(LINES) as pool:
@@ -330,7 +330,7 @@ def killed_again_and_again(settings: Settings) -> int:
 
 @pytest.mark.parametrize("outage", ["paused", "killed"])
 async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) -> None:
-    """The publication waits for it, and is there once."""
+    """The publication waits for it and happens once."""
     settings = prepared(place)
     sealer = Sealer(settings)
     turns = itertools.count(1)
@@ -353,8 +353,8 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) ->
     assert read(settings) == (2, state(2))
 
 
-async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
-    """It gives up, and the snapshot before is the last one."""
+async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
+    """The run gives up, and the snapshot before stays the last one."""
     settings = prepared(place)
     sealer, stop = Sealer(settings), threading.Event()
 
@@ -378,7 +378,7 @@ async def test_told_to_end_while_the_broker_is_away(place: Place) -> None:
 
 
 def test_a_record_that_the_topic_will_never_take(place: Place) -> None:
-    """It ends the attempt, with nothing to be seen of the rest."""
+    """It ends the attempt, and no other record becomes visible."""
     settings = prepared(place)
     sealer = Sealer(settings)
     too_large = Record(topic_of(settings, JOB), b"sport:1", b"x" * 2_000_000, 0)

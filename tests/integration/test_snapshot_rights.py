@@ -49,7 +49,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster]:
-    """A broker that heeds access control lists; what has none is free to all."""
+    """A broker with access control lists; resources without one are free to all."""
     ordinary = server.server_properties
 
     def properties(node: int, listeners: list[Listener]) -> str:
@@ -71,7 +71,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluster
 
 @pytest.fixture
 def guarded(strict: cluster.Cluster, tmp_path: Path) -> Iterator[Place]:
-    """Topics of the test's own there."""
+    """Topics of this test on that broker."""
     bridges: list[Bridge] = []
     yield Place(strict, f"r{next(_numbers)}", tmp_path, bridges)
     for bridge in bridges:
@@ -80,7 +80,7 @@ def guarded(strict: cluster.Cluster, tmp_path: Path) -> Iterator[Place]:
 
 @contextmanager
 def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
-    """Nobody has this right meanwhile; all others on the same thing stay."""
+    """Deny one right; all others on the resource stay."""
     client = place.admin()
     rules = [
         AclBinding(kind, f"{place.prefix}.{name}", ResourcePatternType.LITERAL, EVERYBODY, "*", *rule)
@@ -134,7 +134,7 @@ def denied(place: Place, kind: ResourceType, name: str, operation: AclOperation)
 async def test_a_right_that_is_missing(
     guarded: Place, kind: ResourceType, name: str, operation: AclOperation, code: int, says: str
 ) -> None:
-    """The documented exit code and which right, without another try; with the right all is well again."""
+    """The documented exit code and the right, without a retry; once it is granted the job succeeds."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(guarded, provider), Topics(guarded)
         await jobs.fill()
@@ -149,7 +149,7 @@ async def test_a_right_that_is_missing(
 
 
 async def test_a_feed_that_may_not_be_written(guarded: Place) -> None:
-    """Likewise `bridge run`, whatever it was about to write when it learnt of it."""
+    """`bridge run` does the same, whichever write fails first."""
     settings = SimulatorSettings.model_validate({"port": 0, "rate": 200})
     async with Simulator(settings) as feed:
         bridge = guarded.bridge(FEED__BASE_URL=feed.url)
@@ -161,7 +161,7 @@ async def test_a_feed_that_may_not_be_written(guarded: Place) -> None:
 
 @pytest.mark.parametrize("topic", ["currencies", "snapshots"])
 async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Place, topic: str) -> None:
-    """Whoever writes to it would make it anew here, without its settings: so nobody does."""
+    """A write would recreate it here without its settings, so the job does not write."""
     async with simulated(bets=8) as provider:
         jobs, name, client = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
         await jobs.fill()
@@ -176,7 +176,7 @@ async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Plac
 
 
 def test_a_look_makes_no_topic(guarded: Place) -> None:
-    """One that was deleted would be there again, without its settings."""
+    """Otherwise a deleted one would exist again, without its settings."""
     client, name = guarded.admin(), f"{guarded.prefix}.bets"
     assert admin.topic_id(client, name, 10) is None
     with pytest.raises(KafkaUnavailable, match=f"{name} is not there"):

@@ -1,4 +1,4 @@
-"""Topics on a real Kafka: which one is meant by a name, and how they have to be set."""
+"""Topics on a real Kafka: their identity and required settings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def make(client: AdminClient, topic: str) -> None:
     client.create_topics([NewTopic(topic, 1)])[topic].result(30)
 
 
-async def test_a_topic_that_is_made_anew_has_another_id(place: Place) -> None:
-    """And none while it is not there; no broker is no answer."""
+async def test_a_recreated_topic_has_another_id(place: Place) -> None:
+    """A missing topic has none; a missing broker gives no answer."""
     client, topic = place.admin(), f"{place.prefix}.anew"
     assert admin.topic_id(client, topic) is None
     make(client, topic)
@@ -38,7 +38,7 @@ async def test_a_topic_that_is_made_anew_has_another_id(place: Place) -> None:
 
 
 def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
-    """A topic of bets with these settings, beside those that are as declared."""
+    """A topic of bets with these settings, beside others as declared."""
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
     bets = topics.declare(settings).bets
     new = NewTopic(bets.name, bets.partitions, 1, config=bets.config | config)
@@ -50,7 +50,7 @@ def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
 
 
 def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
-    """What the broker has against a record of that size, received so long ago."""
+    """The broker's error for a record of that size and age."""
     told: list[Any] = []
     producer = Producer(
         {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 10**7, "log_level": 0}
@@ -77,10 +77,10 @@ def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
     ],
     ids=["segment", "before", "after", "append time"],
 )
-def test_a_topic_that_would_refuse_or_lose_something_is_mended(
+def test_apply_corrects_a_topic_that_would_lose_records(
     place: Place, config: dict[str, str], size: int, age: float, refused: str | None, harmful: bool
 ) -> None:
-    """As the plan says, which names the setting; until then no bridge runs where it would lose bets."""
+    """By the plan, which names the setting; until then no bridge starts if it would lose bets."""
     settings = made_by_somebody(place, config)
     name = topics.declare(settings).bets.name
     assert refusal(settings, size, age) == refused
@@ -94,12 +94,12 @@ def test_a_topic_that_would_refuse_or_lose_something_is_mended(
         assert f"{name}: {setting} is {value}, must be " in run.stderr
     assert place.run("topics", "apply").returncode == 0
     plan = place.run("topics", "plan")
-    assert (plan.returncode, plan.stdout) == (0, "the topics are as they must be\n")
+    assert (plan.returncode, plan.stdout) == (0, "all topics match the settings\n")
     assert refusal(settings, size, age) is None
 
 
 def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
-    """So a guard whose broker's clock is behind would not find what it has to know."""
+    """With a broker whose clock is behind, the deduplicator would miss records."""
     for config, stamp in (({}, 0), ({"message.timestamp.type": "LogAppendTime"}, 3600)):
         settings = made_by_somebody(place, config)
         assert refusal(settings, 1, 3600) is None
@@ -110,7 +110,7 @@ def test_append_time_hides_when_a_bet_was_received(place: Place) -> None:
 
 
 def test_numbers_at_their_ends_make_topics(place: Place) -> None:
-    """What the settings accept, the broker does: the largest record fits, and is read again."""
+    """The broker accepts all values within the settings' bounds: the largest record fits and is read back."""
     shape = TopicsSettings(prefix=place.prefix, partitions=1, min_compaction_lag_days=36_500)
     feed = FeedSettings(max_message_bytes=64 * 1024 * 1024)
     settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)

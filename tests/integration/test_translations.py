@@ -1,4 +1,4 @@
-"""`bridge translations` on the real Kafka: it publishes what the provider says, and bets join with it."""
+"""`bridge translations` on the real Kafka: its records match the provider, and bets join with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 async def test_a_large_provider(place: Place) -> None:
-    """All is as the provider says; a second run writes nothing, and later ones what has changed."""
+    """All records match; a second run writes nothing, later ones only changes."""
     lacking: dict[str, Any] = {"only_in_lists": {"ja"}, "only_in_all": {"el"}, "event_members": "ids"}
     async with simulated(LARGE, bets=60, languages=FIVE, **lacking) as provider:
         jobs, topics, catalogue = (
@@ -67,7 +67,7 @@ async def test_a_large_provider(place: Place) -> None:
 
 
 async def test_no_refusal_at_the_rate_that_is_allowed(place: Place) -> None:
-    """As many requests as the provider takes, evenly, and none too many."""
+    """The run uses the provider's full rate, evenly, and never exceeds it."""
     rate = 60
     async with simulated(rate=rate, burst=3, only_in_lists={"de"}) as provider:
         jobs = Jobs(place, provider, requests_per_second=rate, concurrency=8)
@@ -80,7 +80,7 @@ async def test_no_refusal_at_the_rate_that_is_allowed(place: Place) -> None:
 
 
 async def test_every_id_of_a_bet_joins_with_its_text(place: Place) -> None:
-    """In each language, from the topics alone; two lines of one market type each with their own name."""
+    """In each language, from the topics alone; two lines of one market type have separate names."""
     async with simulated(bets=150) as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
         await jobs.fill()
@@ -111,7 +111,7 @@ async def test_every_id_of_a_bet_joins_with_its_text(place: Place) -> None:
 
 
 def _keys(item: dict[str, Any], events: dict[str, Any]) -> list[str]:
-    """Of the records that an item of a bet refers to, the teams by way of its event."""
+    """The keys of the records that an item of a bet refers to; teams by way of its event."""
     sport, event = item["sportId"], item["event"] and item["event"]["id"]
     found = [f"sport:{sport}", f"league:{item['competitionId']}", f"region:{item['countryId']}"]
     if event:
@@ -145,7 +145,7 @@ REFUTED = "countryId is NOT the region's id in 1 of "
 
 
 async def test_what_country_and_competition_are(place: Place) -> None:
-    """Each run says what the provider's events tell of it, in the table and as JSON, also the contrary."""
+    """Each run reports whether the provider's events confirm the assumption, in the table and as JSON."""
     async with simulated() as provider:
         jobs = Jobs(place, provider)
         bets = await jobs.fill()

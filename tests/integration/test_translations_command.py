@@ -1,4 +1,4 @@
-"""The options of `bridge translations`, what it prints, and what it refuses, on a real Kafka."""
+"""The options of `bridge translations`, its output and its errors, on a real Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 async def test_a_plan_asks_nothing_and_holds(place: Place) -> None:
-    """It makes no topic either; the run that follows asks as often as it said."""
+    """It creates no topic; the following run sends as many requests as planned."""
     async with simulated(only_in_lists={"de"}) as provider:
         jobs = Jobs(place, provider)
         first = await jobs.plan()
@@ -50,7 +50,7 @@ async def test_a_plan_asks_nothing_and_holds(place: Place) -> None:
 
 
 async def test_a_narrowed_run(place: Place) -> None:
-    """It takes the events, kinds and languages that it is given, and leaves the rest for the next one."""
+    """It fetches the given events, kinds and languages, and leaves the rest for the next run."""
     async with simulated(bets=60) as provider:
         jobs, topics, catalogue = Jobs(place, provider), Topics(place), provider.rest.catalogue
         bets = await jobs.fill()
@@ -99,7 +99,7 @@ async def test_a_narrowed_run(place: Place) -> None:
     ],
 )
 def test_wrong_options(place: Place, arguments: list[str], says: str) -> None:
-    """They are told before anything is done, with exit 2."""
+    """They are reported before anything is done, with exit 2."""
     settings = {"API__LANGUAGES": '["en","sv","de"]', "API__BASE_URL": "http://127.0.0.1:1"}
     refused = place.run("translations", *arguments, **settings)
     assert refused.returncode == 2
@@ -107,7 +107,7 @@ def test_wrong_options(place: Place, arguments: list[str], says: str) -> None:
 
 
 async def test_two_runs_never_overlap(place: Place) -> None:
-    """The second says what stands in its way; Ctrl-C ends the first, and then another has its turn."""
+    """The second reports the lock; after Ctrl-C ends the first, another can run."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         await jobs.fill()
@@ -126,7 +126,7 @@ async def test_two_runs_never_overlap(place: Place) -> None:
 
 
 async def test_metrics_for_a_collector_of_files(place: Place) -> None:
-    """Whole, and not there when the run failed."""
+    """The file is complete, and absent after a failed run."""
     file = place.directory / "bridge.prom"
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider, attempts=1)

@@ -1,8 +1,8 @@
-"""Whatever the provider answers instead of what it must: what fails for it, and what is told of it.
+"""Every invalid answer of the provider: what fails because of it, and what is reported.
 
-The client and the cores are the real ones, in virtual time; the network is not. A job publishes the outcome
-of a run and nothing else: where there is none, its publisher is never called. On a real Kafka the same is in
-`test_translations_failures`.
+The client and the cores are real, in virtual time, without a network. A job publishes only the outcome of a
+run: without an outcome, its publisher is never called. `test_translations_failures` does the same on a real
+Kafka.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ELSEWHERE = {"Location": "https://other.example/?k=1"}
 
 @dataclass(frozen=True)
 class Wrong:
-    """An answer, how often it comes, and what is said of it where it is not tried again. What comes of a run
-    that it ends is the exit code.
+    """An answer, its number of repetitions, and the error if it is not retried; for one that ends a run, the
+    exit code.
     """
 
     name: str
@@ -78,7 +78,7 @@ WRONG = (
 
 
 class Provider:
-    """The simulated one, in memory. All endpoints are asked more than twice."""
+    """The simulated provider, in memory. Every endpoint gets more than two requests."""
 
     def __init__(self, ca_file: Path) -> None:
         policy = RestPolicy(
@@ -102,7 +102,7 @@ class Provider:
         )
 
     def client(self) -> Client:
-        """One that asks here."""
+        """A client of this provider."""
         return Client(self.settings, now, network=httpx2.MockTransport(self._answer))
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
@@ -122,7 +122,7 @@ class Provider:
         return run(story())
 
     def exchange(self) -> Outcome:
-        """The same of the currencies."""
+        """A full run of the currencies."""
         known = Topic().known(references(), full=True)
 
         async def story() -> Outcome:
@@ -132,13 +132,13 @@ class Provider:
         return run(story())
 
     def of(self, endpoint: Endpoint) -> Outcome:
-        """A run of the job that asks this endpoint."""
+        """A run of the job that uses this endpoint."""
         return self.exchange() if "currenc" in endpoint else self.translate()
 
 
 @cache
 def references() -> References:
-    """Of every market, and of selections for three questions; of three currencies that the list lacks."""
+    """Every market, selections for three requests, and three currencies that the list lacks."""
     found = mention(*WORLD.events, currencies=("KWD", "PTS", "XTS"))
     for number in range(1, 2 * MAX_IDS + 1):
         found.add(bet([item(WORLD.events[0], selectionId=number)]))
@@ -147,19 +147,19 @@ def references() -> References:
 
 @pytest.fixture(scope="module")
 def ca_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a provider that nobody ever asks over TLS."""
+    """The certificate file of a provider that is never used over TLS."""
     return Authority(tmp_path_factory.mktemp("authority")).certificate
 
 
 @pytest.fixture
 def provider(ca_file: Path) -> Provider:
-    """One of which nothing has been asked."""
+    """A provider without requests."""
     return Provider(ca_file)
 
 
 @pytest.fixture(scope="module")
 def asked(ca_file: Path) -> Counter[Endpoint]:
-    """How often a run asks each endpoint when all goes well."""
+    """The number of requests to each endpoint in a successful run."""
     provider = Provider(ca_file)
     provider.translate()
     provider.exchange()
@@ -167,7 +167,7 @@ def asked(ca_file: Path) -> Counter[Endpoint]:
 
 
 def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> None:
-    """So that there is a first, a middle and a last request to each."""
+    """So there is a first, a middle and a last request to each."""
     assert {endpoint: asked[endpoint] for endpoint in ENDPOINTS if asked[endpoint] < 3} == {}
 
 
@@ -176,7 +176,7 @@ def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> No
 def test_a_wrong_answer(
     provider: Provider, asked: Counter[Endpoint], endpoint: Endpoint, wrong: Wrong
 ) -> None:
-    """In whichever request: one thing is left out, a list or too much ends the run; it says where and why."""
+    """In any request: one entry is left out, or a list or many failures end the run. Errors name it."""
     for place, nth in zip(PLACES, (1, (asked[endpoint] + 1) // 2, asked[endpoint]), strict=True):
         provider.rest.faults.clear()
         provider.rest.requests.clear()
@@ -216,7 +216,7 @@ def test_a_wrong_answer(
     "fault", [*({"status": status} for status in (401, 403, 429, 503)), {"truncate": True}]
 )
 def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, fault: dict[str, Any]) -> None:
-    """What comes of the run is what would have come without it."""
+    """The outcome of the run is the same as without it."""
     wanted = provider.of(endpoint)
     provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
     assert provider.of(endpoint) == wanted

@@ -1,7 +1,7 @@
-"""A run that fails leaves readers with the last whole snapshot, and says what was wrong and where.
+"""A failed run leaves readers with the last complete snapshot, and reports the error and its place.
 
-Each endpoint and each sort of wrong answer once, on a real Kafka; all of them with each other are in
-`test_translations_errors`.
+Each endpoint and each kind of invalid answer once, on a real Kafka; `test_translations_errors` has all
+combinations.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEFT_OUT: list[tuple[Endpoint, dict[str, Any], str]] = [
 
 
 async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
-    """A reader at its ends has exactly it, and of the failed run there is nothing to be read."""
+    """A reader at its ends has exactly it, and no record of the failed run."""
     lacking: dict[str, Any] = {"only_in_lists": {"de"}, "only_in_all": {"sv"}, "event_members": "ids"}
     async with simulated(bets=8, **lacking) as provider:
         jobs, topics = Jobs(place, provider, attempts=1, max_left_out_share=1), Topics(place)
@@ -69,7 +69,7 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
 
 
 async def left_out(jobs: Jobs, topics: Topics) -> None:
-    """What fails for single things leaves their records as they are, and is told with the reason."""
+    """Failures of single entries leave their records unchanged, and are reported with the reason."""
     before = without_ids(topics.present("translations"))
     for endpoint, fault, says in LEFT_OUT:
         jobs.provider.rest.faults.clear()
@@ -86,7 +86,7 @@ async def left_out(jobs: Jobs, topics: Topics) -> None:
 
 @pytest.mark.parametrize(("status", "code"), [(401, 3), (404, 10)])
 async def test_a_failed_process(place: Place, status: int, code: int) -> None:
-    """Tells of the error in one line, and ends with its code; there is no snapshot."""
+    """It prints the error in one line and ends with its code, without a snapshot."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         provider.rest.inject(RestFault(endpoint="leagues", times=None, status=status))
@@ -98,7 +98,7 @@ async def test_a_failed_process(place: Place, status: int, code: int) -> None:
 
 
 async def test_no_right_to_some_of_it(place: Place) -> None:
-    """The rest is published, the line names the endpoint, and what it would have told stands as it was."""
+    """The rest is published, the error names the endpoint, and its earlier records stay."""
     async with simulated(bets=8) as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
         await jobs.fill()

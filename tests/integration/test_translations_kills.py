@@ -1,4 +1,4 @@
-"""A snapshot job killed at any moment: readers have the last whole snapshot, and never a part of another."""
+"""A snapshot job killed at any time: readers have the last complete snapshot, and no part of another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 def change(provider: Simulator, number: int, bets: Sequence[Datum]) -> None:
-    """Another name for each competitor, and one league less that no bet mentions."""
+    """Rename each competitor, and remove a league that no bet refers to."""
     catalogue = provider.rest.catalogue
     for competitor in catalogue.entries("competitor"):
         catalogue.rename("competitor", competitor.id, f"{competitor.id} in state {number}")
@@ -34,7 +34,7 @@ def change(provider: Simulator, number: int, bets: Sequence[Datum]) -> None:
 
 
 async def until_all_is_asked(provider: Simulator, bridge: Bridge) -> None:
-    """Wait for the last question of a run, or for its end."""
+    """Wait for the last request of a run, or for its end."""
 
     def is_asked() -> bool:
         asked = [exchange.endpoint for exchange in provider.rest.requests]
@@ -44,7 +44,7 @@ async def until_all_is_asked(provider: Simulator, bridge: Bridge) -> None:
 
 
 async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
-    """Kill so many runs, every second one when all is asked; names change in between. Returns figures."""
+    """Kill this many runs, half of them after the last request; names change in between. Returns figures."""
     random, began = Random(seed), time.monotonic()
     async with simulated(SIZES, bets=20, rate=5000) as provider:
         jobs, topics = Jobs(place, provider, requests_per_second=5000), Topics(place)
@@ -87,5 +87,5 @@ async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
 
 
 async def test_killed_at_random(place: Place) -> None:
-    """A reader at the ends has exactly the last snapshot; of a run that was killed nothing can be seen."""
+    """A reader at the ends has exactly the last snapshot, and no record of a killed run."""
     await killed_at_random(place, kills=5, seed=3)

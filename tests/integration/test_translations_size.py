@@ -27,13 +27,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 @pytest.fixture
 def place(place: Place) -> Place:
-    """With processes of their own memory: a fork shares that of its server."""
+    """A place whose processes have separate memory: a fork shares its server's."""
     place.start = start_cold
     return place
 
 
 async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
-    """What a run says at its end, and the most memory that it has had, in megabytes."""
+    """The output of a run, and its peak memory in megabytes."""
     most = 0.0
 
     def has_ended() -> bool:
@@ -49,7 +49,7 @@ async def finished(run: Bridge) -> tuple[dict[str, Any], float]:
 
 
 async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:
-    """Both the first one, which writes all of it, and one that compares all of it and writes nothing."""
+    """Both in the first run, which writes everything, and the second, which only compares."""
     async with simulated(SIZES, bets=0) as provider:
         jobs = Jobs(place, provider, timeout_seconds=120)
         first, most_at_first = await finished(jobs.start("translations", "--json"))
@@ -62,7 +62,7 @@ async def test_a_large_snapshot_takes_little_memory(place: Place) -> None:
 
 
 async def test_a_list_that_is_written_with_escapes_is_taken(place: Place) -> None:
-    """34 MiB of competitors, of which what is kept is a third."""
+    """34 MiB of competitors, a third of which is kept."""
     async with simulated(SMALL, bets=0) as provider:
         name = "Αθλητικός Σύλλογος Αθ".encode("ascii", "backslashreplace").decode()
         item = f'{{"id":%d,"language":"en","translation":"{name} %d"}}'

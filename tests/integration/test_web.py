@@ -58,7 +58,7 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
 
 
 async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:
-    """And until when."""
+    """With the end of the wait."""
     async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
         await until(lambda: "Live" in bridge.states(), "live")
@@ -76,7 +76,7 @@ async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Pl
 
 
 async def test_idle_connections_and_few_descriptors_hold_up_nothing(place: Place) -> None:
-    """With 256 descriptors and 400 idle clients, Kafka is found again and probes are answered."""
+    """With 256 descriptors and 400 idle clients, the bridge reconnects to Kafka and answers probes."""
     async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))

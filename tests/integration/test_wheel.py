@@ -1,4 +1,4 @@
-"""The wheel, installed where nothing of the checkout is."""
+"""The wheel, installed without anything of the checkout."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A clone of the checkout, without what was built there."""
+    """A clone of the checkout, without build artifacts."""
     subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(tmp_path / "source")], check=True)
     return tmp_path / "source"
 
 
 def built(source: Path, *command: str, **environment: str) -> tuple[Path, list[str]]:
-    """A wheel of the source that the command has built beside it, and the names of the files in it."""
+    """A wheel that the command built from the source, and the names of the files in it."""
     subprocess.run(command, cwd=source, env=os.environ | environment, check=True)
     [wheel] = source.parent.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -38,7 +38,7 @@ def built(source: Path, *command: str, **environment: str) -> tuple[Path, list[s
 
 
 def compiler(directory: Path, script: str) -> str:
-    """A C compiler that does what the shell script says, with the arguments in `"$@"`."""
+    """A C compiler that runs the shell script, with the arguments in `"$@"`."""
     file = directory / "cc"
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
@@ -66,7 +66,7 @@ def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
     command = str(environment / "bin" / "bridge")
     for arguments, said in (
         ([command, "--version"], f"settlement-bridge {__version__}"),
-        ([command, "schemas", "check"], "all schemas are well"),
+        ([command, "schemas", "check"], "all schemas are valid"),
         ([command, "run", "--help"], "Own the feed"),
         ([str(python), "-c", FORM], str(compiled())),  # as in the checkout, by the same compiler or none
     ):
@@ -81,7 +81,7 @@ def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path) -> None:
-    """Though it fails only for what the compiled modules share, and an earlier build has left just that."""
+    """Also if it fails only for the shared library, and an earlier build has left its modules."""
     earlier = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     earlier.mkdir(parents=True)
     (earlier / f"bridge__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}").touch()
@@ -91,7 +91,7 @@ def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path)
 
 
 def test_what_mypy_refuses_is_plain_python(source: Path) -> None:
-    """A newer one may find errors in what worked; those who ask for the compiled form get the error."""
+    """A newer mypy may find errors; with BRIDGE_MUST_COMPILE the build fails instead."""
     with (source / "bridge" / "messages" / "scalars.py").open("a", encoding="utf-8") as module:
         module.write("\nWRONG: int = str()\n")
     with pytest.raises(subprocess.CalledProcessError):
@@ -100,7 +100,7 @@ def test_what_mypy_refuses_is_plain_python(source: Path) -> None:
 
 
 def _assert_plain(wheel: Path, names: list[str]) -> None:
-    """The wheel holds nothing that is compiled, and works."""
+    """Assert that the wheel holds nothing compiled, and works."""
     assert "bridge/avro/encoder.py" in names
     assert not [name for name in names if name.endswith(".so")]
     ran = subprocess.run(

@@ -40,7 +40,12 @@ class Artifacts:
             return []
         option = "AOTCacheOutput" if self.is_recording else "AOTCache"
         # The log is the server's: without what the JVM has to say of a cache that it cannot use.
-        return ["-XX:+IgnoreUnrecognizedVMOptions", "-Xlog:aot*=off", "-XX:+VerifySharedSpaces", f"-XX:{option}={image}"]
+        return [
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            "-Xlog:aot*=off",
+            "-XX:+VerifySharedSpaces",
+            f"-XX:{option}={image}",
+        ]
 
 
 def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:

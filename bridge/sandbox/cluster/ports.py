@@ -14,7 +14,7 @@ KAFKA_PORT = 9092
 REGISTRY_PORT = 8080
 FREE_RANGE = range(20_000, 32_768)
 """Below the range from which Linux and macOS take the ports of outgoing connections. A client that keeps
-dialling a stopped broker could otherwise be given that very port, connect to itself and hold it."""
+connecting to a stopped broker could otherwise get that very port, connect to itself and hold it."""
 
 
 class Listener(NamedTuple):

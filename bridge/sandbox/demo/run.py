@@ -1,4 +1,4 @@
-"""The demo: embedded Kafka and registry, the simulated provider, the bridge as a process of its own.
+"""The demo: embedded Kafka and registry, the simulated provider, the bridge as a separate process.
 
 A `read_committed` consumer compares what arrives with what was sent. At the end the provider stops
 publishing, the messages in flight arrive, and the figures are printed.

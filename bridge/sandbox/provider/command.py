@@ -1,4 +1,4 @@
-"""`bridge simulate`: the simulated provider as a process of its own."""
+"""`bridge simulate`: run the simulated provider as a process."""
 
 from __future__ import annotations
 

@@ -127,10 +127,10 @@ def limits_can_be_kept(settings: Settings) -> None:
     for at in (NOW, NOW + 1):
         for revision in (0, LAST.revision, int(NOW - settings.limits.memory_seconds)):
             outlook = forecast(settings, LAST, at, revision)
-            assert at <= outlook.dial_at < math.inf
+            assert at <= outlook.connect_at < math.inf
             outlook_as_json(outlook)
             outlook_as_lines(outlook)
-            waiting = replace(LAST, revision=revision, until=outlook.dial_at)
+            waiting = replace(LAST, revision=revision, until=outlook.connect_at)
             codec.encode(waiting.to_avro())
             assess_checkpoint(settings, waiting, at)
 

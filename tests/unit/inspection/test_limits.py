@@ -30,7 +30,7 @@ def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> Li
 def test_what_fits_is_let_in() -> None:
     """A short recovery does; each limit tells what is used of it."""
     outlook = looked(NOW, 30)
-    assert (outlook.dial_at, outlook.reason) == (NOW, "")
+    assert (outlook.connect_at, outlook.reason) == (NOW, "")
     usage = {room.name: room for room in outlook.usage}
     assert list(usage) == ["initial", "proper", "large", "bucket"]
     assert [(usage[name].used, usage[name].allowed) for name in ("initial", "proper", "large")] == [
@@ -46,9 +46,9 @@ def test_what_fits_is_let_in() -> None:
 def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
     """Until enough has drained, and not when it is asked later."""
     outlook = looked(NOW, 3_000)
-    assert NOW < outlook.dial_at < NOW + 900
+    assert NOW < outlook.connect_at < NOW + 900
     assert "bucket" in outlook.reason
-    assert looked(NOW + 1_000, 3_000).dial_at == NOW + 1_000
+    assert looked(NOW + 1_000, 3_000).connect_at == NOW + 1_000
 
 
 def test_looking_changes_nothing() -> None:
@@ -84,8 +84,8 @@ def test_an_outlook_for_scripts() -> None:
     shown = orjson.loads(orjson.dumps(outlook_as_json(looked(NOW, 3_000))))
     assert (shown["at"], shown["revisionTime"]) == ("2026-09-21T14:13:20Z", "2026-09-21T13:23:20Z")
     assert (shown["revision"], shown["recoverySeconds"]) == (1_789_997_000, 3_000)
-    assert (shown["letIn"], "bucket" in shown["reason"]) == (False, True)
-    assert shown["dialAt"] > shown["at"]
+    assert (shown["allowedNow"], "bucket" in shown["reason"]) == (False, True)
+    assert shown["connectAt"] > shown["at"]
     assert shown["limits"][0] == {"name": "initial", "used": 1, "allowed": 5, "freeAt": None}
     assert shown["attempts"][1] == {
         "at": "2026-09-21T14:10:00Z",
@@ -94,16 +94,16 @@ def test_an_outlook_for_scripts() -> None:
         "answeredAt": "2026-09-21T14:10:01Z",
         "refused": True,
     }
-    assert outlook_as_json(looked(NOW, 30))["dialAt"] == "2026-09-21T14:13:20Z"
+    assert outlook_as_json(looked(NOW, 30))["connectAt"] == "2026-09-21T14:13:20Z"
 
 
 def test_an_outlook_for_people() -> None:
-    """Whether a reconnect would be let in comes first, then why."""
+    """Shows first whether a reconnect is allowed now, then why not."""
     lines = outlook_as_lines(looked(NOW, 30)).splitlines()
     assert lines[:4] == [
         "at          2026-09-21T14:13:20Z",
         "recovery    30s, from 2026-09-21T14:12:50Z",
-        "reconnect   would be let in",
+        "reconnect   allowed now",
         "limits",
     ]
     assert "  initial   1 of 5" in lines
@@ -122,12 +122,12 @@ def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
     outlook = forecast(SETTINGS, waiting, NOW, int(NOW) - 30)
     assert outlook_as_lines(outlook).splitlines()[2:5] == [
-        "reconnect   would be let in",
-        "pause       the bridge itself waits after a failure, until 2026-09-21T14:13:32Z, in 12s",
+        "reconnect   allowed now",
+        "pause       backing off after a failure until 2026-09-21T14:13:32Z, in 12s",
         "limits",
     ]
     shown = outlook_as_json(outlook)
-    assert (shown["letIn"], shown["pausedUntil"]) == (True, "2026-09-21T14:13:32Z")
+    assert (shown["allowedNow"], shown["pausedUntil"]) == (True, "2026-09-21T14:13:32Z")
     for over in (forecast(SETTINGS, waiting, NOW + 12, int(NOW)), looked(NOW, 30)):
         assert outlook_as_json(over)["pausedUntil"] is None
         assert "pause" not in outlook_as_lines(over)

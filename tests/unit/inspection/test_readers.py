@@ -119,13 +119,13 @@ def test_a_checkpoint_says_why_and_how_long() -> None:
         "reason      5 large connections in 1800 s",
         "until       2026-09-21T14:30:00Z",
         "catching up at 2026-09-21T13:13:20Z, 1h 5m behind, 1,234 messages/s, 1m 30s left",
-        "clock       the provider's is -1.5 s from ours, or nearer",
+        "clock       the provider's is at most -1.5 s from ours",
     ]
     shown = checkpoint_as_json(waiting)
     assert (shown["since"], shown["until"]) == ("2026-09-21T14:18:10Z", "2026-09-21T14:30:00Z")
     assert shown["catchUp"]["position"] == "2026-09-21T13:13:20Z"
     nothing = replace(waiting, catch_up=CatchUp(None, 0.0, None))
-    assert "nothing with a plausible" in checkpoint_as_lines(nothing, 1_790_000_300.0)
+    assert "no message with a plausible" in checkpoint_as_lines(nothing, 1_790_000_300.0)
 
 
 def test_a_bet_as_json_is_the_whole_record() -> None:
@@ -215,8 +215,8 @@ def member(name: str, holds: bool = False) -> Member:
 @pytest.mark.parametrize(
     ("group", "lines"),
     [
-        (None, "not told: the right to describe the group is missing"),
-        (Group(), "nobody owns the feed, 0 standing by"),
+        (None, "unknown: the right to describe the group is missing"),
+        (Group(), "no owner, 0 standing by"),
         (
             Group((member("host:1:abc", True), member("b"))),
             "owned by host:1:abc from 10.0.0.1, 1 standing by",
@@ -247,7 +247,7 @@ def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
 
 
 def test_a_script_is_told_the_same() -> None:
-    """Null is what is not told."""
+    """Null marks what Kafka does not report."""
     group = Group((member("a"), member("b")), True)
     assert leadership_as_json(group, CHECKPOINT, 10.0, LAST + 0.5) == {
         "owners": [],

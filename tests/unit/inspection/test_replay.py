@@ -37,7 +37,7 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
     """At either side, with what would be one."""
     for begin, end in ((text, None), (None, text)):
         with pytest.raises(
-            SettingsError, match=r"is no moment: .* 2026-01-31T12:00:00Z, or an age such as 2h"
+            SettingsError, match=r"is not a time: .* 2026-01-31T12:00:00Z, or an age such as 2h"
         ):
             parse_window(begin, end, NOW)
 

@@ -214,13 +214,13 @@ def test_several_partitions_of_checkpoints_are_refused() -> None:
 
 
 def test_run_refuses_what_would_lose_data() -> None:
-    """It says what is wrong and how to mend it, and touches nothing."""
+    """The error has the differences and the fix, and nothing is changed."""
     made = cluster(bets={"cleanup.policy": "delete"}, gaps=None)
     with pytest.raises(TopologyError) as caught:
         ensure(cast(AdminClient, made), Settings(), Topics.all)
     assert str(caught.value).splitlines() == [
         "settlement.bets: cleanup.policy is delete, must be compact",
-        "Run `bridge topics apply` to mend it, or set BRIDGE_TOPICS__PREFIX to use other topics.",
+        "Run `bridge topics apply` to correct it, or set BRIDGE_TOPICS__PREFIX to use other topics.",
     ]
     assert made.created == []
 

@@ -74,13 +74,13 @@ def test_a_spell_of_failures_is_logged_once() -> None:
     """Not each refusal or failure; and again after a calm minute."""
     limited = {
         "log_level": "warning",
-        "event": "the provider limits the rate",
+        "event": "rate limited by the provider",
         "rate": 5.0,
         "pause": "3s",
     }
     retried = {
         "log_level": "warning",
-        "event": "retrying the provider",
+        "event": "request failed, retrying",
         "endpoint": "/api/translations/{lang}/sports",
         "reason": "HTTP 429: []",
         "pause": "3s",

@@ -82,7 +82,7 @@ def test_a_token_that_ends_soon_is_logged_once(tmp_path: Path) -> None:
     token = Token(api(token_file=file))
     file.write_text(minted(AT + 1000))
     assert lines(token, AT, AT + 99) == []
-    warning = {"log_level": "warning", "event": "the token expires soon", "setting": "BRIDGE_API__TOKEN_FILE"}
+    warning = {"log_level": "warning", "event": "token expires soon", "setting": "BRIDGE_API__TOKEN_FILE"}
     assert lines(token, AT + 100, AT + 400, AT + 999) == [warning | {"left": "15m"}]
     file.write_text(minted(AT + 1090))
     assert lines(token, AT + 1000, AT + 1001) == [warning | {"left": "1m 30s"}]
@@ -92,7 +92,7 @@ def test_an_expired_token_is_logged() -> None:
     """By our clock. It is sent: the provider may judge otherwise."""
     token = Token(api(token=SecretStr(minted(AT))))
     (line,) = lines(token, AT, AT + 1)
-    assert line["event"] == "the token has expired, by our clock"
+    assert line["event"] == "token has expired by this machine's clock"
     assert line["at"] == "2026-09-21T14:13:20Z"
 
 

@@ -179,7 +179,7 @@ def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
             return next(self.remaining)
 
     runs = Recreated()
-    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshot-state was created again"):
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshot-state was recreated"):
         runs.run(Provider())
     assert runs.topic == {}
     assert bool(runs.state_topic) is (ids == "aab")

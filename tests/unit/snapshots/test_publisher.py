@@ -190,7 +190,7 @@ def test_it_waits_until_kafka_answers_again(kafka: Kafka, opened: Publisher) -> 
 def test_a_lock_lost_in_an_outage_is_won_back(
     kafka: Kafka, opened: Publisher, call: str, then: Fault
 ) -> None:
-    """Nobody has published meanwhile. With a lock known to be lost, offsets are not sent: that may hang."""
+    """No other run has published since. With a lock known to be lost, offsets are not sent: that may hang."""
     kafka.faults = {call: [kafka.lose_lock(then, regain=True)]}
     publish(opened)
     assert kafka.committed[:-1] == NAMES
@@ -218,7 +218,7 @@ def test_a_snapshot_of_another_run_ends_it(kafka: Kafka, opened: Publisher, writ
         FATAL(producer)
 
     kafka.faults = {"commit": [rival]}
-    with pytest.raises(NotOwner, match="published meanwhile"):
+    with pytest.raises(NotOwner, match="published since"):
         write(opened)
     assert kafka.committed == [b"snapshot of a rival"]
 
@@ -366,7 +366,9 @@ def test_a_topic_that_a_broker_does_not_know_once_is_not_gone(kafka: Kafka, open
 def test_a_recreated_topic_of_the_job_ends_it(kafka: Kafka, opened: Publisher) -> None:
     """It lacks the unchanged records, which would not be written."""
     kafka.ends = itertools.repeat(0)
-    with pytest.raises(TopologyError, match=r"the topic settlement\.translations was made anew meanwhile"):
+    with pytest.raises(
+        TopologyError, match=r"the topic settlement\.translations was recreated during the run"
+    ):
         publish(opened)
     assert kafka.committed == []
 
@@ -379,5 +381,5 @@ def test_a_recreated_topic_of_snapshots_ends_it(kafka: Kafka, opened: Publisher)
         FATAL(producer)
 
     kafka.faults = {"commit": [lose]}
-    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots was made anew meanwhile"):
+    with pytest.raises(TopologyError, match=r"the topic settlement\.snapshots was recreated during the run"):
         publish(opened)

@@ -90,9 +90,9 @@ def logged(lines: Lines, event: str) -> Lines:
 @pytest.mark.parametrize("error", [ApiError("HTTP 500"), KafkaUnavailable("no broker answers")])
 def test_a_transient_error_is_logged_and_the_next_run_is_made(play: Player, error: Exception) -> None:
     lines = play(fails(error), report, ends)
-    (failure,) = logged(lines, "a snapshot failed, the last one stands")
+    (failure,) = logged(lines, "snapshot failed, the last one is unchanged")
     assert (failure["job"], failure["reason"], failure["log_level"]) == ("translations", str(error), "error")
-    (published,) = logged(lines, "a snapshot is published")
+    (published,) = logged(lines, "snapshot published")
     assert (published["written"], published["removed"], published["requests"]) == (3, 1, 56)
 
 
@@ -109,7 +109,7 @@ def test_a_stop_during_the_rest_ends_the_job_at_once(play: Player) -> None:
         stop.set()
         return report()
 
-    assert logged(play(last, seconds=86_400, stop=stop), "a snapshot is published")
+    assert logged(play(last, seconds=86_400, stop=stop), "snapshot published")
 
 
 def test_what_was_left_out_is_logged(play: Player) -> None:
@@ -119,7 +119,7 @@ def test_what_was_left_out_is_logged(play: Player) -> None:
     *things, whole = [line for line in lines if line["log_level"] == "error"]
     assert [(line["endpoint"], line["id"]) for line in things] == [("/api/x", str(x)) for x in range(20)]
     assert (whole["leftOut"], whole["owed"]) == (30, 30)
-    assert [line["note"] for line in logged(lines, "note on the snapshot")] == ["odd"]
+    assert [line["note"] for line in logged(lines, "snapshot note")] == ["odd"]
 
 
 def test_readiness(play: Player) -> None:

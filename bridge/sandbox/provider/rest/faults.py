@@ -60,7 +60,7 @@ class RestFault(BaseModel):
     nth: Positive = 1
     """The first request it strikes, from 1."""
     times: Positive | None = 1
-    """How many requests in a row it strikes; None is for ever."""
+    """Number of requests in a row that it affects; None for no end."""
 
     status: Annotated[int, Field(ge=200, le=599)] | None = None
     """Answer with this status, whatever was asked by whom. A redirect needs `headers` too."""

@@ -21,13 +21,8 @@ from bridge.sandbox.provider.feed import Provider
 from bridge.sandbox.provider.rest.app import Rest
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import SCOPES, InvalidToken
-<<<<<<< HEAD
 from bridge.sandbox.provider.stream import Stream, StreamSettings
-from bridge.sandbox.provider.world.entities import World
-=======
-from bridge.sandbox.provider.stream import Stream
 from bridge.sandbox.provider.world.entities import Sizes, World
->>>>>>> h5-unit
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
 

@@ -60,29 +60,9 @@ def test_the_first_slot_of_a_time_is_exact(
         assert first == 0 or stream.at(first - 1) < time
 
 
-<<<<<<< HEAD
-def test_versions_rise_by_one(world: World) -> None:
-    """The settlements of each bet come in the order 1, 2, 3 …, and each changes the outcome."""
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
-    settlements = defaultdict(list)
-    for message in stream.messages(ORIGIN, ORIGIN + 40):
-        data = bet(message.body)
-        assert data["betId"] == message.bet_id
-        settlements[message.bet_id].append((data["settlementVersion"], data["betSettlement"]))
-    for seen in settlements.values():
-        assert [version for version, _ in seen] == list(range(1, len(seen) + 1))
-        assert all(before != after for (_, before), (_, after) in pairwise(seen))
-    assert max(map(len, settlements.values())) >= 4
-
-
-def test_a_resettlement_changes_the_outcome_only(world: World) -> None:
-    """What was placed stays as it was when a bet is settled again."""
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
-=======
 def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
     """Each changes the outcome; stake and prices stay."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
->>>>>>> h5-unit
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
     bets = defaultdict(list)
     for message in stream.messages(ORIGIN, ORIGIN + 20):
         bets[message.bet_id].append(bet(message.body))
@@ -95,15 +75,9 @@ def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
     assert max(map(len, bets.values())) >= 4
 
 
-<<<<<<< HEAD
-def test_the_share_of_resettlements_is_as_asked(world: World) -> None:
-    """Once there are earlier bets in every lane, the share of resettlements is the setting's."""
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
-=======
 def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
     """Once there are earlier bets in every lane, some of them hundreds of thousands of messages ago."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.05)
->>>>>>> h5-unit
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
     later = [stream.message(10**7 + slot) for slot in range(5000)]
     again = sum(bet(message.body)["settlementVersion"] > 1 for message in later)
     assert again / len(later) == pytest.approx(0.05, abs=0.01)
@@ -112,15 +86,9 @@ def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
     assert max(distances) > 200_000
 
 
-<<<<<<< HEAD
-def test_odd_messages_are_as_many_as_asked_and_known_for_what_they_are(world: World) -> None:
-    """A third each with a ping beside the bet, without an id, and empty; the truth says what they say."""
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.3))
-=======
 def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
     """A third each with a ping beside the bet, without an id, and empty; the truth lists what they have."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.3)
->>>>>>> h5-unit
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.3))
     kinds: Counter[tuple[bool, ...]] = Counter()
     for message in stream.messages(ORIGIN, ORIGIN + 20):
         content = orjson.loads(message.body)
@@ -134,13 +102,8 @@ def test_the_share_of_odd_messages_is_the_configured_one(world: World) -> None:
 
 
 def test_a_message_without_a_bet_settles_nothing(world: World) -> None:
-<<<<<<< HEAD
-    """Versions rise, and those that nobody can tell of a bet are no more than the bets without an id."""
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.5))
-=======
     """Versions rise, and those that are missing are no more than the bets without an id."""
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, odd=0.5)
->>>>>>> h5-unit
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4, odd=0.5))
     latest: dict[str, int] = {}
     skipped = anonymous = 0
     for message in stream.messages(ORIGIN, ORIGIN + 60):
@@ -169,30 +132,19 @@ def test_settlement_times_lie_shortly_before_publication(world: World, disorder:
 
 
 def test_bursts_keep_the_rate(world: World) -> None:
-<<<<<<< HEAD
-    """Messages come so many at a moment, with as much time between as the rate asks for."""
-    stream = Stream(world, ORIGIN, StreamSettings(rate=200, burst=50))
-=======
     """Fifty messages at a moment, and a quarter of a second between, make 200 a second."""
-    stream = Stream(world, origin=ORIGIN, rate=200, burst=50)
->>>>>>> h5-unit
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, burst=50))
     times = [message.at - ORIGIN for message in stream.messages(ORIGIN, ORIGIN + 1)]
     assert times == [0.0] * 50 + [0.25] * 50 + [0.5] * 50 + [0.75] * 50
     assert stream.first_slot(ORIGIN + 0.25) == 50
 
 
 def test_large_bets_have_many_selections(world: World) -> None:
-<<<<<<< HEAD
-    """Each tenth bet is of the size asked for, whichever its form, and the others are as they were."""
+    """Each tenth bet has the configured size, whatever its form, and the others are as they were."""
     plain = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
     stream = Stream(
         world, ORIGIN, StreamSettings(rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
     )
-=======
-    """Each tenth bet has the configured size, whatever its form, and the others are as they were."""
-    plain = Stream(world, origin=ORIGIN, rate=200, resettle=0.4)
-    stream = Stream(world, origin=ORIGIN, rate=200, resettle=0.4, large_every=10, large_bytes=100_000)
->>>>>>> h5-unit
     large = 0
     for slot in range(800):
         message, as_was = stream.message(slot), plain.message(slot)
