@@ -91,6 +91,7 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         start(data, kafka_port=port, registry_port=0, progress=lines.append) as cluster,
     ):
         assert any("took a port" in line for line in lines)
+        assert all(".aot\n" in Path(f"/proc/{pid}/maps").read_text() for pid in pids(data))
         servers, url = cluster.bootstrap_servers, cluster.registry_url
         create_topic(servers, "bets")
         produce(servers, "bets", b"first")

@@ -23,7 +23,7 @@ def test_a_failed_first_start_leaves_no_half_made_schemas(tmp_path: Path, known:
     java.chmod(0o700)
     database = tmp_path / "registry" / "schemas.mv.db"
     listener = ports.Listener(ports.free_port(), ports.free_port())
-    cluster = Cluster(tmp_path, Artifacts(java, (), java), [listener], 1)
+    cluster = Cluster(tmp_path, Artifacts(java, (), java, tmp_path / "aot"), [listener], 1)
     if known:
         database.write_text("schemas")
     with pytest.raises(DevError, match=r"left no data/meta\.properties"):
