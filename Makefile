@@ -71,8 +71,8 @@ test-kafka: setup
 	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(ARGS) $(OR_NONE)
 
 test-compiled-and-plain: setup
-	@$(call REPORT,nice $(BIN)/python -m pytest $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
-	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)
+	@$(call REPORT,nice $(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
+	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest -n $(JOBS) $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)
 
 test-unit: setup ## run the tests that need no Kafka
 	@$(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(ARGS)

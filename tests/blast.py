@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ MEMORY_MIB = 256
 HOLD_MS = 1_000
 """Neither may be reached, whatever is sent."""
 _BEAT_SECONDS = 0.5
+_LETTERS_SECONDS = 30.0
 
 
 class RawProvider:
@@ -187,7 +189,7 @@ class Target:
         self._number += 1
         sentinel = f"sentinel-{self._number}"
         await provider.send([frame(Opcode.TEXT, text(bet(sentinel)))])
-        await self._seen(sentinel)
+        await self._seen(sentinel, letters + Counter(bomb.letters))
         status = (proc / "status").read_text()
         peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
         turns = (
@@ -203,14 +205,15 @@ class Target:
             provider.connections - before,
         )
 
-    async def _seen(self, key: str) -> None:
-        def is_there() -> bool:
+    async def _seen(self, key: str, letters: Counter[str]) -> None:
+        """Wait for the bet, then for dead letters before it: large ones may reach the reader later."""
+        while not self._topics.bets[key]:
             assert self._bridge.process.poll() is None, self._bridge.text()[-2000:]
-            return self._topics.bets[key] > 0
-
-        while not is_there():
             await asyncio.to_thread(self._topics.look)
-        await asyncio.to_thread(self._topics.look)  # what was committed with it
+        deadline = time.monotonic() + _LETTERS_SECONDS
+        while not letters <= self._topics.letters and time.monotonic() < deadline:
+            await asyncio.to_thread(self._topics.look)
+        await asyncio.to_thread(self._topics.look)  # whatever else there is
 
     def close(self) -> None:
         """End what it reads with."""

@@ -25,6 +25,8 @@ from tests.processes import Forked, Process
 
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
+SKIPPED_SECONDS = 20.0
+"""How long to wait for bets once the broker has ended a transaction without its markers."""
 IN_VAIN = "not within "
 """How the failure of a wait begins."""
 
@@ -201,12 +203,12 @@ class Place:
         """End the stream, wait until everything is published, then compare it with the truth."""
         provider.stop_publishing()
         audit = Audit(self, provider)
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            tally = await asyncio.to_thread(audit.go_on)
-            if not tally.missing or time.monotonic() > deadline:
-                break
+        began = time.monotonic()
+        while (tally := await asyncio.to_thread(audit.go_on)).missing:
             assert bridge.process.poll() is None, bridge.text()
+            waited = time.monotonic() - began
+            in_vain = waited > PATIENCE or (waited > SKIPPED_SECONDS and self.markers_skipped())
+            assert not in_vain, f"{IN_VAIN}{waited:.0f} s: {tally.missing} of {tally.sent} bets"
             await asyncio.sleep(0.1)  # the broker and the bridge need the machine as well
         # What is doubled may still be on its way.
         await asyncio.sleep(0.5)

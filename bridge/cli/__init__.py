@@ -170,7 +170,7 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
         _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
     rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
     lines = "\n".join(": ".join(row.values()) for row in rows)
-    show(rows, lines or "the topics are as they must be", json=json)
+    show(rows, lines or "all topics match the settings", json=json)
     return bool(changes)
 
 

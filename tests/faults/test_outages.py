@@ -100,7 +100,7 @@ async def test_a_broker_that_is_away_for_longer_than_a_transaction_may_last(plac
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
-        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
         await asyncio.sleep(14)
         await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await live(bridge, 2)
@@ -146,7 +146,7 @@ async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await live(bridge)
-        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
         await asyncio.sleep(1)
         bridge.signal(signal.SIGTERM)
         assert await bridge.wait() == 0
@@ -159,7 +159,7 @@ async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
 async def test_starts_before_kafka_does(place: Place) -> None:
     """A bridge that starts before its broker waits for it and reports that."""
     async with provider() as feed:
-        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "WaitingForKafka" in bridge.states(), "it waits")
         await asyncio.to_thread(place.cluster.restart, "kafka-1")

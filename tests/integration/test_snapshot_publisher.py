@@ -359,7 +359,7 @@ async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
     sealer, stop = Sealer(settings), threading.Event()
 
     def seal(ends: dict[int, int]) -> Record:
-        place.cluster.servers["kafka-1"].stop()
+        place.cluster.servers["kafka-1"].stop(kill=True)
         threading.Timer(3, stop.set).start()
         return sealer.record(2, ends)
 

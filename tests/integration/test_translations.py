@@ -15,7 +15,7 @@ from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Mentioned, Topics, expected, simulated, without_ids
 
-LARGE = Sizes(sports=40, regions=60, leagues=5_000, competitors=20_000, events=2_000)
+LARGE = Sizes(sports=40, regions=60, leagues=1_000, competitors=4_000, events=400)
 FIVE = ("en", "sv", "de", "el", "ja")
 
 # Clients of the registry are left to the garbage collector.

@@ -88,7 +88,7 @@ async def test_idle_connections_and_few_descriptors_hold_up_nothing(place: Place
                 client.setblocking(False)  # do not wait for those that are not accepted
                 client.connect_ex((web.hostname, web.port))
             assert (await get(bridge, "/healthz")).status_code == 200
-            await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
+            await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
             await until(lambda: "WaitingForKafka" in bridge.states(), "without Kafka", so_far=bridge.text)
             assert (await get(bridge, "/healthz")).status_code == 200
             await asyncio.to_thread(place.cluster.restart, "kafka-1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PIP = [sys.executable, "-m", "pip"]
 HOOK = [sys.executable, "-c", "from setuptools.build_meta import build_wheel; build_wheel('..')"]
 """What pip calls to build; pip asks for the metadata before, and mypy works for each question anew."""
+COMPILED_OF_SMALL = ["bridge/messages/scalars.py", "bridge/kafka/batch.py"]
 FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 
@@ -27,6 +29,22 @@ def source(tmp_path: Path) -> Path:
     """A clone of the checkout, without build artifacts."""
     subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(tmp_path / "source")], check=True)
     return tmp_path / "source"
+
+
+@pytest.fixture
+def small(source: Path) -> Path:
+    """The same with two modules to compile."""
+    setup = source / "setup.py"
+    text, count = re.subn(
+        r"COMPILED = \[.*?\]",
+        f"COMPILED = {COMPILED_OF_SMALL!r}",
+        setup.read_text(),
+        count=1,
+        flags=re.DOTALL,
+    )
+    assert count == 1
+    setup.write_text(text)
+    return source
 
 
 def built(source: Path, *command: str, **environment: str) -> tuple[Path, list[str]]:
@@ -80,23 +98,23 @@ def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
     assert "pip install 'settlement-bridge[dev]'" in missing.stderr
 
 
-def test_a_compiler_that_fails_leaves_plain_python(source: Path, tmp_path: Path) -> None:
+def test_a_compiler_that_fails_leaves_plain_python(small: Path, tmp_path: Path) -> None:
     """Also if it fails only for the shared library, and an earlier build has left its modules."""
-    earlier = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    earlier = small / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     earlier.mkdir(parents=True)
     (earlier / f"bridge__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}").touch()
     broken = compiler(tmp_path, 'case "$*" in *__native*) exit 1;; esac; exec cc "$@"')
-    wheel, names = built(source, *HOOK, CC=broken)
+    wheel, names = built(small, *HOOK, CC=broken)
     _assert_plain(wheel, names)
 
 
-def test_what_mypy_refuses_is_plain_python(source: Path) -> None:
+def test_what_mypy_refuses_is_plain_python(small: Path) -> None:
     """A newer mypy may find errors; with BRIDGE_MUST_COMPILE the build fails instead."""
-    with (source / "bridge" / "messages" / "scalars.py").open("a", encoding="utf-8") as module:
+    with (small / "bridge" / "messages" / "scalars.py").open("a", encoding="utf-8") as module:
         module.write("\nWRONG: int = str()\n")
     with pytest.raises(subprocess.CalledProcessError):
-        built(source, *HOOK, BRIDGE_MUST_COMPILE="1")
-    _assert_plain(*built(source, *HOOK))
+        built(small, *HOOK, BRIDGE_MUST_COMPILE="1")
+    _assert_plain(*built(small, *HOOK))
 
 
 def _assert_plain(wheel: Path, names: list[str]) -> None:
