@@ -207,9 +207,13 @@ async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
     }
     assert place.run("topics", "apply").returncode == 0
     resource = ConfigResource(ResourceType.TOPIC, name)
-    config: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(20)
-    assert config["cleanup.policy"].value == "compact"
-    assert int(config["min.compaction.lag.ms"].value or 0) == 7 * 86_400_000
+
+    def compacted() -> bool:
+        config: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(20)
+        lag = int(config["min.compaction.lag.ms"].value or 0)
+        return config["cleanup.policy"].value == "compact" and lag == 7 * 86_400_000
+
+    await until(compacted, "the broker knows what its controller has committed")
 
 
 @pytest.mark.parametrize(

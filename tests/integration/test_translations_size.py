@@ -15,9 +15,9 @@ from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 from tests.processes import start_cold
 
-RECORDS = 200_000
+RECORDS = 100_000
 ESCAPED = 215_000
-MOST_MEGABYTES = 400
+MOST_MEGABYTES = 270
 SIZES = Sizes(sports=12, regions=20, leagues=5_000, competitors=RECORDS, events=10)
 SMALL = Sizes(sports=12, regions=20, leagues=50, competitors=100, events=10)
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PIP = [sys.executable, "-m", "pip"]
 HOOK = [sys.executable, "-c", "from setuptools.build_meta import build_wheel; build_wheel('..')"]
 """What pip calls to build; pip asks for the metadata before, and mypy works for each question anew."""
-COMPILED_OF_SMALL = ["bridge/messages/scalars.py", "bridge/kafka/batch.py"]
+COMPILED_OF_SMALL = ["bridge/messages/scalars.py", "bridge/feed/received.py"]
 FORM = "from bridge.avro.encoder import compiled; print(compiled())"
 
 

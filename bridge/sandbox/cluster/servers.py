@@ -60,7 +60,9 @@ def server_properties(node: int, listeners: Sequence[Listener]) -> str:
         # A broker that was killed may register again only when its old session has run out; one that a busy
         # machine has kept waiting for a few seconds must not lose it.
         "broker.session.timeout.ms": 6000,
-        "broker.heartbeat.interval.ms": 500,
+        "broker.heartbeat.interval.ms": 1000,
+        # By default an idle controller writes a record every half second.
+        "metadata.max.idle.interval.ms": 5000,
         # By default what a dead transaction hides stays hidden for up to 10 s after its time-out.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         # 128 MB of heap by default, for topics larger than anything here.
