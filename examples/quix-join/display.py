@@ -7,19 +7,23 @@ from decimal import Decimal
 from typing import Any
 
 LANGUAGE = "en"
+SHORT = 13
+"""Characters of a betId that are shown."""
 NAMES = ("event", "sport", "league", "region", "market", "selection")
 
 
 def lines(bet: Mapping[str, Any], count: int, width: int) -> str:
     """Return result and money, where it was bet, and on what; `count` numbers the bets."""
-    amount, corrects = bet["amount"], bet["corrects"]
-    result = f"{bet['betSettlement']}, version {bet['settlementVersion']}"
+    amount, corrects, bet_id = bet["amount"], bet["corrects"], bet["betId"]
+    money = f"payout {_decimal(bet['payout'], amount)}"
+    if amount is not None:
+        money = f"stake {_stake(amount)}, {money} {amount['currency'] or ''}".rstrip()
+    before = ""
     if corrects is not None:
-        before = f"{corrects['betSettlement']}, version {corrects['settlementVersion']}"
-        result += f", was {before}, payout {_decimal(corrects['payout'], amount)}"
-    stake = "" if amount is None else f"stake {_stake(amount)}, "
-    number = f"{count:,}"
-    shown = [f"{number}  {bet['betId']}  {result}; {stake}payout {_decimal(bet['payout'], amount)}"]
+        payout = _decimal(corrects["payout"], amount)
+        before = f"; was {corrects['betSettlement']} v{corrects['settlementVersion']}, payout {payout}"
+    number, short = f"{count:,}", bet_id if len(bet_id) <= SHORT else f"{bet_id[:8]}…{bet_id[-4:]}"
+    shown = [f"{number}  {short}  {bet['betSettlement']} v{bet['settlementVersion']}: {money}{before}"]
     shown += [f"{'':{len(number)}}  {line}" for line in _bet_on(bet["selections"] or [])]
     return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in shown)
 
@@ -49,4 +53,4 @@ def _decimal(payout: float, amount: Mapping[str, Any] | None) -> str:
 
 def _stake(amount: Mapping[str, Any]) -> str:
     number = Decimal(amount["value"]).scaleb(-amount["precision"])
-    return f"{number:,.{min(amount['precision'], 8)}f} {amount['currency'] or ''}".rstrip()
+    return f"{number:,.{min(amount['precision'], 8)}f}"

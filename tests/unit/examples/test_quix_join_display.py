@@ -37,7 +37,7 @@ def bet(**changes: Any) -> dict[str, Any]:
 def test_a_bet_is_three_lines_with_the_running_count() -> None:
     """Money as decimals, names in English, how many further selections there are."""
     assert display.lines(bet(), 1_234, 120).split("\n") == [
-        "1,234  6c57ad06-cf98-b5ff-0000-000000010d28  Win, version 2; stake 10.50 EUR, payout 784.11",
+        "1,234  6c57ad06…0d28  Win v2: stake 10.50, payout 784.11 EUR",
         "       Porto – Łódź; Rugby, Premier League",
         "       Handicap -1.5: Porto [-1.5]  +1",
     ]
@@ -49,9 +49,10 @@ def test_a_bet_is_three_lines_with_the_running_count() -> None:
         (
             {"corrects": {"betSettlement": "Lose", "settlementVersion": 1, "payout": 0.0}},
             0,
-            "Win, version 2, was Lose, version 1, payout 0.00; stake",
+            "Win v2: stake 10.50, payout 784.11 EUR; was Lose v1, payout 0.00",
         ),
-        ({"amount": None}, 0, "version 2; payout 784.11"),
+        ({"amount": None}, 0, "Win v2: payout 784.11"),
+        ({"betId": "7"}, 0, "1  7  Win"),
         ({"selections": None}, 1, "no selections"),
         ({"selections": [bet()["selections"][1]]}, 2, "Both score: Yes"),
         ({"selections": [{"names": dict.fromkeys(display.NAMES), "betBuilderItems": []}]}, 1, "no names yet"),
