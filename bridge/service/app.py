@@ -167,9 +167,9 @@ class _Service:
                 await self._one_term(dependencies, leadership)
                 await asyncio.sleep(PAUSE_SECONDS)
         finally:
-            await asyncio.to_thread(leadership.close)
-            if self._status.state not in (State.STOPPED_ON_GAP, State.STOPPED):
-                self._status.become(State.STOPPED)
+            with contextlib.suppress(asyncio.CancelledError):  # SIGTERM must not hide why it ends
+                await asyncio.to_thread(leadership.close)
+            self._status.become(State.STOPPED)
 
     async def _stand_by(self, leadership: LeaderElection) -> None:
         """Wait until leadership may have changed, even while Kafka does not answer."""

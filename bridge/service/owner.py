@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -73,17 +74,15 @@ class FeedOwner:
         try:
             await unless(self._own(), self._loss())
         except asyncio.CancelledError:
-            self._ending = True
             self._status.become(State.STOPPED)
-            try:
-                async with asyncio.timeout(LAST_COMMIT_SECONDS):
-                    await self._commit_why_it_ends()
-            except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
-                get().warning("last commit failed, a replay brings back the uncommitted messages")
+            await self._commit_last()
+            if self._status.state is State.STOPPED_ON_GAP:
+                raise self._stopped_on_gap() from None
             raise
         except (ClockError, AuthError, SettingsError) as error:
             self._status.become(State.STOPPED, str(error))
-            await self._commit_why_it_ends()
+            with suppress(asyncio.CancelledError):  # SIGTERM must not hide the error
+                await self._commit_last()
             raise
         finally:
             self._ending = True
@@ -100,10 +99,19 @@ class FeedOwner:
             await self._changed.wait()
         raise NotOwner("leadership was lost")
 
-    async def _commit_why_it_ends(self) -> None:
-        """Commit the final state, unless the feed was never connected to: a first start stays first."""
+    async def _commit_last(self) -> None:
+        """Commit what was received and the final state, if Kafka answers in time."""
+        self._ending = True
         if self._pump is not None:
-            await self._pump.commit_last()
+            try:
+                async with asyncio.timeout(LAST_COMMIT_SECONDS):
+                    await self._pump.commit_last()
+            except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
+                get().warning("last commit failed, a replay brings back the uncommitted messages")
+
+    def _stopped_on_gap(self) -> GapError:
+        feed, reason = self._settings.feed.name, self._status.reason
+        return GapError(f"the feed {feed} was stopped on a gap ({reason}). {HOW_TO_GO_ON}")
 
     async def _take_over(self) -> Pump:
         settings, feed = self._settings, self._settings.feed
@@ -115,7 +123,7 @@ class FeedOwner:
         )
         if previous and previous.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, previous.reason)
-            raise GapError(f"the feed {feed.name} was stopped on a gap ({previous.reason}). {HOW_TO_GO_ON}")
+            raise self._stopped_on_gap()
         await self._compare_clocks()  # before anything depends on ours
         revision = previous.revision if previous else self._beginning(self._clock())
         position = Position(feed, revision)

@@ -17,6 +17,8 @@ _INFO = {
     State.CONNECTING,
     State.STOPPED,
 }
+_FINAL = {State.STOPPED_ON_GAP, State.STOPPED}
+"""Why a process ends. Nothing else is committed after it: the next process acts on it."""
 
 
 class Status:
@@ -31,7 +33,12 @@ class Status:
         self.until: float | None = None
 
     def become(self, state: State, reason: str = "", *, until: float | None = None, **details: Any) -> bool:
-        """Enter a state. Logs one line and returns True if the state or its reason is new."""
+        """Enter a state. Logs one line and returns True if the state or its reason is new.
+
+        A final state stays, unless the process stands by again.
+        """
+        if self.state in _FINAL and state is not State.STANDBY:
+            return False
         self.until = until
         if (state, reason) == (self.state, self.reason):
             return False

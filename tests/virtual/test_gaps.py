@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -142,6 +143,45 @@ async def test_with_stop_a_silent_gap_stops_the_bridge_too(world: World) -> None
     assert world.last.reason.startswith("MissingInReplay: ")
     world.start(on_gap="continue")
     await world.check(Cause.MISSING_IN_REPLAY)
+
+
+async def silent_gap(world: World, state: State, act: Callable[[], None]) -> None:
+    """Let the provider discard what was never received; `act` when the bridge then enters the state."""
+    world.start(on_gap="stop")
+    await asyncio.sleep(HOUR)
+    await world.kill()
+    await asyncio.sleep(600)
+    world.inflict(Forget())
+    world.start()
+    await world.entered(state, act)
+
+
+async def assert_still_stopped(world: World) -> None:
+    """Assert that the next process does not connect."""
+    attempts = len(world.provider.attempts)
+    world.start()
+    assert isinstance(await world.ended(), GapError)
+    assert len(world.provider.attempts) == attempts
+    assert [gap.cause for gap in world.kafka.gaps] == [Cause.MISSING_IN_REPLAY]
+
+
+@in_world(rate=0.1)
+async def test_sigterm_while_a_gap_is_committed_does_not_lift_the_stop(world: World) -> None:
+    await silent_gap(world, State.STOPPED_ON_GAP, lambda: world.kafka.away(1.5))
+    await asyncio.sleep(0.5)
+    with pytest.raises(GapError):
+        await world.stop()
+    await asyncio.sleep(10)
+    await assert_still_stopped(world)
+
+
+@in_world(rate=0.1)
+async def test_a_slow_kafka_when_a_gap_is_found_does_not_lift_the_stop(world: World) -> None:
+    """The commit that is under way then makes the bridge wait for Kafka."""
+    await silent_gap(world, State.CATCHING_UP, lambda: world.kafka.away(600))
+    assert isinstance(await world.ended(), GapError)
+    assert world.last.state is State.STOPPED_ON_GAP
+    await assert_still_stopped(world)
 
 
 @in_world(rate=0.05)

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from bridge.errors import NotOwner
-from bridge.sandbox.provider.faults import Drop, HalfOpen
+from bridge.errors import ClockError, NotOwner
+from bridge.sandbox.provider.faults import ClockJump, Drop, HalfOpen
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
 from tests.virtual.world import EPOCH, HOUR, World, in_world, play
@@ -124,3 +124,24 @@ async def test_leadership_lost_while_connecting_ends_the_attempt(world: World) -
     world.lose_leadership()
     assert isinstance(await world.ended(), NotOwner)
     assert world.provider.active is None
+
+
+@pytest.mark.parametrize("away", [0, 2.5, HOUR])
+def test_the_error_that_ends_a_process_is_its_last_state(away: float) -> None:
+    """Committed if Kafka answers within seconds, and raised in any case."""
+
+    async def story(world: World) -> None:
+        world.start()
+        await asyncio.sleep(HOUR)
+        world.inflict(ClockJump(by=HOUR))
+        world.inflict(Drop())
+        await world.entered(State.STOPPED, lambda: world.kafka.away(away))
+        began = world.clock().monotonic
+        error = await world.ended()
+        assert isinstance(error, ClockError)
+        assert world.clock().monotonic - began < 60
+        assert world.status.state is State.STOPPED
+        if away < HOUR:
+            assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))
+
+    play(story)

@@ -263,6 +263,20 @@ class World:
             await asyncio.sleep(1.0)
         return last
 
+    async def entered(self, state: State, act: Callable[[], None]) -> None:
+        """Wait until the running process enters a state; `act` at that very moment."""
+        entered, become = asyncio.Event(), self.status.become
+
+        def observed(new: State, *args: Any, **details: Any) -> bool:
+            changed = become(new, *args, **details)
+            if changed and new is state:
+                act()
+                entered.set()
+            return changed
+
+        setattr(self.status, "become", observed)  # noqa: B010
+        await entered.wait()
+
     async def check(self, *causes: Cause, since: float | None = None) -> int:
         """End all faults, stop the bridge once it is live; assert that Kafka has all messages once, in order.
 

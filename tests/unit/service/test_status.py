@@ -78,10 +78,14 @@ def test_it_is_known_since_when_and_until_when() -> None:
     assert "until" not in lines[1]
 
 
-def test_an_end_with_a_reason_is_a_warning() -> None:
-    """Somebody has to do something about it."""
+def test_a_final_state_stays_until_the_process_stands_by_again() -> None:
+    """An end with a reason is a warning: an operator has to act."""
     status = Status("f", Clock())
     with capture_logs() as lines:
         status.become(State.STOPPED, "the clocks are too far apart")
-        status.become(State.STOPPED)
-    assert [line["log_level"] for line in lines] == ["warning", "info"]
+        assert not status.become(State.STOPPED)
+        assert not status.become(State.WAITING_FOR_KAFKA, "no answer")
+        assert (status.state, status.reason) == (State.STOPPED, "the clocks are too far apart")
+        assert status.become(State.STANDBY)
+        assert status.become(State.STOPPED)
+    assert [line["log_level"] for line in lines] == ["warning", "info", "info"]
