@@ -151,16 +151,6 @@ class Server:
         self.reap()
         return True
 
-    def pause(self) -> None:
-        """SIGSTOP: it keeps its sockets and answers nothing."""
-        if self.identity and (process := self.identity.find()):
-            process.suspend()
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        if self.identity and (process := self.identity.find()):
-            process.resume()
-
     def detach(self) -> None:
         """Let go of it: from now on it outlives this process."""
         if self._supervisor is not None:

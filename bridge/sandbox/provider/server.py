@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from email.utils import formatdate
 from functools import partial
+from http.client import responses
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -225,7 +226,8 @@ class Simulator:
     async def _answer_rest(self, request: Request) -> Response:
         answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"))
         await asyncio.sleep(answer.delay)
-        return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
+        headers = {"Connection": "close", "Content-Length": str(len(answer.body)), **answer.headers}
+        return Response(answer.status, responses.get(answer.status, ""), Headers(headers), answer.body)
 
     def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
         """Set the date of an answer to that of the provider's clock."""
