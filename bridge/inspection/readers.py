@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +21,7 @@ from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Member, release, sessions, whole
+from bridge.kafka.group import Group, Member, release, sessions
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import Foreign, at, key_of
 from bridge.state.checkpoint import Checkpoint
@@ -168,7 +169,7 @@ def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, n
 
 
 def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float) -> float:
-    return whole(now + session * sessions(group, awaited))
+    return math.ceil(now + session * sessions(group, awaited))
 
 
 def _progress(catch_up: CatchUp, now: float) -> str:
