@@ -38,21 +38,13 @@ def topic_of(settings: Settings, job: Job) -> str:
     return name
 
 
-def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
-    """Return a job's last snapshot, None before the first.
-
-    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as
-    `TopicScan.read`.
-    """
-    return last_record(settings, job, visible=visible)[1]
-
-
-def last_record(
+def last_snapshot(
     settings: Settings, job: Job, *, visible: bool = False
 ) -> tuple[bytes, Snapshot] | tuple[None, None]:
-    """Return the value of a job's last Snapshot record, in wire format, too. As `last_snapshot`.
+    """Return a job's last snapshot, with its record in wire format before it; None for both without any.
 
-    Raises SchemaError, with the place, if the record is invalid: the one before it is out of date.
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises SchemaError, with
+    the place, if the record is invalid: the one before it is out of date. Otherwise as `TopicScan.read`.
     """
     found: Message | None = None
 
