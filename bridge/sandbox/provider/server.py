@@ -21,7 +21,7 @@ from websockets.http11 import Request, Response
 
 from bridge.observability.http_server import WsgiServer
 from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import Drop, Fault
+from bridge.sandbox.provider.faults import Fault
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Provider
 from bridge.sandbox.provider.rate_limits import Limits
 from bridge.sandbox.provider.rest.app import Rest
@@ -151,13 +151,6 @@ class Simulator:
                 socket.transport.abort()
         self._kicked.set()
         return now
-
-    async def drop(self, *, abort: bool = False) -> None:
-        """Close the active connection now; with `abort` without a closing handshake."""
-        dropped = [s for s, c in self._accepted.items() if isinstance(c, Connection) and c.is_active]
-        self.inflict(Drop(abort=abort))
-        for socket in dropped:
-            await socket.close(1001, "dropped")
 
     def _serve_control(self) -> WsgiServer | None:
         settings = self.settings
