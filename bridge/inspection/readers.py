@@ -54,15 +54,6 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     settings.need("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
     admin.look_for(settings.kafka, declared.checkpoints.name)
-    with Registry(settings.registry) as registry:
-        value = _last_value(settings, declared, registry)
-        if value is None:
-            return None
-        return Checkpoint.from_avro(registry.codec("feed-checkpoint").decode(value))
-
-
-def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
-    state = StateReader(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     given_up, reasons = False, [""]
 
@@ -71,11 +62,14 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
         given_up = given_up or time.monotonic() > deadline
         return given_up
 
-    value = state.checkpoint(give_up, reasons.append, visible=True)
-    if given_up:
-        what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
-        raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
-    return value
+    with Registry(settings.registry) as registry:
+        state = StateReader(settings, declared, registry.schema_by_id)
+        value = state.checkpoint(give_up, reasons.append, visible=True)
+        if given_up:
+            what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
+            raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
+        codec = registry.codec("feed-checkpoint")
+        return None if value is None else Checkpoint.from_avro(codec.decode(value))
 
 
 def bets_of(codec: Codec, messages: Iterable[Message], foreign: Foreign) -> Iterator[Bet]:
