@@ -65,10 +65,7 @@ class Rest:
     def __init__(self, world: World, policy: RestPolicy | None = None, clock: Clock | None = None) -> None:
         self.policy = policy = policy or RestPolicy()
         self.catalogue = Catalogue(
-            world,
-            policy.languages,
-            only_in_lists=policy.only_in_lists,
-            only_in_all=policy.only_in_all,
+            world, policy.languages, only_in_lists=policy.only_in_lists, only_in_all=policy.only_in_all
         )
         self.tokens = Tokens(policy.secret.get_secret_value())
         self._clock = clock or Clock()
