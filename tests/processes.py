@@ -20,6 +20,8 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Protocol
 
+from bridge.sandbox.cluster.process import Server
+
 SERVER = multiprocessing.get_context("forkserver")
 """There is one in each process, so this one is for all tests."""
 SERVER.set_forkserver_preload(["tests.imported"])
@@ -55,6 +57,12 @@ def start_cold(command: Sequence[str], environment: Mapping[str, str], stdout: P
             stderr=err,
             preexec_fn=_as_from_a_terminal,
         )
+
+
+def send(server: Server, number: signal.Signals) -> None:
+    """Send a signal to a server: after SIGSTOP it keeps its sockets and answers nothing."""
+    assert server.identity
+    os.kill(server.identity.pid, number)
 
 
 class Forked:

@@ -86,9 +86,8 @@ def _in_field(field: Any, named: Named, record: Mapping[Any, object], path: str)
 def _in_leaf(schema: Any, kind: str, datum: object, path: str) -> Iterator[str]:
     try:
         if validate(datum, schema, raise_errors=False):
-            schemaless_writer(
-                io.BytesIO(), schema, datum
-            )  # fails for a lone surrogate, or an integer too large for a double
+            # Fails for a lone surrogate, or an integer too large for a double.
+            schemaless_writer(io.BytesIO(), schema, datum)
             return
     except (ValueError, TypeError, OverflowError) as error:
         yield f"{path}: {error}".removeprefix(": ")

@@ -171,8 +171,7 @@ def simulate(
     ] = None,
     port: ProviderPort = 8900,
     control_port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Port of the control endpoint; 0 is any free port."),
+        int | None, typer.Option(min=0, max=65535, help="Port of the control endpoint; 0 is any free port.")
     ] = None,
     rate: Rate = 200,
     seed: Seed = 1,
@@ -187,12 +186,10 @@ def simulate(
         ),
     ] = 1,
     api_rate: Annotated[
-        float,
-        typer.Option(min=0.001, help="REST requests per second; the simulator answers 429 to more."),
+        float, typer.Option(min=0.001, help="REST requests per second; the simulator answers 429 to more.")
     ] = 10,
     api_token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a REST token to this file, valid for one day."),
+        Path | None, typer.Option(metavar="FILE", help="Write a REST token to this file, valid for one day.")
     ] = None,
 ) -> None:
     """Simulate the provider: settlement feed with replay and limits, translations, currencies, faults.

@@ -33,16 +33,15 @@ class Bars:
             MofNCompleteColumn(),
             TimeRemainingColumn(elapsed_when_finished=True),
             console=self._console,
+            disable=not self._console.is_terminal,
         )
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._progress.start()
+        self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._progress.stop()
+        self._progress.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show that `done` of `total` things of a step are done."""

@@ -28,15 +28,12 @@ LONGEST_REST_SECONDS = 366 * 86_400
 Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only new ids.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Estimate requests and duration without sending any.")]
 Every = Annotated[
-    str | None,
-    typer.Option("--every", metavar="AGE", help="Keep running: run now, then every 15m, 1h, …"),
+    str | None, typer.Option("--every", metavar="AGE", help="Keep running: run now, then every 15m, 1h, …")
 ]
 MetricsFile = Annotated[
     Path | None,
     typer.Option(
-        "--metrics-file",
-        metavar="FILE",
-        help="Write metrics to this file, for a textfile collector.",
+        "--metrics-file", metavar="FILE", help="Write metrics to this file, for a textfile collector."
     ),
 ]
 

@@ -220,15 +220,8 @@ def _must_be_file(config: Path) -> None:
 def _conceal_passwords_in_addresses(settings: Settings) -> None:
     """Mask these passwords in the log. Other secrets are registered when they are read."""
     feed, api = settings.feed, settings.api
-    given = (
-        feed.base_url,
-        feed.proxy,
-        api.base_url,
-        api.proxy,
-        settings.registry.url,
-        *getproxies().values(),
-    )
-    for address in given:
+    given = feed.base_url, feed.proxy, api.base_url, api.proxy, settings.registry.url
+    for address in (*given, *getproxies().values()):
         with contextlib.suppress(ValueError):
             url = urlsplit(address or "")
             for read in (str, unquote):

@@ -86,13 +86,10 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
         return Finding(Outcome.OK, "the provider answers, and its clock agrees with ours")
     direction = "ahead of" if seconds > 0 else "behind"
     message = f"the provider answers, and its clock is at least {abs(seconds):.1f} s {direction} ours"
-    if abs(seconds) > limit:
-        return Finding(
-            Outcome.FAIL,
-            f"{message}; more than {limit:g} s stop the bridge",
-            "Correct this machine's clock by NTP; if it is correct, tell the provider.",
-        )
-    return Finding(Outcome.OK, message)
+    if abs(seconds) <= limit:
+        return Finding(Outcome.OK, message)
+    advice = "Correct this machine's clock by NTP; if it is correct, tell the provider."
+    return Finding(Outcome.FAIL, f"{message}; more than {limit:g} s stop the bridge", advice)
 
 
 def committed(settings: Settings) -> Checkpoint | None:

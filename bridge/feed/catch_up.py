@@ -46,21 +46,17 @@ class CatchUpTracker:
         while now - self._samples[0].at > SPAN_SECONDS:
             self._samples.popleft()
 
-    @property
-    def rate(self) -> float:
-        """Messages a second over the last `SPAN_SECONDS`."""
-        if len(self._samples) < 2:
-            return 0.0
-        first, last = self._samples[0], self._samples[-1]
-        return (last.received - first.received) / (last.at - first.at)
-
     def catch_up(self, wall: float) -> CatchUp:
         """Return the progress at a wall-clock time, Unix seconds."""
+        rate = 0.0
+        if len(self._samples) > 1:
+            first, last = self._samples[0], self._samples[-1]
+            rate = (last.received - first.received) / (last.at - first.at)
         placed = [(sample.at, sample.position) for sample in self._samples if sample.position is not None]
         if not placed:
-            return CatchUp(None, self.rate, None)
+            return CatchUp(None, rate, None)
         (began, start), (ended, position) = placed[0], placed[-1]
         # The present advances as well.
         gained = (position - start) / (ended - began) - 1 if ended > began else 0.0
         remaining = max(0.0, wall - position) / gained if gained > 0 else None
-        return CatchUp(position, self.rate, remaining)
+        return CatchUp(position, rate, remaining)

@@ -54,7 +54,8 @@ class Position:
         self._disorder: float = settings.max_out_of_orderness_seconds
         self._quiet: float = settings.live_after_pings_seconds
         self._revision = float(revision)
-        self._window = _Window()
+        self._window: deque[float] = deque(maxlen=WINDOW)
+        """The last plausible settlementTimes."""
         self._near = self._far = 0
         """Number of data in a row that were near now, and that were not."""
         self._leads: list[float] = []
@@ -176,7 +177,7 @@ class Position:
             if self.live and (self._far >= WINDOW or self.stagnant(at)):
                 self.after_read_pause()
         if self._revision < settled_at <= at + self._ahead:
-            self._window.add(settled_at)
+            self._window.append(settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
 
     def _compare_clocks(self, ahead: float) -> None:
@@ -215,42 +216,9 @@ class Position:
                 return
             self._promised_at = at
             promise = at - self._disorder - overlap
-        elif self._window.full:
-            promise = self._window.lowest - overlap
+        elif len(self._window) == WINDOW:
+            promise = min(self._window) - overlap
         else:
             return
         if promise >= self._not_before:
             self._revision = max(self._revision, promise)
-
-
-class _Window:
-    """The lowest of the last `WINDOW` times, in constant time on average."""
-
-    def __init__(self) -> None:
-        self._rising: deque[tuple[int, float]] = deque()
-        """Those of the last `WINDOW` times that no later one is below, with their numbers."""
-        self._count = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether there are `WINDOW` times."""
-        return self._count >= WINDOW
-
-    @property
-    def lowest(self) -> float:
-        """The lowest time; there must be one."""
-        return self._rising[0][1]
-
-    def add(self, time: float) -> None:
-        """Add a time, and drop the oldest."""
-        while self._rising and self._rising[-1][1] >= time:
-            self._rising.pop()
-        self._rising.append((self._count, time))
-        self._count += 1
-        if self._rising[0][0] < self._count - WINDOW:
-            self._rising.popleft()
-
-    def clear(self) -> None:
-        """Drop all times."""
-        self._rising.clear()
-        self._count = 0

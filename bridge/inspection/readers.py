@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +21,7 @@ from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.group import Group, Member, release, sessions, whole
+from bridge.kafka.group import Group, Member, release, sessions
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import Foreign, at, key_of
 from bridge.state.checkpoint import Checkpoint
@@ -53,15 +54,6 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     settings.need("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
     admin.look_for(settings.kafka, declared.checkpoints.name)
-    with Registry(settings.registry) as registry:
-        value = _last_value(settings, declared, registry)
-        if value is None:
-            return None
-        return Checkpoint.from_avro(registry.codec("feed-checkpoint").decode(value))
-
-
-def _last_value(settings: Settings, declared: topics.Topics, registry: Registry) -> bytes | None:
-    state = StateReader(settings, declared, registry.schema_by_id)
     deadline = time.monotonic() + ANSWER_SECONDS
     given_up, reasons = False, [""]
 
@@ -70,11 +62,14 @@ def _last_value(settings: Settings, declared: topics.Topics, registry: Registry)
         given_up = given_up or time.monotonic() > deadline
         return given_up
 
-    value = state.checkpoint(give_up, reasons.append, visible=True)
-    if given_up:
-        what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
-        raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
-    return value
+    with Registry(settings.registry) as registry:
+        state = StateReader(settings, declared, registry.schema_by_id)
+        value = state.checkpoint(give_up, reasons.append, visible=True)
+        if given_up:
+            what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
+            raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
+        codec = registry.codec("feed-checkpoint")
+        return None if value is None else Checkpoint.from_avro(codec.decode(value))
 
 
 def bets_of(codec: Codec, messages: Iterable[Message], foreign: Foreign) -> Iterator[Bet]:
@@ -168,7 +163,7 @@ def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, n
 
 
 def _free_by(group: Group, awaited: Sequence[Member], session: float, now: float) -> float:
-    return whole(now + session * sessions(group, awaited))
+    return math.ceil(now + session * sessions(group, awaited))
 
 
 def _progress(catch_up: CatchUp, now: float) -> str:

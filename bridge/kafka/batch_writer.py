@@ -51,10 +51,7 @@ class _Term:
     """The writer's lease: one term of leadership of the feed."""
 
     def __init__(
-        self,
-        election: LeaderElection,
-        committed: ReadMarker,
-        on_error: Callable[[str], None],
+        self, election: LeaderElection, committed: ReadMarker, on_error: Callable[[str], None]
     ) -> None:
         self.abandoned = threading.Event()
         self._election = election

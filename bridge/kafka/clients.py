@@ -95,12 +95,7 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consu
             # The pause before fetching again when that queue is full; default 1000.
             "fetch.queue.backoff.ms": 10,
         },
-        ours={
-            **_BY_HAND,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-            "group.id": name,
-        },
+        ours={**_BY_HAND, "auto.offset.reset": "earliest", "enable.partition.eof": True, "group.id": name},
     )
 
 

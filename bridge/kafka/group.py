@@ -60,11 +60,6 @@ def sessions(group: Group, awaited: Sequence[Member]) -> int:
     return 2 if group.joining and len(awaited) > 1 else 1
 
 
-def whole(moment: float) -> float:
-    """Return a moment rounded up to a whole second."""
-    return float(math.ceil(moment))
-
-
 def release(awaited: Sequence[Member], by: float) -> str:
     """Format the time by which the places of dead members are free; `by` in Unix seconds."""
     if len(awaited) == 1:
@@ -102,7 +97,7 @@ class Watch:
         awaited = others.awaited()
         if seen != self._seen or (self._joining and not group.joining):
             patience = self._session * sessions(others, awaited)
-            self._until = Instant(whole(now.wall + patience), now.monotonic + patience)
+            self._until = Instant(math.ceil(now.wall + patience), now.monotonic + patience)
         self._seen, self._joining = seen, group.joining
         if not awaited:
             return Wait()

@@ -40,10 +40,7 @@ _CAUSES = {
     "_RESOLVE": ("the host name is unknown", "bootstrap_servers"),
     "_BAD_MSG": ("the answer is not in Kafka's protocol", "bootstrap_servers, security_protocol"),
     "_TRANSPORT": ("no connection", "bootstrap_servers"),
-    "_ALL_BROKERS_DOWN": (
-        "the listener closes connections, as with another protocol",
-        "security_protocol",
-    ),
+    "_ALL_BROKERS_DOWN": ("the listener closes connections, as with another protocol", "security_protocol"),
 }
 """A pattern in an error's code and text → the cause and the settings to check. The first match counts."""
 _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}

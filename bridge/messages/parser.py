@@ -19,13 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 
 from bridge.errors import ConversionError
-from bridge.messages.model import (
-    FeedMessage,
-    SettledBet,
-    nested_records,
-    omittable_fields,
-    read_feed_message,
-)
+from bridge.messages.model import FeedMessage, SettledBet, nested_records, omittable_fields, read_feed_message
 
 SMALL_BYTES: Final = 32 * 1024
 """Smaller messages need no check: they are harmless, whatever they hold."""

@@ -13,12 +13,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from prometheus_client import Metric
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily as Counter
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import HistogramMetricFamily, InfoMetricFamily
 
 from bridge import __version__
 from bridge.observability.exposition import filled
@@ -47,60 +44,52 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
             "converter": status.converter,
         },
     )
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_event_loop_heartbeat_timestamp_seconds",
         "Time of the event loop's last heartbeat, due every second.",
         status.at,
     )
     yield filled(
-        GaugeMetricFamily("bridge_state", "1 for the current state, 0 for all others.", labels=["state"]),
+        Gauge("bridge_state", "1 for the current state, 0 for all others.", labels=["state"]),
         {state.value: state is status.state for state in State},
     )
-    yield GaugeMetricFamily(
-        "bridge_state_since_timestamp_seconds", "Start of the current state.", status.since
-    )
-    yield GaugeMetricFamily(
-        "bridge_state_until_timestamp_seconds", "End of the current wait, if known.", status.until
-    )
-    yield GaugeMetricFamily("bridge_leader", "1 if this process owns the feed, else 0.", status.owner)
+    yield Gauge("bridge_state_since_timestamp_seconds", "Start of the current state.", status.since)
+    yield Gauge("bridge_state_until_timestamp_seconds", "End of the current wait, if known.", status.until)
+    yield Gauge("bridge_leader", "1 if this process owns the feed, else 0.", status.owner)
     yield filled(
-        CounterMetricFamily(
+        Counter(
             "bridge_connections_total",
             "Connection attempts since this process last became owner, by result.",
             labels=["result"],
         ),
         {result: status.connections.get(result, 0) for result in ("accepted", "refused", "failed")},
     )
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_clock_skew_seconds", "How far the provider's clock is ahead of this machine's.", status.skew
     )
-    yield CounterMetricFamily(
-        "bridge_gaps_total", "Gaps declared since this process last became owner.", status.gaps
-    )
-    yield GaugeMetricFamily(
+    yield Counter("bridge_gaps_total", "Gaps declared since this process last became owner.", status.gaps)
+    yield Gauge(
         "bridge_unknown_fields",
         "Distinct undocumented fields received since this process last became owner.",
         len(status.extras),
     )
     yield filled(
-        CounterMetricFamily(
+        Counter(
             "bridge_unknown_field_messages_total",
             f"Messages with an undocumented field, by its path; only the first {MAX_PATHS} fields.",
             labels=["path"],
         ),
         dict(islice(status.extras.items(), MAX_PATHS)),
     )
-    yield CounterMetricFamily(
+    yield Counter(
         "bridge_converter_fallbacks_total",
         "Messages passed from the compiled converter to pydantic since this process last became owner.",
         status.fallbacks,
     )
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_queue_messages", "Messages read from the socket but not yet handled.", status.queue_messages
     )
-    yield GaugeMetricFamily(
-        "bridge_batch_records", "Records produced but not yet committed.", status.batch_records
-    )
+    yield Gauge("bridge_batch_records", "Records produced but not yet committed.", status.batch_records)
     yield HistogramMetricFamily(
         "bridge_commit_duration_seconds",
         "Duration of commits since this process last became owner.",
@@ -111,18 +100,18 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
 
 def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
     counters = status.counters
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_revision_timestamp_seconds",
         "Committed position, by the provider's clock: everything published before it is in Kafka.",
         status.revision,
     )
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_last_commit_timestamp_seconds",
         "Time of this process's last committed transaction.",
         status.committed_at,
     )
     yield filled(
-        CounterMetricFamily(
+        Counter(
             "bridge_messages_total",
             "Messages received since the feed's first checkpoint, by outcome.",
             labels=["outcome"],
@@ -136,21 +125,19 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
             "empty": counters.empty,
         },
     )
-    yield CounterMetricFamily(
+    yield Counter(
         "bridge_corrections_total",
         "Published messages with new content under an already published settlementVersion.",
         counters.corrections,
     )
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_feed_lag_seconds",
         "Lag of the newest settlementTime received on this connection behind the provider's clock.",
         status.lag(now),
     )
-    yield GaugeMetricFamily(
-        "bridge_catchup_eta_seconds", "Estimated time until the bridge has caught up.", status.eta
-    )
+    yield Gauge("bridge_catchup_eta_seconds", "Estimated time until the bridge has caught up.", status.eta)
     yield filled(
-        GaugeMetricFamily(
+        Gauge(
             "bridge_limit_used",
             "Current usage of a provider limit: attempts, or seconds of recovery in the bucket.",
             labels=["limit"],
@@ -158,16 +145,12 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
         {limit.name: limit.used for limit in status.usage},
     )
     yield filled(
-        GaugeMetricFamily(
-            "bridge_limit_allowed", "Provider limit, in the unit of bridge_limit_used.", labels=["limit"]
-        ),
+        Gauge("bridge_limit_allowed", "Provider limit, in the unit of bridge_limit_used.", labels=["limit"]),
         {limit.name: limit.allowed for limit in status.usage},
     )
-    yield GaugeMetricFamily(
+    yield Gauge(
         "bridge_next_connect_timestamp_seconds",
         "Time from which the provider's limits allow a reconnect.",
         status.next_connect,
     )
-    yield GaugeMetricFamily(
-        "bridge_dedup_entries", "Bets and dead letters in the deduplicator.", status.dedup_entries
-    )
+    yield Gauge("bridge_dedup_entries", "Bets and dead letters in the deduplicator.", status.dedup_entries)

@@ -161,8 +161,8 @@ class Pipeline:
                 self.position.not_understood(message.at)
             else:
                 self.position.ping(message.at)
-        if extras:
-            self._sample(message, extras)
+        if extras and (fresh := self._count(extras)):
+            self._write_dead_letter(message, DeadLetterKind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
         return ping_id
 
     def _publish_bet(self, message: Received, body: bytes, bet: Bet) -> None:
@@ -217,11 +217,6 @@ class Pipeline:
             self._write_dead_letter(message, kind, reason)
             self.counters.dead_lettered += 1
         self.position.not_understood(message.at)
-
-    def _sample(self, message: Received, extras: tuple[str, ...]) -> None:
-        """Keep the first few originals with an unknown field as dead letters."""
-        if fresh := self._count(extras):
-            self._write_dead_letter(message, DeadLetterKind.SAMPLE, f"unknown fields: {', '.join(fresh)}")
 
     def _count(self, extras: tuple[str, ...]) -> list[str]:
         """Count unknown fields. Returns those of which originals are still kept."""

@@ -191,12 +191,8 @@ class Pump(Part):
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:
     """Return the oldest time of receipt, Unix seconds, that a replay from the revision may repeat."""
-    return (
-        revision
-        - feed.safety_margin_seconds
-        - feed.max_out_of_orderness_seconds
-        - feed.max_clock_skew_seconds
-    )
+    margins = feed.safety_margin_seconds + feed.max_out_of_orderness_seconds + feed.max_clock_skew_seconds
+    return revision - margins
 
 
 async def sleep(wake: asyncio.Event, seconds: float) -> None:

@@ -9,14 +9,7 @@ from bridge.formatting import format_utc
 from bridge.log import get
 from bridge.state.checkpoint import State
 
-_INFO = {
-    State.CATCHING_UP,
-    State.LIVE,
-    State.QUIET,
-    State.STANDBY,
-    State.CONNECTING,
-    State.STOPPED,
-}
+_INFO = {State.CATCHING_UP, State.LIVE, State.QUIET, State.STANDBY, State.CONNECTING, State.STOPPED}
 _FINAL = {State.STOPPED_ON_GAP, State.STOPPED}
 """Why a process ends. Nothing else is committed after it: the next process acts on it."""
 

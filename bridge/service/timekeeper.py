@@ -77,8 +77,7 @@ class Timekeeper:
             clock.anchor()
         elif self._agrees(seen.by(clock.offset)):
             get().warning(
-                "clock step ignored, the provider's clock contradicts it",
-                seconds=round(clock.stepped, 1),
+                "clock step ignored, the provider's clock contradicts it", seconds=round(clock.stepped, 1)
             )
         else:
             check_skew(self._settings, seen.by(clock.machine_offset).seconds)

@@ -50,7 +50,9 @@ class Currencies:
         self, asks: Asks, snapshot_id: str, progress: ProgressCallback = lambda what, done, total: None
     ) -> Outcome:
         """Fetch, merge and encode everything. Raises ApiError, AuthError and ClockError."""
-        account = Account(asks, self._settings, frozenset(str(_thing(symbol)) for symbol in self._owed))
+        account = Account(
+            asks, self._settings, frozenset(str(Thing(_THING, symbol)) for symbol in self._owed)
+        )
         whole = await self._list(account, progress)
         vanished = Vanished(self._settings.max_shrink_share, self._input.state.missing, full=self._full)
         believed = set[str]()
@@ -58,8 +60,10 @@ class Currencies:
             known = [x.symbol for x in self._present.values() if x.type != "Unknown"]
             missing = [symbol for symbol in known if symbol.encode() not in self._found]
             believed = vanished.believed(_THING, known, missing, "currencies")
-        account.owed -= {str(_thing(symbol)) for symbol in self._owed if symbol.encode() in self._found}
-        unlisted = account.begin([_thing(symbol) for symbol in self.unlisted(believed)])
+        account.owed -= {
+            str(Thing(_THING, symbol)) for symbol in self._owed if symbol.encode() in self._found
+        }
+        unlisted = account.begin([Thing(_THING, symbol) for symbol in self.unlisted(believed)])
         for index, thing in enumerate(unlisted, 1):
             await self._precision(account, thing)
             progress("currencies by symbol", index, len(unlisted))
@@ -149,7 +153,3 @@ class Currencies:
         if found := await account.attempt(thing, ask):
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency
-
-
-def _thing(symbol: str) -> Thing:
-    return Thing(_THING, symbol)

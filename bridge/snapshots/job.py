@@ -67,7 +67,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     storage = JobStorage(settings, task.job, visible=True)
-    last = last_snapshot(settings, task.job, visible=True)
+    _, last = last_snapshot(settings, task.job, visible=True)
     now = instant.now().wall
     job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:
@@ -107,10 +107,7 @@ def run(
         # Not progress: a job that fails to publish must not look healthy.
         get().warning("Kafka failed, retrying", job=task.job, reason=reason)
 
-    with (
-        Registry(settings.registry) as registry,
-        closing(Lock(settings, task.job, stop, trouble)) as lock,
-    ):
+    with Registry(settings.registry) as registry, closing(Lock(settings, task.job, stop, trouble)) as lock:
         ids = registry.register(settings.topics.prefix, ("snapshot", SCHEMAS[task.job]))
         if not lock.acquire(patience, lambda: progress("its turn", 0, 1)):
             return None

@@ -155,7 +155,7 @@ class Lock:
 
     def committed(self) -> bytes | None:
         """Return the value of the last Snapshot record."""
-        return storage.last_value(self._settings, self._job)
+        return storage.last_snapshot(self._settings, self._job)[0]
 
     def check_marker(self, found: bytes | None, last: bytes | None) -> None:
         """Raise if the Snapshot record `found` is not the `last` one of this run."""

@@ -77,7 +77,7 @@ class Publisher:
                 lambda: (self._writer.reopen(), ends_of(self._settings, self._topic))
             )
         self._writer.last = last
-        return None if last is None else storage.last_snapshot(self._settings, self._job)
+        return None if last is None else storage.last_snapshot(self._settings, self._job)[1]
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that `snapshot` makes of the ends; return the ends.

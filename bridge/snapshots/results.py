@@ -46,10 +46,6 @@ class Covered:
         """Return the share with a text in the language, from 0 to 1; 1 if there are no ids."""
         return self.named[language] / self.seen if self.seen else 1.0
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the coverage for `--json`."""
-        return {"seen": self.seen, "named": self.named, "missing": self.missing}
-
 
 def cover(references: References, languages: Sequence[str], lookup: Lookup) -> list[Covered]:
     """Return a row for each kind that the bets mention. Competitors are those of the mentioned events."""
@@ -230,7 +226,10 @@ class Report:
             "removed": self.removed,
             "kinds": {kind: asdict(counts) for kind, counts in snapshot.counts.items()},
             "ends": {str(partition): offset for partition, offset in sorted(snapshot.ends.items())},
-            "coverage": {row.kind: row.as_json() for row in self.coverage},
+            "coverage": {
+                row.kind: {"seen": row.seen, "named": row.named, "missing": row.missing}
+                for row in self.coverage
+            },
             "notes": self.notes,
         }
 

@@ -74,9 +74,7 @@ def _log(report: Report) -> None:
         get().error("left out by the provider", **left._asdict())
     if snapshot.left_out:
         get().error(
-            "snapshot is partial, the next run asks again",
-            leftOut=len(snapshot.left_out),
-            owed=snapshot.owed,
+            "snapshot is partial, the next run asks again", leftOut=len(snapshot.left_out), owed=snapshot.owed
         )
     for note in report.notes:
         get().info("snapshot note", note=note)

@@ -38,24 +38,14 @@ def topic_of(settings: Settings, job: Job) -> str:
     return name
 
 
-def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
-    """Return a job's last snapshot, None before the first.
+def last_snapshot(
+    settings: Settings, job: Job, *, visible: bool = False
+) -> tuple[bytes, Snapshot] | tuple[None, None]:
+    """Return a job's last snapshot, with its record in wire format before it; None for both without any.
 
-    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as
-    `TopicScan.read`.
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises SchemaError, with
+    the place, if the record is invalid: the one before it is out of date. Otherwise as `TopicScan.read`.
     """
-    found = _last(settings, job, visible=visible)
-    return None if found is None else found[1]
-
-
-def last_value(settings: Settings, job: Job) -> bytes | None:
-    """Return the value of a job's last Snapshot record in wire format. Raises as `last_snapshot`."""
-    found = _last(settings, job, visible=False)
-    return None if found is None else found[0]
-
-
-def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapshot] | None:
-    """Raises SchemaError, with the place, if the record is invalid: the one before it is out of date."""
     found: Message | None = None
 
     def take(message: Message) -> None:
@@ -65,7 +55,7 @@ def _last(settings: Settings, job: Job, *, visible: bool) -> tuple[bytes, Snapsh
 
     TopicScan(topics.declare(settings).snapshots.name, take, visible=visible).read(settings)
     if found is None:
-        return None
+        return None, None
     value = found.value() or b""
     with Registry(settings.registry) as registry:
         return value, Snapshot.from_avro(decode(registry.codec("snapshot"), found, value))

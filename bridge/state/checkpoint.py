@@ -108,7 +108,7 @@ class Checkpoint:
                     "at": _micros(attempt.at),
                     "class": "Initial" if attempt.initial else "Proper",
                     "recoverySeconds": attempt.recovery_seconds,
-                    "answeredAt": _micros_or_none(attempt.answered_at),
+                    "answeredAt": _micros(attempt.answered_at),
                     "refused": attempt.refused,
                 }
                 for attempt in self.ledger
@@ -117,13 +117,13 @@ class Checkpoint:
             "updatedAt": _micros(self.updated_at),
             "owner": self.owner,
             "reason": self.reason,
-            "since": _micros_or_none(self.since),
-            "until": _micros_or_none(self.until),
-            "newestSettlement": _micros_or_none(self.newest),
+            "since": _micros(self.since),
+            "until": _micros(self.until),
+            "newestSettlement": _micros(self.newest),
             "skewSeconds": self.skew,
             "catchUp": self.catch_up
             and {
-                "position": _micros_or_none(self.catch_up.position),
+                "position": _micros(self.catch_up.position),
                 "rate": self.catch_up.rate,
                 "remainingSeconds": self.catch_up.remaining,
             },
@@ -172,12 +172,8 @@ def _state(symbol: str) -> State:
     return State.CONNECTING if symbol == "Unknown" else State(symbol)
 
 
-def _micros(seconds: float) -> int:
-    return round(seconds * MICROS)
-
-
-def _micros_or_none(seconds: float | None) -> int | None:
-    return None if seconds is None else _micros(seconds)
+def _micros(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * MICROS)
 
 
 def _seconds(micros: int | None) -> float | None:

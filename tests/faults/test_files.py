@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
@@ -37,7 +38,7 @@ async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: 
         await asyncio.sleep(14)  # the producer is fenced by then: another is made
         await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
-        await feed.drop()
+        feed.inflict(Drop())
         await until(lambda: bridge.states().count("Live") > 2, "dialled again", so_far=bridge.text)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0

@@ -9,6 +9,7 @@ from bridge.sandbox.provider.faults import Clear, Stall
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
+from tests.processes import send
 
 
 def provider(**settings: object) -> Simulator:
@@ -116,9 +117,9 @@ async def test_a_paused_broker(place: Place) -> None:
     async with provider() as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await live(bridge)
-        place.cluster.servers["kafka-1"].pause()
+        send(place.cluster.servers["kafka-1"], signal.SIGSTOP)
         await asyncio.sleep(13)
-        place.cluster.servers["kafka-1"].resume()
+        send(place.cluster.servers["kafka-1"], signal.SIGCONT)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
 

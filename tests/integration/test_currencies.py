@@ -61,7 +61,7 @@ async def test_the_list_and_what_bets_use_besides(place: Place) -> None:
         assert (again.written, again.removed, again.requests) == (0, 0, 4)
 
         fewer = '[{"symbol": "EUR", "type": 1, "precision": 3}, {"symbol": "BTC", "type": 2, "precision": 8}]'
-        provider.rest.inject(RestFault(endpoint="active-currencies", times=None, body=fewer))
+        provider.rest.faults.inject(RestFault(endpoint="active-currencies", times=None, body=fewer))
         shorter = await jobs.run("currencies")
         assert (shorter.written, shorter.removed) == (1, 0)
         present = LISTED | UNLISTED | ODD | {"EUR": ("Fiat", 3)}
@@ -77,7 +77,7 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
             "/api/CurrencyExchange/active-currencies",
             "/api/CurrencyExchange/currency-precision",
         )
-        provider.rest.inject(RestFault(endpoint="currency-precision", times=None, status=403))
+        provider.rest.faults.inject(RestFault(endpoint="currency-precision", times=None, status=403))
         partial = await jobs.command("currencies")
         assert partial.returncode == 4, partial.stderr
         assert f"error: the provider gives no right to {precision} (403)" in partial.stderr
@@ -87,7 +87,7 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
             (listed, RestFault(endpoint="active-currencies", status=500)),
             (f"{listed}?type=3", RestFault(endpoint="active-currencies", nth=4, body='[{"symbol": "EUR"}]')),
         ):
-            provider.rest.inject(fault)
+            provider.rest.faults.inject(fault)
             failed = await jobs.command("currencies", "--full")
             assert (failed.returncode, failed.stdout) == (10, ""), failed.stderr
             assert f"error: GET {target} " in failed.stderr

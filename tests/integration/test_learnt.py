@@ -43,7 +43,7 @@ async def test_each_bet_is_read_once(place: Place) -> None:
         jobs, topics = Jobs(place, provider, attempts=1), Topics(place)
         bets = await jobs.fill()
         wanted = expected(provider, bets)
-        provider.rest.inject(RestFault(endpoint="sports", status=500, times=None))
+        provider.rest.faults.inject(RestFault(endpoint="sports", status=500, times=None))
         await jobs.fails()
         provider.rest.faults.clear()
         assert (await jobs.run()).bets == 0

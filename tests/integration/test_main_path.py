@@ -12,6 +12,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from bridge.avro.schemas import TOPICS
+from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, assert_exact, until
@@ -164,7 +165,7 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="600", FEED__START="2m")
         for number in range(1, 10):
             await until(lambda n=number: len(feed.connections) >= n, f"connection {number}")  # type: ignore[misc]
-            await feed.drop(abort=number % 2 == 0)
+            feed.inflict(Drop(abort=number % 2 == 0))
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
         assert not feed.breaches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.errors import DevError
 from bridge.sandbox.cluster import State, down, load, ports, start, up
+from tests.processes import send
 
 
 def create_topic(servers: str, name: str, replicas: int = 1) -> None:
@@ -108,9 +110,9 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
         assert consume(servers, "bets", 2) == [b"first", b"second"]
         assert register(url, "bets-value") == schema_id
 
-        cluster.servers["kafka-1"].pause()
+        send(cluster.servers["kafka-1"], signal.SIGSTOP)
         assert not kafka_answers(servers, 1)
-        cluster.servers["kafka-1"].resume()
+        send(cluster.servers["kafka-1"], signal.SIGCONT)
         assert kafka_answers(servers, 20)
 
         with pytest.raises(DevError, match=r"runs in .* already"):

@@ -8,6 +8,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
 
+from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
@@ -50,7 +51,7 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
             **registry,
         )
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        await feed.drop()
+        feed.inflict(Drop())
         await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
         assert await bridge.end() == 0
     said = bridge.text()

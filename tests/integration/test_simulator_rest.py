@@ -70,10 +70,12 @@ async def test_faults_reach_the_client() -> None:
     """A redirect, HTML and half an answer arrive as such; a late one makes the client give up."""
     async with simulator() as provider, client(provider, timeout=0.2) as http:
         elsewhere = {"Location": "https://elsewhere.example/"}
-        provider.rest.inject(RestFault(nth=1, status=307, headers=elsewhere))
-        provider.rest.inject(RestFault(nth=2, status=502, body="<p>å", headers={"Content-Type": "text/html"}))
-        provider.rest.inject(RestFault(nth=3, truncate=True))
-        provider.rest.inject(RestFault(nth=4, delay=0.5))
+        provider.rest.faults.inject(RestFault(nth=1, status=307, headers=elsewhere))
+        provider.rest.faults.inject(
+            RestFault(nth=2, status=502, body="<p>å", headers={"Content-Type": "text/html"})
+        )
+        provider.rest.faults.inject(RestFault(nth=3, truncate=True))
+        provider.rest.faults.inject(RestFault(nth=4, delay=0.5))
         redirect, html, half = [await http.get(SPORTS) for _ in range(3)]
         with pytest.raises(httpx2.ReadTimeout):
             await http.get(SPORTS)

@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 
-from bridge.sandbox.provider.faults import Clear, ClockJump, Stall
+from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Stall
 from bridge.sandbox.provider.server import PATH, Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 
@@ -117,7 +117,7 @@ async def test_a_drop_closes_the_connection() -> None:
         for abort, code in ((False, 1001), (True, None)):
             async with dial(simulator) as socket:
                 await read(socket, 1)
-                await simulator.drop(abort=abort)
+                simulator.inflict(Drop(abort=abort))
                 with pytest.raises(ConnectionClosed) as caught:
                     await read(socket, 10**6)
                 assert (caught.value.rcvd.code if caught.value.rcvd else None) == code
@@ -149,7 +149,7 @@ async def test_an_abort_does_not_wait_for_a_client_that_does_not_read() -> None:
         dial(simulator, max_queue=1),
     ):
         await asyncio.sleep(0.3)
-        await simulator.drop(abort=True)
+        simulator.inflict(Drop(abort=True))
         async with dial(simulator) as again:
             assert len(await read(again, 1)) == 1
 

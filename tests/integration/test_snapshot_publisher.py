@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
 from tests.harness import Place
 from tests.integration.publishing import JOB, KEYS, Sealer, prepared, read_snapshot, records, started, state
+from tests.processes import send
 
 LINES = 4
 KILLS = 4
@@ -274,7 +276,7 @@ def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
         with pytest.raises(TopologyError, match=f"the topic {topic} was recreated"):
             publisher.publish(Interrupted(records(settings, 2), again), partial(sealer.record, 2))
     assert read_compacted(settings, topic) == {}
-    last = last_snapshot(settings, JOB)
+    _, last = last_snapshot(settings, JOB)
     assert last is not None
     assert last.id == "1"
 
@@ -315,7 +317,7 @@ def killed_again_and_again(settings: Settings) -> int:
             time.sleep(dice.uniform(0, 0.5))
             process.kill()
             process.join()
-        last = last_snapshot(settings, JOB, visible=True)
+        _, last = last_snapshot(settings, JOB, visible=True)
         if last is not None:
             reached = TopicScan(topic, take, start=reached, ends=last.ends).read(settings)
             published = int(last.id)
@@ -333,18 +335,16 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) ->
     """The publication waits for it and happens once."""
     settings = prepared(place)
     sealer = Sealer(settings)
-    turns = itertools.count(1)
+    turns, broker = itertools.count(1), place.cluster.servers["kafka-1"]
 
     def seal(ends: dict[int, int]) -> Record:
         if next(turns) == 1:
-            place.cluster.servers["kafka-1"].pause() if outage == "paused" else place.cluster.servers[
-                "kafka-1"
-            ].stop(kill=True)
+            send(broker, signal.SIGSTOP) if outage == "paused" else broker.stop(kill=True)
             threading.Timer(6, resume).start()
         return sealer.record(2, ends)
 
     def resume() -> None:
-        place.cluster.servers["kafka-1"].resume() if outage == "paused" else place.cluster.restart("kafka-1")
+        send(broker, signal.SIGCONT) if outage == "paused" else place.cluster.restart(broker.name)
 
     with at_work(settings) as (_, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))

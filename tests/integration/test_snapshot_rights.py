@@ -165,7 +165,7 @@ async def test_a_topic_that_is_deleted_while_the_provider_is_asked(guarded: Plac
     async with simulated(bets=8) as provider:
         jobs, name, client = Jobs(guarded, provider), f"{guarded.prefix}.{topic}", guarded.admin()
         await jobs.fill()
-        provider.rest.inject(RestFault(endpoint="active-currencies", delay=2))
+        provider.rest.faults.inject(RestFault(endpoint="active-currencies", delay=2))
         bridge = jobs.start("currencies")
         await until(lambda: bool(provider.rest.requests), "the provider is asked", so_far=bridge.text)
         for deleted in client.delete_topics([name]).values():

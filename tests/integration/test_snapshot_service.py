@@ -69,7 +69,7 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
         assert [(await get(bridge, path))[0] for path in ("/healthz", "/readyz", "/")] == [200] * 3
         assert (await runs(bridge, "failed"), await runs(bridge, "published") > 1) == (0, True)
 
-        provider.rest.inject(RestFault(endpoint="leagues", times=None, status=500))
+        provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=500))
         await until(lambda: bool(logged(bridge, FAILED)), "a run that fails")
         status, body = await get(bridge, "/readyz")
         report = orjson.loads(body)
@@ -84,7 +84,7 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
         assert (await get(bridge, "/readyz"))[0] == 200
 
         provider.rest.catalogue.rename("sport", 1, "Another name")
-        provider.rest.inject(RestFault(endpoint="competitors", times=None, delay=20))
+        provider.rest.faults.inject(RestFault(endpoint="competitors", times=None, delay=20))
         provider.rest.requests.clear()
         await until(lambda: len(provider.rest.requests) > 9, "the competitors are asked for")
         last = topics.snapshots("translations")[-1]["id"]
@@ -101,7 +101,7 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
 async def test_a_refused_token_ends_the_job_with_exit_3(place: Place) -> None:
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
-        provider.rest.inject(RestFault(times=None, status=401))
+        provider.rest.faults.inject(RestFault(times=None, status=401))
         bridge = jobs.start("currencies", "--every", "15m")
         assert await bridge.wait(30) == 3
         jobs.must_not_tell(bridge.text())

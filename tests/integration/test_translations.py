@@ -156,7 +156,7 @@ async def test_what_country_and_competition_are(place: Place) -> None:
         nothing = {"id": 1, "translations": {}}
         other = {"eventTranslation": {"id": event, "translations": {"en": "A – B"}}, "competitors": []}
         other |= dict.fromkeys(("sport", "region", "league"), nothing)
-        provider.rest.inject(RestFault(endpoint="all-event", body=json.dumps(other)))
+        provider.rest.faults.inject(RestFault(endpoint="all-event", body=json.dumps(other)))
         shown = await jobs.command("translations", "--full")
     assert shown.returncode == 0, shown.stderr
     assert f"- {REFUTED}" in shown.stdout

@@ -111,7 +111,7 @@ async def test_two_runs_never_overlap(place: Place) -> None:
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
         await jobs.fill()
-        provider.rest.inject(RestFault(endpoint="leagues", times=None, delay=9))
+        provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, delay=9))
         first = jobs.start("translations", "--json")
         await until(lambda: len(provider.rest.requests) > 6, "the leagues are asked for")
         with pytest.raises(Busy, match="another `bridge translations` is at work") as caught:
@@ -130,7 +130,7 @@ async def test_metrics_for_a_collector_of_files(place: Place) -> None:
     file = place.directory / "bridge.prom"
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider, attempts=1)
-        provider.rest.inject(RestFault(endpoint="leagues", status=500))
+        provider.rest.faults.inject(RestFault(endpoint="leagues", status=500))
         failed = await jobs.command("translations", "--metrics-file", str(file))
         assert (failed.returncode, file.exists()) == (10, False)
         report = await jobs.published("translations", "--metrics-file", str(file))

@@ -108,7 +108,7 @@ class Provider:
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         target = request.url.raw_path.decode()
         answer = self.rest.answer(now().wall, target, request.headers["Authorization"])
-        return httpx2.Response(answer.status, headers=answer.head(), content=answer.body)
+        return httpx2.Response(answer.status, headers=answer.headers, content=answer.body)
 
     def translate(self) -> Outcome:
         """A full run over an empty topic, in virtual time."""
@@ -180,7 +180,7 @@ def test_a_wrong_answer(
     for place, nth in zip(PLACES, (1, (asked[endpoint] + 1) // 2, asked[endpoint]), strict=True):
         provider.rest.faults.clear()
         provider.rest.requests.clear()
-        provider.rest.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
+        provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
         ends = wrong.code == 3 or (endpoint in LISTS and wrong.code == 10)
         # Where there is no right to all languages at once, each by itself is enough.
         owes = endpoint not in LISTS and (endpoint, wrong.code) != ("all-markets", 4)
@@ -218,5 +218,5 @@ def test_a_wrong_answer(
 def test_a_trouble_that_passes(provider: Provider, endpoint: Endpoint, fault: dict[str, Any]) -> None:
     """The outcome of the run is the same as without it."""
     wanted = provider.of(endpoint)
-    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
+    provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=2, times=1, **fault))
     assert provider.of(endpoint) == wanted

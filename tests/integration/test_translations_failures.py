@@ -55,7 +55,7 @@ async def test_each_failure_leaves_the_last_snapshot(place: Place) -> None:
         for number, (endpoint, fault, code, says) in enumerate(FAILURES):
             provider.rest.catalogue.rename("sport", 1, f"Another name {number}")
             provider.rest.faults.clear()
-            provider.rest.inject(RestFault(endpoint=endpoint, times=None, **fault))
+            provider.rest.faults.inject(RestFault(endpoint=endpoint, times=None, **fault))
             failure = await jobs.fails()
             assert failure.exit_code == code, endpoint
             assert says in str(failure), endpoint
@@ -73,7 +73,7 @@ async def left_out(jobs: Jobs, topics: Topics) -> None:
     before = without_ids(topics.present("translations"))
     for endpoint, fault, says in LEFT_OUT:
         jobs.provider.rest.faults.clear()
-        jobs.provider.rest.inject(RestFault(endpoint=endpoint, times=None, **fault))
+        jobs.provider.rest.faults.inject(RestFault(endpoint=endpoint, times=None, **fault))
         report = await jobs.run(full=True)
         assert report.removed == 0, endpoint
         assert any(says in left.why for left in report.snapshot.left_out), endpoint
@@ -89,7 +89,7 @@ async def test_a_failed_process(place: Place, status: int, code: int) -> None:
     """It prints the error in one line and ends with its code, without a snapshot."""
     async with simulated(bets=8) as provider:
         jobs = Jobs(place, provider)
-        provider.rest.inject(RestFault(endpoint="leagues", times=None, status=status))
+        provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=status))
         failed = await jobs.command("translations")
     assert (failed.returncode, failed.stdout) == (code, ""), failed.stderr
     (line,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
@@ -108,7 +108,7 @@ async def test_no_right_to_some_of_it(place: Place) -> None:
         for league in catalogue.entries("league"):
             catalogue.remove("league", league.id)
         catalogue.rename("sport", 1, "Another name")
-        provider.rest.inject(RestFault(endpoint="leagues", times=None, status=403))
+        provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=403))
         partial = await jobs.command("translations")
         assert partial.returncode == 4, partial.stderr
         assert (

@@ -67,7 +67,7 @@ async def test_a_list_that_is_written_with_escapes_is_taken(place: Place) -> Non
         name = "Αθλητικός Σύλλογος Αθ".encode("ascii", "backslashreplace").decode()
         item = f'{{"id":%d,"language":"en","translation":"{name} %d"}}'
         body = ",".join(item % (number, number) for number in range(1, ESCAPED + 1))
-        provider.rest.inject(RestFault(endpoint="competitors", body=f"[{body}]", times=None))
+        provider.rest.faults.inject(RestFault(endpoint="competitors", body=f"[{body}]", times=None))
         jobs = Jobs(place, provider, timeout_seconds=120, languages=("en",))
         report, most = await finished(jobs.start("translations", "--json"))
     assert len(body) > 32 << 20

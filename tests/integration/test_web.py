@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
@@ -62,7 +63,7 @@ async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Pl
     async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
         await until(lambda: "Live" in bridge.states(), "live")
-        await feed.drop()
+        feed.inflict(Drop())
         await until(lambda: "WaitingForLimit" in bridge.states(), "waiting")
         await until(lambda: place.checkpoint()["reason"] == "1 proper connections in 300 s", "its reason")
         shown = place.checkpoint()

@@ -81,14 +81,6 @@ class Cluster:
         self._wait([name])
         self._save()
 
-    def mend(self) -> None:
-        """Start again whatever is stopped or paused."""
-        for server in self.servers.values():
-            server.resume()
-        for name, server in self.servers.items():
-            if not server.is_alive():
-                self.restart(name)
-
     def close(self, grace: float = STOP_SECONDS) -> None:
         """Stop everything and keep the data. Servers still there after `grace` seconds are killed."""
         stop_all([server.identity for server in self.servers.values() if server.identity], grace)

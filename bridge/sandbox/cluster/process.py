@@ -30,11 +30,6 @@ class Identity:
     started: float
     """Unix seconds, from the operating system."""
 
-    @classmethod
-    def of(cls, pid: int) -> Identity:
-        """Raises psutil.NoSuchProcess when there is none."""
-        return cls(pid, psutil.Process(pid).create_time())
-
     def find(self) -> psutil.Process | None:
         """Return the process, or None if it has ended, even if its pid was reused."""
         try:
@@ -119,7 +114,7 @@ class Server:
             raise DevError(f"{self.name} could not be started:\n{self.log_tail()}")
         pid = int(line)
         try:
-            self.identity = Identity.of(pid)
+            self.identity = Identity(pid, psutil.Process(pid).create_time())
         except psutil.NoSuchProcess:  # ended at once: its log says why
             self.identity = Identity(pid, 0.0)
 
@@ -150,16 +145,6 @@ class Server:
             return False
         self.reap()
         return True
-
-    def pause(self) -> None:
-        """SIGSTOP: it keeps its sockets and answers nothing."""
-        if self.identity and (process := self.identity.find()):
-            process.suspend()
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        if self.identity and (process := self.identity.find()):
-            process.resume()
 
     def detach(self) -> None:
         """Let go of it: from now on it outlives this process."""

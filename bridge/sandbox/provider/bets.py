@@ -89,12 +89,7 @@ class _Settlement:
 
 
 def message(
-    world: World,
-    number: int,
-    version: int,
-    micros: int,
-    least_bytes: int = 0,
-    oddity: Oddity | None = None,
+    world: World, number: int, version: int, micros: int, least_bytes: int = 0, oddity: Oddity | None = None
 ) -> Json:
     """A message with a settled bet (interface, "SettlementFeedMessageDto").
 

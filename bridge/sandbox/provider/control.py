@@ -111,7 +111,7 @@ class Control:
             "GET /api/token": (_Token, self._token),
             **{f"POST /faults/{name}": (kind, self._changing(inflict)) for name, kind in FAULTS.items()},
             "POST /stop": (_Choices, self._changing(lambda _: stop())),
-            "POST /api/faults": (RestFault, self._changing(rest.inject)),
+            "POST /api/faults": (RestFault, self._changing(rest.faults.inject)),
             "POST /api/clear": (_Choices, self._changing(lambda _: rest.faults.clear())),
             "POST /api/rename": (
                 _Renaming,

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from email.utils import formatdate
 from functools import partial
+from http.client import responses
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from websockets.http11 import Request, Response
 
 from bridge.observability.http_server import WsgiServer
 from bridge.sandbox.provider.control import Control
-from bridge.sandbox.provider.faults import Drop, Fault
+from bridge.sandbox.provider.faults import Fault
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Provider
 from bridge.sandbox.provider.rate_limits import Limits
 from bridge.sandbox.provider.rest.app import Rest
@@ -151,13 +152,6 @@ class Simulator:
         self._kicked.set()
         return now
 
-    async def drop(self, *, abort: bool = False) -> None:
-        """Close the active connection now; with `abort` without a closing handshake."""
-        dropped = [s for s, c in self._accepted.items() if isinstance(c, Connection) and c.is_active]
-        self.inflict(Drop(abort=abort))
-        for socket in dropped:
-            await socket.close(1001, "dropped")
-
     def _serve_control(self) -> WsgiServer | None:
         settings = self.settings
         if settings.control_port is None:
@@ -225,7 +219,8 @@ class Simulator:
     async def _answer_rest(self, request: Request) -> Response:
         answer = self.rest.answer(self.now(), request.path, _header(request, "Authorization"))
         await asyncio.sleep(answer.delay)
-        return Response(answer.status, answer.reason, Headers(answer.head()), answer.body)
+        headers = {"Connection": "close", "Content-Length": str(len(answer.body)), **answer.headers}
+        return Response(answer.status, responses.get(answer.status, ""), Headers(headers), answer.body)
 
     def _stamp(self, _socket: ServerConnection, _request: Request, response: Response) -> None:
         """Set the date of an answer to that of the provider's clock."""

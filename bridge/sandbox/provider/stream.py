@@ -107,11 +107,6 @@ class Stream:
         bet = content.get("data") or {}
         return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
 
-    def messages(self, since: float, until: float) -> Iterator[Published]:
-        """Generate everything published from `since` on and before `until`, in order."""
-        for slot in range(self.first_slot(since), self.first_slot(until)):
-            yield self.message(slot)
-
     def _settles(self, slot: int) -> tuple[int, int]:
         """Return the bet that a slot settles, as the slot of its first settlement, and the version."""
         version = 1

@@ -147,7 +147,7 @@ async def ask_a_simulator(allowed: float, rate: float) -> tuple[int, float]:
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         found = rest.answer(now().wall, request.url.raw_path.decode(), request.headers["Authorization"])
-        return httpx2.Response(found.status, content=found.body, headers=found.head())
+        return httpx2.Response(found.status, content=found.body, headers=found.headers)
 
     asking = api(token=SecretStr(rest.tokens.mint(AT)), requests_per_second=rate, concurrency=8)
     sport = Questions(asking).single("sport", 1)

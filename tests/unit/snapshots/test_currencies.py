@@ -32,7 +32,7 @@ def published(topic: Topic) -> dict[str, Currency]:
 def fault(provider: Provider, endpoint: str, content: Any, **changes: Any) -> None:
     """From now on the endpoint answers with that."""
     body = orjson.dumps(content).decode()
-    provider.rest.inject(
+    provider.rest.faults.inject(
         RestFault.model_validate({"endpoint": endpoint, "body": body, "times": None, **changes})
     )
 
@@ -184,7 +184,9 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
 async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) -> None:
     """Of whichever type: nothing is published."""
     provider, found = Provider(), topic()
-    provider.rest.inject(RestFault.model_validate({"endpoint": "active-currencies", "nth": nth, **spoilt}))
+    provider.rest.faults.inject(
+        RestFault.model_validate({"endpoint": "active-currencies", "nth": nth, **spoilt})
+    )
     with pytest.raises(ApiError) as caught:
         await exchange(provider, found, USED)
     assert not isinstance(caught.value, Forbidden)
@@ -195,7 +197,7 @@ async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) 
 async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) -> None:
     """All else is published, and the next run asks again."""
     provider, found = Provider(), topic()
-    provider.rest.inject(RestFault.model_validate({"endpoint": "currency-precision", **spoilt}))
+    provider.rest.faults.inject(RestFault.model_validate({"endpoint": "currency-precision", **spoilt}))
     outcome = await exchange(provider, found, USED)
     assert [(left.endpoint, left.id) for left in outcome.left_out] == [(PRECISION, "KWD")]
     assert published(found) == LISTED | {"PTS": Currency("PTS", "Unknown", 0)}

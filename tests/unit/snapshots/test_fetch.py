@@ -89,7 +89,7 @@ async def test_a_list_in_another_language_is_kept_under_that() -> None:
     provider = Provider()
     fallback = [{"id": 1, "language": "en", "translation": "Fallback"}]
     fallback += [{"id": 77, "language": "en", "translation": "Only there"}]
-    provider.rest.inject(RestFault(endpoint="sports", nth=2, body=orjson.dumps(fallback).decode()))
+    provider.rest.faults.inject(RestFault(endpoint="sports", nth=2, body=orjson.dumps(fallback).decode()))
     topic = Topic()
     await translate(provider, topic, mention())
     texts = topic.translation("sport:1").texts
@@ -124,7 +124,7 @@ async def test_nothing_is_asked_by_id_twice() -> None:
     await translate(provider, topic, mention(*EVENTS))
     provider.rest.requests.clear()
     for endpoint in ("sports", "regions", "leagues", "competitors"):
-        provider.rest.inject(RestFault(endpoint=endpoint, body="[]", times=None))
+        provider.rest.faults.inject(RestFault(endpoint=endpoint, body="[]", times=None))
     await translate(provider, topic, mention(EVENTS[0]), full=True, settings=api(max_shrink_share=1))
     asked = [exchange.target for exchange in provider.rest.requests]
     assert len(asked) == len(set(asked))

@@ -103,7 +103,7 @@ def test_a_run_without_all_answers_is_partial() -> None:
     runs.bets(mention(EVENT))
     runs.bets(References(events={number: Place(1, 1, 1) for number in range(9_000, 10_200)}))
     provider = Provider(forbidden={"market-type-templates"})
-    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
     found = runs.run(provider, settings=api(max_left_out_share=1))
     assert found.forbidden == ("/api/translations/templates/market-types",)
     assert (found.complete, len(found.left_out)) == (False, 1_000)
@@ -157,7 +157,7 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
         "eventTranslation": {"id": EVENT.id, "translations": {f"l{n}": "😀" * 10_000 for n in range(30)}}
     }
     body = event | dict.fromkeys(("sport", "region", "league"), nameless) | {"competitors": []}
-    provider.rest.inject(RestFault(endpoint="all-event", body=orjson.dumps(body).decode()))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", body=orjson.dumps(body).decode()))
     found = runs.run(provider)
     key = f"event:{EVENT.id}"
     [(_, id_, why)] = found.left_out

@@ -51,7 +51,7 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
         runs.run(provider)
         runs.bets(mention(OTHER))
         for endpoint in failing:
-            provider.rest.inject(RestFault(endpoint=endpoint, status=500, times=None))
+            provider.rest.faults.inject(RestFault(endpoint=endpoint, status=500, times=None))
         if failing:
             assert runs.run(provider).owed == 1
         if lost:
@@ -113,7 +113,7 @@ def test_what_was_owed_is_told_although_the_state_is_lost(runs: Runs) -> None:
     runs.bets(mention(EVENT))
     runs.run(old)
     provider = Provider()
-    provider.rest.inject(RestFault(endpoint="all-event", status=500))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500))
     snapshot = runs.run(provider, full=True)
     assert snapshot.owed == 1
     runs.state_topic.clear()
@@ -128,7 +128,7 @@ def test_what_was_owed_of_old_bets_is_told_although_the_state_is_lost(runs: Runs
     runs.run(Provider())
     runs.bets(mention(EVENT))
     provider = Provider()
-    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
     for _ in range(5):
         snapshot = runs.run(provider)
         runs.now += DAY
@@ -167,7 +167,7 @@ def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
     settings = api(keep_days=5, max_left_out_share=1)
     runs.bets(mention(EVENT))
     provider = Provider()
-    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
     runs.run(provider, settings=settings)
     for _ in range(10):
         runs.now += DAY
@@ -189,7 +189,7 @@ def test_a_404_for_what_is_gone_holds_nothing_up(runs: Runs) -> None:
     others = [x for x in WORLD.competitors if x.id not in mine][:20]
     for competitor in others:
         provider.catalogue.remove("competitor", competitor.id)
-    provider.rest.inject(RestFault(endpoint="all-competitor", status=404, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-competitor", status=404, times=None))
     runs.run(provider, full=True, settings=settings)
 
 
@@ -206,7 +206,7 @@ def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
         "league": {"id": EVENT.league.id, "translations": {}},
         "competitors": [],
     }
-    provider.rest.inject(RestFault(endpoint="all-event", body=orjson.dumps(answer).decode()))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", body=orjson.dumps(answer).decode()))
     runs.run(provider, full=True)
     snapshot = runs.run(Provider())
     assert snapshot.complete
@@ -227,7 +227,7 @@ def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: 
         }
     ]
     runs.bets(mention(late))
-    provider.rest.inject(RestFault(endpoint="all-markets", body=orjson.dumps(body).decode()))
+    provider.rest.faults.inject(RestFault(endpoint="all-markets", body=orjson.dumps(body).decode()))
     runs.run(provider, settings=settings)
     runs.now += 3 * DAY
     runs.bets(mention(early))
@@ -250,7 +250,7 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     runs.run(provider, settings=settings)
     league = EVENT.league.id
     provider.catalogue.remove("league", league)
-    provider.rest.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
     runs.run(provider, full=True, settings=settings)
     assert f"league:{league}".encode() not in runs.removed
 
@@ -260,7 +260,7 @@ def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
     runs.bets(mention(EVENT))
     provider = Provider()
     body = orjson.dumps([{"id": 5, "translations": {"en": "a"}}]).decode()
-    provider.rest.inject(RestFault(endpoint="selection-templates", body=body, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="selection-templates", body=body, times=None))
     snapshot = runs.run(provider)
     assert not snapshot.complete
 
@@ -332,7 +332,7 @@ def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
             for s in chosen
             if records[s].type in number
         ]
-        provider.rest.inject(
+        provider.rest.faults.inject(
             RestFault(endpoint="active-currencies", body=orjson.dumps(body).decode(), times=4)
         )
 
@@ -353,7 +353,7 @@ def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     references.events[0] = Place(1, 1, 1)
     runs.bets(references)
     provider = Provider()
-    provider.rest.inject(RestFault(endpoint="all-event", status=403))  # event 0 is asked about first
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=403))  # event 0 is asked about first
     snapshot = runs.run(provider, settings=api(concurrency=1))
     assert "event:0" in runs.owed
     assert not snapshot.complete
@@ -394,6 +394,6 @@ def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> No
     number = {"Fiat": 1, "Crypto": 2, "Custom": 3}
     body = [{"symbol": s, "type": number[c.type], "precision": c.precision} for s, c in listed]
     active = RestFault(endpoint="active-currencies", body=orjson.dumps(body).decode(), times=None)
-    provider.rest.inject(active)
+    provider.rest.faults.inject(active)
     runs.run(provider, full=True, settings=api(keep_days=30, max_shrink_share=1))
     assert runs.removed == set()

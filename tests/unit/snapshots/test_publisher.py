@@ -66,7 +66,7 @@ class Kafka(Topic):
         patch.setattr(
             admin, "metadata", lambda _: self._answer(lambda: SimpleNamespace(topics=next(self.looks)))
         )
-        patch.setattr(storage, "last_value", lambda *_: self._answer(self._last))
+        patch.setattr(storage, "last_snapshot", lambda *_: (self._answer(self._last), None))
         patch.setattr(publisher, "ends_of", lambda *_: self._answer(lambda: {0: next(self.ends)}))
         patch.setattr(publisher, "STUCK_SECONDS", 0.1)
         patch.setattr(lock, "REGAIN_SECONDS", 0.1)

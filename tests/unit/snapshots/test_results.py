@@ -38,7 +38,6 @@ def test_shares_are_by_language() -> None:
     (row,) = cover(references, ["en", "sv"], have.get)
     assert row == Covered("sport", 4, {"en": 3, "sv": 1}, ["sport:2", "sport:3", "sport:4"])
     assert (row.share("en"), row.share("sv")) == (0.75, 0.25)
-    assert row.as_json() == {"seen": 4, "named": {"en": 3, "sv": 1}, "missing": row.missing}
 
 
 def test_only_the_first_missing_ones_are_told() -> None:

@@ -88,7 +88,7 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
 async def test_a_failed_run_has_no_outcome_and_the_next_makes_up_for_it() -> None:
     """What would have been written is written then."""
     provider, topic = Provider(), Topic()
-    provider.rest.inject(RestFault(endpoint="competitors", status=500))
+    provider.rest.faults.inject(RestFault(endpoint="competitors", status=500))
     with pytest.raises(Exception, match="500"):
         await translate(provider, topic, mention(EVENT))
     assert topic == {}
@@ -134,7 +134,7 @@ async def test_an_event_without_a_name_is_told_and_still_says_who_takes_part() -
     body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
     body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'
     provider, topic = Provider(), Topic()
-    provider.rest.inject(RestFault(endpoint="all-event", body=body % EVENT.id))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", body=body % EVENT.id))
     outcome = await translate(provider, topic, mention(EVENT))
     record = topic.translation(f"event:{EVENT.id}")
     assert (record.texts, record.sport_id, record.region_id, record.league_id) == ({}, 1, 2, 3)

@@ -139,7 +139,7 @@ async def test_an_unknown_event_is_not_asked_about_again() -> None:
 async def test_only_its_own_endpoint_says_that_an_event_is_unknown(endpoint: Endpoint) -> None:
     """A 404 for its markets in one form is one for that form: the others are asked."""
     provider, topic = Provider(**BOTH), Topic()
-    provider.rest.inject(RestFault(endpoint=endpoint, status=404))
+    provider.rest.faults.inject(RestFault(endpoint=endpoint, status=404))
     outcome = await translate(provider, topic, mention(EVENT))
     market = topic.translation(f"market:{EVENT.id}:{EVENT.markets[0].id}")
     assert market.texts.keys() >= ({"en", "sv"} if endpoint == "all-markets" else {"en", "de"}) - {"en"}
@@ -158,7 +158,9 @@ async def test_markets_are_asked_for_in_each_language_where_there_is_nothing_in_
     topics = []
     for fault in ({"body": "[]"}, {"status": 404}):
         provider, topic = Provider(), Topic()
-        provider.rest.inject(RestFault.model_validate({"endpoint": "all-markets", "times": None, **fault}))
+        provider.rest.faults.inject(
+            RestFault.model_validate({"endpoint": "all-markets", "times": None, **fault})
+        )
         await translate(provider, topic, mention(EVENT))
         assert provider.asked()["markets"] == len(api().languages)
         topics.append(topic)
@@ -175,7 +177,7 @@ FAULTS: list[dict[str, Any]] = [{"status": 500}, {"status": 400}, {"body": "{"},
 async def test_a_list_that_fails_ends_the_run(endpoint: Endpoint, fault: dict[str, Any]) -> None:
     """Nothing is published."""
     provider, topic = Provider(**BOTH), Topic()
-    provider.rest.inject(RestFault(endpoint=endpoint, nth=2, **fault))
+    provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=2, **fault))
     with pytest.raises(ApiError) as caught:
         await translate(provider, topic, mention(EVENT))
     assert not isinstance(caught.value, Forbidden)
@@ -188,9 +190,9 @@ async def test_one_thing_that_fails_is_left_out_and_owed(endpoint: Endpoint, fau
     """All else is published; the next run asks about that alone, and then everything is there."""
     provider, topic, whole = Provider(**BOTH), Topic(), Topic()
     await translate(Provider(**BOTH), whole, mention(EVENT, OTHER))
-    provider.rest.inject(RestFault(endpoint=endpoint, **fault))
+    provider.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
     if "templates" in endpoint and fault != {"status": 403}:
-        provider.rest.inject(RestFault(endpoint=endpoint, times=8, **fault))  # down to the first id
+        provider.rest.faults.inject(RestFault(endpoint=endpoint, times=8, **fault))  # down to the first id
     outcome = await translate(provider, topic, mention(EVENT, OTHER), settings=api(concurrency=1))
     if (endpoint, fault) == ("all-markets", {"status": 403}):
         return  # each language has told what is missing
@@ -313,7 +315,7 @@ def mention_first() -> References:
 async def test_a_token_that_is_refused_ends_the_run() -> None:
     """Others would be refused, too."""
     provider = Provider()
-    provider.rest.inject(RestFault(endpoint="all-event", status=401))
+    provider.rest.faults.inject(RestFault(endpoint="all-event", status=401))
     with pytest.raises(AuthError):
         await translate(provider, Topic(), mention(EVENT))
 
@@ -326,7 +328,7 @@ async def test_an_answer_about_another_id_is_left_out(endpoint: Endpoint) -> Non
     if endpoint == "all-event":
         other = provider.rest.answer(NOW, f"/api/translations/all/event/{OTHER.id}", provider.authorization)
         body = other.body.decode()
-    provider.rest.inject(RestFault(endpoint=endpoint, body=body))
+    provider.rest.faults.inject(RestFault(endpoint=endpoint, body=body))
     outcome = await translate(provider, topic, mention(EVENT), settings=api(concurrency=1))
     (left,) = outcome.left_out
     assert matches(left.endpoint, endpoint)
@@ -341,7 +343,9 @@ async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) 
     asked_for = EVENT.markets[0].selections[0] if endpoint == "selection-templates" else EVENT.markets[0].type
     entities = [{"id": number, "translations": {"en": "x"}} for number in (asked_for, 999_999)]
     provider, topic = Provider(), Topic()
-    provider.rest.inject(RestFault(endpoint=endpoint, body=orjson.dumps(entities).decode(), times=None))
+    provider.rest.faults.inject(
+        RestFault(endpoint=endpoint, body=orjson.dumps(entities).decode(), times=None)
+    )
     await translate(provider, topic, mention(EVENT))
     found = {int(key.rpartition(b":")[2]) for key in topic if key.startswith(endpoint[:-1].encode())}
     assert found == {asked_for}

@@ -86,7 +86,7 @@ async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
         provider, "leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[1:]]
     )
     greek = orjson.dumps({"id": WORLD.leagues[0].id, "translations": {"el": "x"}}).decode()
-    provider.rest.inject(RestFault(endpoint="all-league", body=greek))
+    provider.rest.faults.inject(RestFault(endpoint="all-league", body=greek))
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == set()
     assert provider.asked()["all-league"] == 1
@@ -159,7 +159,7 @@ async def test_what_an_event_names_is_not_gone() -> None:
     others = [x.id for x in WORLD.leagues if x != LEAGUE]
     lists(provider, "leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
     nameless = orjson.dumps({"id": LEAGUE.id, "translations": {}}).decode()
-    provider.rest.inject(RestFault(endpoint="all-league", body=nameless, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-league", body=nameless, times=None))
     event = References(events={EVENT.id: Place(0, 0, 0)})
     outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)
     assert f"league:{LEAGUE.id}".encode() not in outcome.removed
@@ -180,7 +180,7 @@ async def test_blank_texts_are_none() -> None:
     provider.rest.faults.clear()
     lists(provider, "leagues", others)
     nameless = orjson.dumps({"id": LEAGUE.id, "translations": {"en": "", "sv": " "}}).decode()
-    provider.rest.inject(RestFault(endpoint="all-league", body=nameless, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-league", body=nameless, times=None))
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == {f"league:{LEAGUE.id}".encode()}
 
@@ -219,7 +219,7 @@ async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() ->
     moved = {"id": number, "translations": {"en": "Moved"}}
     market = {"id": 5, "translations": {"en": "Market"}}
     body = orjson.dumps([{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]).decode()
-    provider.rest.inject(RestFault(endpoint="all-markets", body=body, times=None))
+    provider.rest.faults.inject(RestFault(endpoint="all-markets", body=body, times=None))
     await translate(provider, topic, mention(OTHER))
     assert topic.translation(f"selection:{number}").texts == {"en": "Moved"}
     outcome = await translate(provider, topic, mention(OTHER), full=True)
@@ -270,6 +270,6 @@ async def test_a_record_that_cannot_be_read_is_told_and_written_anew() -> None:
 
 def lists(provider: Provider, endpoint: str, items: Sequence[object]) -> None:
     """From now on the endpoint gives that list, in whichever language."""
-    provider.rest.inject(
+    provider.rest.faults.inject(
         RestFault.model_validate({"endpoint": endpoint, "body": orjson.dumps(items).decode(), "times": None})
     )

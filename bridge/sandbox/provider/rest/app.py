@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 
 from bridge.sandbox.provider.clock import Clock
-from bridge.sandbox.provider.rest.faults import Answer, RestFault, RestFaults, problem
+from bridge.sandbox.provider.rest.faults import Answer, RestFaults, problem
 from bridge.sandbox.provider.rest.routes import CURRENCIES, Endpoint, Route, route
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.rest.tokens import InvalidToken, Tokens
@@ -65,10 +65,7 @@ class Rest:
     def __init__(self, world: World, policy: RestPolicy | None = None, clock: Clock | None = None) -> None:
         self.policy = policy = policy or RestPolicy()
         self.catalogue = Catalogue(
-            world,
-            policy.languages,
-            only_in_lists=policy.only_in_lists,
-            only_in_all=policy.only_in_all,
+            world, policy.languages, only_in_lists=policy.only_in_lists, only_in_all=policy.only_in_all
         )
         self.tokens = Tokens(policy.secret.get_secret_value())
         self._clock = clock or Clock()
@@ -77,10 +74,6 @@ class Rest:
         """The newest requests."""
         self._whole_lists: dict[tuple[Indexed, Language, int], bytes] = {}
         self._bucket = _TokenBucket(policy.rate, policy.burst)
-
-    def inject(self, fault: RestFault) -> None:
-        """Spoil the answers to some later requests."""
-        self.faults.inject(fault)
 
     def answer(self, now: float, target: str, authorization: str | None) -> Answer:
         """Answer a GET of `target` (path and query) at `now` (Unix seconds)."""

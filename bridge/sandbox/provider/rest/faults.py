@@ -26,15 +26,6 @@ class Answer:
     delay: float = 0
     """Seconds to wait before it goes out."""
 
-    @property
-    def reason(self) -> str:
-        """The phrase that belongs to the status; empty for one without."""
-        return responses.get(self.status, "")
-
-    def head(self) -> dict[str, str]:
-        """All headers but `Date`, which is the server's."""
-        return {"Connection": "close", "Content-Length": str(len(self.body)), **self.headers}
-
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Answer:
     """A refusal. The interface does not show the shape of its body; this one is that of RFC 9457."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bridge.sandbox.cluster import down, state
 from bridge.sandbox.cluster.process import Identity
 from bridge.sandbox.cluster.state import Member, State
 
-ALIVE = Identity.of(os.getpid())
+ALIVE = Identity(os.getpid(), psutil.Process().create_time())
 DEAD = Identity(os.getpid(), ALIVE.started - 1000)
 
 

@@ -15,7 +15,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.messages.parser import MessageParser
 from bridge.sandbox.demo.verify import WriterSchema, differences
-from bridge.sandbox.provider.stream import Stream, StreamSettings
+from bridge.sandbox.provider.stream import Log, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 
 EXAMPLE = (Path(__file__).parents[4] / "examples" / "settled-bet.message.json").read_bytes()
@@ -24,7 +24,7 @@ CODEC = Codec(load("settled-bet"), 1)
 ORIGIN = 1_790_000_000.0
 SENT = [
     EXAMPLE,
-    *(m.body for m in Stream(World(3, ORIGIN), ORIGIN, StreamSettings()).messages(ORIGIN, ORIGIN + 2)),
+    *(m.body for m in Log(Stream(World(3, ORIGIN), ORIGIN, StreamSettings())).read(ORIGIN, ORIGIN + 1.999)),
 ]
 Path_ = tuple[str | int, ...]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
 from bridge.sandbox.provider.rate_limits import Kind, Limits, Rule
-from bridge.sandbox.provider.stream import Stream, StreamSettings
+from bridge.sandbox.provider.stream import Log, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
@@ -38,7 +38,7 @@ def test_replay_and_live_leave_no_hole_and_double_nothing(
 def test_without_a_revision_only_what_comes_is_sent(stream: Stream, revision: int | None) -> None:
     """Absent and 0 replay nothing by default."""
     got = bets(received(let_in(provider(stream), NOW, revision), NOW, NOW + 1))
-    assert got == [message.body for message in stream.messages(NOW, NOW + 1.001)]
+    assert got == [message.body for message in Log(stream).read(NOW, NOW + 1)]
 
 
 def test_zero_can_mean_everything(stream: Stream) -> None:
@@ -165,6 +165,6 @@ def test_a_broken_limit_refuses(stream: Stream) -> None:
 def test_frames_are_bounded_by_their_size(stream: Stream) -> None:
     """No message is added to so many bytes or more, and the rest comes with the next call."""
     connection = let_in(provider(stream), NOW, int(NOW) - 1)
-    sizes = [len(message.body) for message in stream.messages(NOW - 1, NOW)]
+    sizes = [len(message.body) for message in Log(stream).read(NOW - 1, NOW - 0.001)]
     assert [len(frame) for frame in connection.frames(NOW, 100, sum(sizes[:3]))] == sizes[:3]
     assert [len(frame) for frame in connection.frames(NOW, 100, 1)] == sizes[3:4]

@@ -223,7 +223,7 @@ def test_an_id_that_is_no_number_matches_nothing(path: str) -> None:
 def test_any_request_to_any_endpoint_can_be_made_to_fail(endpoint: Endpoint, status: int) -> None:
     """The second request gets the status, the others their answer; requests elsewhere do not count."""
     side = rest()
-    side.inject(RestFault(endpoint=endpoint, nth=2, status=status))
+    side.faults.inject(RestFault(endpoint=endpoint, nth=2, status=status))
     other: Endpoint = "sports" if endpoint != "sports" else "regions"
     asked: list[Endpoint] = [other, endpoint, other, endpoint, endpoint]
     assert [ask(side, PATHS[name]).status for name in asked] == [200, 200, 200, status, 200]
@@ -234,10 +234,10 @@ def test_a_fault_can_strike_several_requests_or_all() -> None:
     """`times` in a row, counted from its injection; for ever when it is None."""
     side = rest()
     ask(side, PATHS["sports"])
-    side.inject(RestFault(nth=2, times=3, status=500))
+    side.faults.inject(RestFault(nth=2, times=3, status=500))
     assert [ask(side, PATHS["sports"]).status for _ in range(6)] == [200, 500, 500, 500, 200, 200]
-    side.inject(RestFault(times=None, status=503))
-    side.inject(RestFault(nth=2, times=None, status=502))
+    side.faults.inject(RestFault(times=None, status=503))
+    side.faults.inject(RestFault(nth=2, times=None, status=502))
     assert {ask(side, path).status for path in PATHS.values()} == {503}
     side.faults.clear()
     assert {ask(side, path).status for path in PATHS.values()} == {200}
@@ -248,11 +248,11 @@ def test_an_answer_can_be_anything() -> None:
     side = rest()
     right = ask(side, PATHS["sports"])
     to = {"Location": "https://elsewhere.example/"}
-    side.inject(RestFault(nth=1, status=502, body="<html>", headers={"Content-Type": "text/html"}))
-    side.inject(RestFault(nth=2, status=302, headers=to))
-    side.inject(RestFault(nth=3, body='{"id": "one"}'))
-    side.inject(RestFault(nth=4, truncate=True))
-    side.inject(RestFault(nth=5, delay=2.5))
+    side.faults.inject(RestFault(nth=1, status=502, body="<html>", headers={"Content-Type": "text/html"}))
+    side.faults.inject(RestFault(nth=2, status=302, headers=to))
+    side.faults.inject(RestFault(nth=3, body='{"id": "one"}'))
+    side.faults.inject(RestFault(nth=4, truncate=True))
+    side.faults.inject(RestFault(nth=5, delay=2.5))
     html, redirect, shape, half, late, last = [ask(side, PATHS["sports"]) for _ in range(6)]
     assert html == Answer(502, b"<html>", {"Content-Type": "text/html"})
     assert (redirect.status, redirect.headers["Location"]) == (302, to["Location"])
@@ -265,6 +265,6 @@ def test_an_answer_can_be_anything() -> None:
 def test_a_late_answer_is_refused_like_any_other() -> None:
     """A fault without a status or body of its own leaves the check of tokens as it is."""
     side = rest()
-    side.inject(RestFault(delay=1))
+    side.faults.inject(RestFault(delay=1))
     answer = side.answer(NOW, PATHS["sports"], None)
     assert (answer.status, answer.delay) == (401, 1)
