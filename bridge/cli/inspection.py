@@ -10,7 +10,7 @@ import typer
 
 from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json, show
 from bridge.config import Settings, age_seconds, load
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, SettingsError
 
 if TYPE_CHECKING:
     from bridge.state.checkpoint import Checkpoint
@@ -52,7 +52,7 @@ def limits(
     config: Config = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Forecast for this time: +30m from now, or 2026-01-31T12:00Z."),
+        typer.Option(metavar="TIME", help="Forecast for this time: +30m from now, or 2036-01-31T12:00Z."),
     ] = None,
     recover: Annotated[
         str | None,
@@ -70,10 +70,12 @@ def limits(
     from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
 
     settings, now = load(config), clock.now().wall
-    then = now if at is None else parse_moment(at, now)
+    then = math.ceil(now if at is None else parse_moment(at, now))
+    if then < now:
+        raise SettingsError(f"--at {at} is in the past: attempts before now are known, not forecast")
     length = None if recover is None else age_seconds(recover)
     checkpoint = checkpoint_of(settings)
-    revision = checkpoint.revision if length is None else math.ceil(then) - length
+    revision = checkpoint.revision if length is None else then - length
     outlook = forecast(settings, checkpoint, then, revision)
     show(outlook_as_json(outlook), outlook_as_lines(outlook), json=json)
 

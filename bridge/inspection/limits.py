@@ -26,6 +26,8 @@ class LimitForecast:
     """Why it has to wait; empty when it does not."""
     paused_until: float | None
     """When the bridge's own pause after a failure ends; None without one."""
+    oldest: int
+    """The oldest revision that the provider can still replay, Unix seconds."""
     usage: tuple[LimitUsage, ...]
     ledger: tuple[Attempt, ...]
     """The attempts that may still count, oldest first."""
@@ -48,6 +50,7 @@ def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: in
         decision.until,
         decision.reason,
         checkpoint.until if pauses else None,
+        limiter.oldest_replayable(at),
         limiter.usage(instant),
         limiter.ledger,
     )
@@ -59,7 +62,7 @@ def parse_moment(text: str, now: float) -> float:
         return now + age_seconds(text[1:])
     if (found := parse_instant(text)) is None:
         raise SettingsError(
-            f"{text!r} is not a time: give one with its zone such as 2026-01-31T12:00:00Z, or +30m from now"
+            f"{text!r} is not a time: give one with its zone such as 2036-01-31T12:00:00Z, or +30m from now"
         )
     return found
 
@@ -86,10 +89,10 @@ def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
         ],
         "attempts": [
             {
-                "at": format_utc(attempt.at),
+                "at": _utc(attempt.at),
                 "recoverySeconds": attempt.recovery_seconds,
                 "initial": attempt.initial,
-                "answeredAt": None if attempt.answered_at is None else format_utc(attempt.answered_at),
+                "answeredAt": None if attempt.answered_at is None else _utc(attempt.answered_at),
                 "refused": attempt.refused,
             }
             for attempt in outlook.ledger
@@ -104,6 +107,8 @@ def outlook_as_lines(outlook: LimitForecast) -> str:
         f"at          {format_utc(outlook.at)}",
         f"recovery    {recovery}, from {format_utc(outlook.revision)}",
     ]
+    if outlook.revision < outlook.oldest:
+        lines.append(f"gap         the provider can replay only from {format_utc(outlook.oldest)}")
     if outlook.connect_at <= outlook.at:
         lines.append("reconnect   allowed now")
     else:
@@ -125,4 +130,9 @@ def attempt_as_line(attempt: Attempt) -> str:
     """Return a connection attempt for people."""
     answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
     asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
-    return f"  {format_utc(attempt.at)}  {asked}, {answer}"
+    return f"  {_utc(attempt.at)}  {asked}, {answer}"
+
+
+def _utc(attempted: float) -> str:
+    """Format the time of an attempt. Its age is what is stored: two calls differ by microseconds."""
+    return format_utc(round(attempted, 3))

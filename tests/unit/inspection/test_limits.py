@@ -97,6 +97,12 @@ def test_an_outlook_for_scripts() -> None:
     assert outlook_as_json(looked(NOW, 30))["connectAt"] == "2026-09-21T14:13:20Z"
 
 
+def test_a_revision_older_than_the_provider_keeps_is_a_gap() -> None:
+    lines = outlook_as_lines(looked(NOW, 4 * 86_400)).splitlines()
+    assert lines[2].startswith("gap         the provider can replay only from 2026-09-18T14:")
+    assert "gap" not in outlook_as_lines(looked(NOW, 2 * 86_400))
+
+
 def test_an_outlook_for_people() -> None:
     """Shows first whether a reconnect is allowed now, then why not."""
     lines = outlook_as_lines(looked(NOW, 30)).splitlines()
