@@ -67,7 +67,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     storage = JobStorage(settings, task.job, visible=True)
-    _, last = last_snapshot(settings, task.job, visible=True)
+    last = last_snapshot(settings, task.job, visible=True)
     now = instant.now().wall
     job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:

@@ -154,8 +154,9 @@ class Lock:
             raise KafkaUnavailable("nobody confirms that the lock is ours")
 
     def committed(self) -> bytes | None:
-        """Return the value of the last Snapshot record."""
-        return storage.last_snapshot(self._settings, self._job)[0]
+        """Return the value of the last Snapshot record, undecoded: it may be asked for without a registry."""
+        found = storage.last_record(self._settings, self._job)
+        return None if found is None else found.value()
 
     def check_marker(self, found: bytes | None, last: bytes | None) -> None:
         """Raise if the Snapshot record `found` is not the `last` one of this run."""

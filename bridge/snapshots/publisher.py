@@ -73,11 +73,14 @@ class Publisher:
         `patience` seconds, None to retry without limit.
         """
         with self._attempting("opening", patience):
-            last, self._ends = self._writer.retry(
-                lambda: (self._writer.reopen(), ends_of(self._settings, self._topic))
+            self._writer.last, self._ends, last = self._writer.retry(
+                lambda: (
+                    self._writer.reopen(),
+                    ends_of(self._settings, self._topic),
+                    storage.last_snapshot(self._settings, self._job),
+                )
             )
-        self._writer.last = last
-        return None if last is None else storage.last_snapshot(self._settings, self._job)[1]
+        return last
 
     def publish(self, records: Collection[Record], snapshot: Callable[[Offsets], Record]) -> Offsets:
         """Commit the records with the Snapshot record that `snapshot` makes of the ends; return the ends.

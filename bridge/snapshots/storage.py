@@ -38,13 +38,11 @@ def topic_of(settings: Settings, job: Job) -> str:
     return name
 
 
-def last_snapshot(
-    settings: Settings, job: Job, *, visible: bool = False
-) -> tuple[bytes, Snapshot] | tuple[None, None]:
-    """Return a job's last snapshot, with its record in wire format before it; None for both without any.
+def last_record(settings: Settings, job: Job, *, visible: bool = False) -> Message | None:
+    """Return the record of a job's last snapshot, if there is any.
 
-    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises SchemaError, with
-    the place, if the record is invalid: the one before it is out of date. Otherwise as `TopicScan.read`.
+    Waits for open transactions to end, unless only what is `visible` now is wanted. Raises as
+    `TopicScan.read`.
     """
     found: Message | None = None
 
@@ -54,11 +52,19 @@ def last_snapshot(
             found = None if message.value() is None else message
 
     TopicScan(topics.declare(settings).snapshots.name, take, visible=visible).read(settings)
-    if found is None:
-        return None, None
-    value = found.value() or b""
+    return found
+
+
+def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Snapshot | None:
+    """Return a job's last snapshot, if there is any.
+
+    Raises SchemaError, with the place, if its record is invalid: the one before it is out of date. Otherwise
+    as `last_record` and `Registry`.
+    """
+    if (found := last_record(settings, job, visible=visible)) is None:
+        return None
     with Registry(settings.registry) as registry:
-        return value, Snapshot.from_avro(decode(registry.codec("snapshot"), found, value))
+        return Snapshot.from_avro(decode(registry.codec("snapshot"), found, found.value() or b""))
 
 
 def read_compacted(

@@ -68,7 +68,7 @@ def read_snapshot(settings: Settings, *, visible: bool = False) -> tuple[Snapsho
 
     Waits until all that was committed can be seen, unless what is `visible` now is enough.
     """
-    _, snapshot = last_snapshot(settings, JOB, visible=visible)
+    snapshot = last_snapshot(settings, JOB, visible=visible)
     if snapshot is None:
         return None
     return snapshot, read_compacted(settings, topic_of(settings, JOB), snapshot.ends)

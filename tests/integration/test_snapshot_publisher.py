@@ -276,7 +276,7 @@ def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
         with pytest.raises(TopologyError, match=f"the topic {topic} was recreated"):
             publisher.publish(Interrupted(records(settings, 2), again), partial(sealer.record, 2))
     assert read_compacted(settings, topic) == {}
-    _, last = last_snapshot(settings, JOB)
+    last = last_snapshot(settings, JOB)
     assert last is not None
     assert last.id == "1"
 
@@ -317,7 +317,7 @@ def killed_again_and_again(settings: Settings) -> int:
             time.sleep(dice.uniform(0, 0.5))
             process.kill()
             process.join()
-        _, last = last_snapshot(settings, JOB, visible=True)
+        last = last_snapshot(settings, JOB, visible=True)
         if last is not None:
             reached = TopicScan(topic, take, start=reached, ends=last.ends).read(settings)
             published = int(last.id)

@@ -12,6 +12,7 @@ from typing import TypeVar
 import pytest
 from confluent_kafka import KafkaError
 
+from bridge.avro.registry import RegistryUnavailable
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import admin, clients
@@ -66,7 +67,8 @@ class Kafka(Topic):
         patch.setattr(
             admin, "metadata", lambda _: self._answer(lambda: SimpleNamespace(topics=next(self.looks)))
         )
-        patch.setattr(storage, "last_snapshot", lambda *_: (self._answer(self._last), None))
+        patch.setattr(storage, "last_record", lambda *_: self._answer(self._last_record))
+        patch.setattr(storage, "last_snapshot", lambda *_: None)
         patch.setattr(publisher, "ends_of", lambda *_: self._answer(lambda: {0: next(self.ends)}))
         patch.setattr(publisher, "STUCK_SECONDS", 0.1)
         patch.setattr(lock, "REGAIN_SECONDS", 0.1)
@@ -89,8 +91,9 @@ class Kafka(Topic):
 
         return lose
 
-    def _last(self) -> bytes | None:
-        return next((value for value in reversed(self.committed) if value.startswith(b"snapshot")), None)
+    def _last_record(self) -> SimpleNamespace | None:
+        found = (value for value in reversed(self.committed) if value.startswith(b"snapshot"))
+        return next((SimpleNamespace(value=lambda value=value: value) for value in found), None)
 
     def _answer(self, read: Callable[[], T]) -> T:
         if self.away:
@@ -124,6 +127,18 @@ def save(to: Publisher) -> None:
 
 both = pytest.mark.parametrize("write", [publish, save])
 Write = Callable[[Publisher], None]
+
+
+def test_the_outcome_of_a_commit_is_found_without_a_registry(
+    kafka: Kafka, opened: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise RegistryUnavailable("on purpose")
+
+    monkeypatch.setattr(storage, "last_snapshot", away)
+    kafka.faults = {"commit": [commits_and_fails]}
+    publish(opened)
+    assert kafka.committed[:-1] == NAMES
 
 
 def passes(_: FakeProducer) -> None:

@@ -158,7 +158,7 @@ def test_an_invalid_snapshot_record_is_named_by_its_place(topics: Topics) -> Non
 
 def test_a_job_reads_only_its_own_snapshots(topics: Topics) -> None:
     topics["settlement.snapshots"] = [Message(b"currencies", b"")]
-    assert last_snapshot(SETTINGS, "translations") == (None, None)
+    assert last_snapshot(SETTINGS, "translations") is None
     assert topic_of(SETTINGS, "currencies") == "settlement.currencies"
 
 
