@@ -189,8 +189,8 @@ def _kind(node: Node) -> str:
     match node:
         case list():
             return " or ".join(map(_kind, node))
-        case {"logicalType": logical}:
-            return f"{node['type']} ({logical})"
+        case {"logicalType": logical, **type_}:
+            return f"{_kind(type_)} ({logical})"
         case {"type": "fixed"}:
             return f"fixed {node['name']} of {node['size']} bytes"
         case {"name": name}:

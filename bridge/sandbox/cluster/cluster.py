@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -218,7 +219,7 @@ def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) 
                 "Stop it with `bridge dev down`, or name another directory by --data."
             )
         _stop(data)
-        return _launch(data, progress, **wanted)
+        return _launch(data, _prepare(progress), progress, **wanted)
 
 
 def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> state.State:
@@ -230,7 +231,7 @@ def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> 
             return running
         if _stop(data):
             progress(f"a part of the cluster in {data} had died: starting all of it again")
-        return _launch(data, progress, **wanted).detach()
+        return _launch(data, _prepare(progress), progress, **wanted).detach()
 
 
 def down(data: Path, *, progress: Progress = silent) -> bool:
@@ -256,13 +257,12 @@ def _stop(data: Path) -> bool:
 
 def _launch(
     data: Path,
+    artifacts: Artifacts,
     progress: Progress,
     brokers: int = 1,
     kafka_port: int | None = None,
     registry_port: int | None = None,
 ) -> Cluster:
-    artifacts = obtain(progress)
-    _record(artifacts, progress)
     progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
     attempts = 0
     while True:
@@ -276,16 +276,28 @@ def _launch(
             progress("another process took a port in the meantime, trying others")
 
 
-def _record(artifacts: Artifacts, progress: Progress) -> None:
-    """Start the servers once to record their AOT caches. Raises DevError."""
-    with lock(artifacts.aot.with_suffix(".lock"), progress, "another first start"):
-        if artifacts.aot.is_dir():
-            return
-        progress("preparing the servers for quicker starts, once")
-        with tempfile.TemporaryDirectory(dir=artifacts.aot.parent, prefix=artifacts.aot.name) as temporary:
-            recorded = Path(temporary, "recorded")
-            recorded.mkdir()
-            recording = replace(artifacts, aot=recorded, is_recording=True)
-            cluster = Cluster(Path(temporary, "cluster"), recording, *ports.choose(1, 0, 0, silent))
-            cluster.start(silent).close(RECORD_SECONDS)
-            recorded.rename(artifacts.aot)
+def _prepare(progress: Progress) -> Artifacts:
+    """Find the servers, and record their AOT caches once. Reports why there are none if that fails."""
+    artifacts = obtain(progress)
+    if not artifacts.aot.is_dir():
+        try:
+            with lock(artifacts.aot.with_name("aot.lock"), progress, "another first start"):
+                if not artifacts.aot.is_dir():
+                    progress("preparing the servers for quicker starts, once")
+                    _record(artifacts)
+        except (DevError, OSError) as error:
+            reason = str(error).partition("\n")[0].partition(". The end of its log")[0]
+            progress(f"starting without AOT caches, which takes longer: {reason}")
+    return artifacts
+
+
+def _record(artifacts: Artifacts) -> None:
+    for old in artifacts.aot.parent.glob("aot-*"):  # of other versions, and of recordings that were killed
+        shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=artifacts.aot.parent, prefix=artifacts.aot.name) as temporary:
+        recording = replace(artifacts, aot=Path(temporary, "recorded"), is_recording=True)
+        recording.aot.mkdir()
+        _launch(Path(temporary, "cluster"), recording, silent, 1, 0, 0).close(RECORD_SECONDS)
+        if len(list(recording.aot.glob("*.aot"))) < 2:  # of the brokers and of the registry
+            raise DevError("a server did not write its AOT cache")
+        recording.aot.rename(artifacts.aot)

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -21,6 +21,9 @@ from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from bridge.sandbox.provider.world.entities import Sizes
+
+RENAMED: Final = {"disorder_seconds": "max_out_of_orderness_seconds"}
+"""Old name of a setting → new name. An old name is refused."""
 
 
 def simulate(
@@ -70,6 +73,8 @@ def _read(config: Path) -> dict[str, Any]:
 def _explain(error: ErrorDetails) -> str:
     where = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
+        if where in RENAMED:
+            return f"{where} is now called {RENAMED[where]}"
         sections: dict[str, type[BaseModel]] = {"": SimulatorSettings, "sizes.": Sizes, "api.": RestPolicy}
         known = [section + name for section, model in sections.items() for name in model.model_fields]
         close = difflib.get_close_matches(where, known, n=1)

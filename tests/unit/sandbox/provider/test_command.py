@@ -31,6 +31,7 @@ def test_the_options_win_over_the_file(tmp_path: Path) -> None:
     [
         ("brust = 5", "brust is not a setting; did you mean burst?"),
         ("[sizes]\nevent = 5", "sizes.event is not a setting; did you mean sizes.events?"),
+        ("disorder_seconds = 5", "disorder_seconds is now called max_out_of_orderness_seconds"),
         ("colour = 5", "colour is not a setting; remove it"),
         ("api = 5", "api: Input should be a valid dictionary"),
         ('[api]\nlanguages = ["en", "xx"]', "api.languages.1: Input should be 'en', 'de'"),
