@@ -216,17 +216,20 @@ class Connection(ClientConnection):
     async def disconnect(self) -> None:
         """Close with a closing handshake, within HANG_UP_SECONDS. Queued and later messages are dropped.
 
-        The socket is read all the same: the provider's close frame follows what it had sent before.
+        The socket is read all the same: the provider's close frame follows what it had sent before. A
+        cancellation closes the socket at once.
         """
         self._hung_up = True
         self._queue.clear()
         self._queued_bytes = 0
         self._handle()
-        try:
-            async with asyncio.timeout(HANG_UP_SECONDS):
-                await self.close()
-        except (TimeoutError, OSError, WebSocketException):
-            self.transport.abort()
+        with contextlib.suppress(TimeoutError, OSError, WebSocketException):
+            try:
+                async with asyncio.timeout(HANG_UP_SECONDS):
+                    await self.close()
+            except BaseException:  # lost leadership cancels this: the next owner connects at once
+                self.transport.abort()
+                raise
 
     @property
     def _full(self) -> bool:

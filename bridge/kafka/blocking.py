@@ -46,6 +46,7 @@ class Worker:
     def _run(self) -> None:
         while (work := self._jobs.get()) is not None:
             work()
+            del work  # with the producer that it holds
 
 
 class Watchdog:

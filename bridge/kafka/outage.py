@@ -27,8 +27,9 @@ PROBE_SECONDS = 1.0
 
 SERVERS = env_name("kafka", "bootstrap_servers")
 NO_ANSWER = "no answer"
+_UNVERIFIED = "certificate verify failed"
 _CAUSES = {
-    "certificate verify failed": ("the broker's certificate is refused", "ssl_ca_location"),
+    _UNVERIFIED: ("the broker's certificate is refused", "ssl_ca_location"),
     "alert (certificate|bad certificate|handshake failure|unknown ca)": (
         "the listener requires another client certificate",
         "ssl_certificate_location, ssl_key_location",
@@ -48,7 +49,7 @@ _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
 
 
 class Outage:
-    """The known cause of an outage of Kafka. Clients report errors on any thread."""
+    """The known cause of an outage of Kafka. Clients report errors on any thread, the event loop's too."""
 
     def __init__(self) -> None:
         self.cause = ""
@@ -56,25 +57,28 @@ class Outage:
         self.properties: Mapping[str, Any] = {}
         """librdkafka's properties of the last client created."""
         self._reported: set[str] = set()
+        self._verified: dict[str, str] = {}
+        """A broker's error about its certificate → why TLS rejects it; until that is known, the error."""
 
     def hear(self, error: KafkaError) -> None:
-        """Note the cause from a client's error. Logs it at once unless it may be transient."""
+        """Note the cause from a client's error, without blocking. Logs it unless it may be transient."""
         text = f"{error.name()} {error.str()}"
         kind = next((pattern for pattern in _CAUSES if re.search(pattern, text)), "")
         if kind in ("", self._kind) or (self._kind and kind == "_ALL_BROKERS_DOWN"):
             return
         # Without the milliseconds, so that each attempt has the same reason.
         detail = re.sub(r" \((after|\d+ identical).*", "", error.str())
-        if kind == "certificate verify failed":
-            detail = self._verify(detail) or detail
-        words, settings = _CAUSES[kind]
-        self._kind, self.cause = kind, f"{words}; check kafka.{settings} ({detail})"
-        if kind not in _PASSING:
+        self._note(kind, self._verified.get(detail, detail))
+        if kind == _UNVERIFIED and detail not in self._verified:
+            self._verified[detail] = detail
+            threading.Thread(target=self._probe, args=(detail,), name="kafka-probe", daemon=True).start()
+        elif kind not in _PASSING:
             self.report()
 
     def over(self) -> None:
         """Forget the cause, because a broker has answered."""
         self.cause = self._kind = ""
+        self._verified = {}
 
     def explain(self, reason: str, unknown: str = "") -> str:
         """Add the addresses tried and the cause, or `unknown` without one, to the reason of a failure."""
@@ -112,6 +116,17 @@ class Outage:
         finally:
             answered.set()
             listener.join()
+
+    def _note(self, kind: str, detail: str) -> None:
+        words, settings = _CAUSES[kind]
+        self._kind, self.cause = kind, f"{words}; check kafka.{settings} ({detail})"
+
+    def _probe(self, detail: str) -> None:
+        """Refine and log the cause, unless the outage is over or has another cause by then. May block."""
+        self._verified[detail] = found = self._verify(detail) or detail
+        if self._kind == _UNVERIFIED:
+            self._note(_UNVERIFIED, found)
+            self.report()
 
     def _verify(self, detail: str) -> str:
         """Return why TLS rejects the certificate of the broker in `detail`; librdkafka does not report it."""

@@ -246,6 +246,22 @@ async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.Mo
         assert reader.connection.protocol.close_rcvd is None
 
 
+async def test_a_cancelled_disconnect_closes_the_socket() -> None:
+    """Lost leadership cancels it. The next owner connects at once, and only one connection is allowed."""
+
+    async def handler(server: ServerConnection) -> None:
+        server.transport.pause_reading()  # the close frame gets no answer
+        await asyncio.sleep(PATIENCE)
+
+    async with provider(handler) as url, reading(url) as reader:
+        disconnecting = asyncio.create_task(reader.connection.disconnect())
+        await asyncio.sleep(0.05)
+        disconnecting.cancel()
+        await asyncio.wait([disconnecting])
+        assert disconnecting.cancelled()
+        assert reader.connection.closed
+
+
 @pytest.mark.parametrize("over_tls", [False, True], ids=["plain", "TLS"])
 async def test_all_before_the_end_is_taken_while_the_queue_is_full(tmp_path: Path, over_tls: bool) -> None:
     """All messages, and the code of the close frame behind them."""

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from bridge.kafka import blocking
-from bridge.kafka.blocking import Clients, Watchdog
+from bridge.kafka.blocking import Clients, Watchdog, Worker
 from bridge.kafka.errors import ErrorAction, triage
 
 
@@ -23,6 +23,27 @@ def test_a_call_that_never_returns_asks_for_a_new_producer() -> None:
     assert made == ["again"]
     release.set()
     calls.close()
+
+
+class Job:
+    """A job that sets an event when it is destroyed."""
+
+    def __init__(self) -> None:
+        self.destroyed = threading.Event()
+
+    def __call__(self) -> threading.Event:
+        return self.destroyed
+
+    def __del__(self) -> None:
+        self.destroyed.set()
+
+
+def test_a_worker_keeps_no_job_that_has_run() -> None:
+    """A job holds its producer, which must not outlive its replacement."""
+    worker = Worker("jobs")
+    destroyed = worker.submit(Job()).result(30)
+    assert destroyed.wait(5)
+    worker.close(30)
 
 
 class Stuck:

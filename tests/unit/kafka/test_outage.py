@@ -1,0 +1,65 @@
+"""Why Kafka cannot be used: who looks for the cause, what is logged, and which errors it explains."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError
+from structlog.testing import capture_logs
+
+from bridge.kafka.outage import Outage
+from tests.tls import Authority
+
+
+def unverified(port: int, broker: int = 1) -> KafkaError:
+    """An error as librdkafka reports it for a broker whose certificate it rejects."""
+    failed = "SSL handshake failed: certificate verify failed: broker certificate could not be verified"
+    return KafkaError(KafkaError._SSL, f"ssl://127.0.0.1:{port}/{broker}: {failed} (after 5ms in state UP)")
+
+
+def probes() -> list[threading.Thread]:
+    """The threads that look for a cause."""
+    return [thread for thread in threading.enumerate() if thread.name == "kafka-probe"]
+
+
+def test_a_broker_that_does_not_answer_blocks_nobody() -> None:
+    """It is probed once, whatever else is reported, and the outage may end before the probe does."""
+    with socket.create_server(("127.0.0.1", 0)) as server, capture_logs() as lines:
+        outage, began = Outage(), time.monotonic()
+        for _ in range(2):
+            outage.hear(unverified(server.getsockname()[1]))
+            assert outage.cause.startswith("the broker's certificate is refused; check kafka.ssl_ca_location")
+            outage.hear(KafkaError(KafkaError._TRANSPORT))
+        outage.hear(unverified(server.getsockname()[1]))
+        outage.over()
+        assert time.monotonic() - began < 0.5
+        logged = len(lines)
+        for probe in probes():
+            probe.join(10)
+        server.setblocking(False)
+        server.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert (outage.cause, len(lines)) == ("", logged)
+
+
+async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path) -> None:
+    """librdkafka does not report it. It is logged once, with the cause."""
+    served = Authority(tmp_path).server_context("127.0.0.1")
+    outage = Outage()
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=served) as server:
+        with capture_logs() as lines:
+            for _ in range(2):
+                outage.hear(unverified(server.sockets[0].getsockname()[1]))
+                for probe in probes():
+                    await asyncio.to_thread(probe.join, 3)
+                outage.hear(KafkaError(KafkaError._TRANSPORT))
+            outage.hear(unverified(server.sockets[0].getsockname()[1]))
+    [line] = lines
+    assert "(unable to get local issuer certificate)" in line["reason"]
+    assert outage.cause in line["reason"]
