@@ -20,7 +20,7 @@
     │   └── FeedLost            —        closed, reset, silent, or a protocol error
     └── SinkError               —        Kafka did not accept a batch
         ├── NotOwner            —        another process owns the feed: close the socket, stand by
-        ├── NotCommitted        —        the process ended first: a replay repeats the batch
+        ├── NotCommitted        —        a snapshot job was stopped first: the next run publishes
         └── SinkBroken          exit 8   Kafka refuses permanently (rights, a wrong clock)
 
 Exit 0 is success, exit 1 an unforeseen error or a failed check. Scripts rely on exit codes;
@@ -158,7 +158,7 @@ class NotOwner(SinkError):
 
 
 class NotCommitted(SinkError):
-    """The process was stopped, and Kafka did not accept the last batch in time. Nothing is lost."""
+    """A snapshot job was stopped before Kafka had accepted its snapshot. The next run publishes one."""
 
 
 class SinkBroken(SinkError):

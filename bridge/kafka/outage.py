@@ -100,7 +100,8 @@ class Outage:
         """Log the cause, once in an outage."""
         if self._kind not in self._reported:
             self._reported.add(self._kind)
-            get().warning("Kafka cannot be used", reason=self.explain("no broker answers", NO_ANSWER))
+            event = "Kafka cannot be used" if self._kind else "Kafka has not answered yet"
+            get().warning(event, reason=self.explain("no broker answers", NO_ANSWER))
 
     @contextmanager
     def watched(self, client: AdminClient) -> Iterator[None]:

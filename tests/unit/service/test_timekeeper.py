@@ -140,10 +140,16 @@ async def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
 
 
 @in_virtual_time
-async def test_a_question_that_is_under_way_can_be_left() -> None:
-    """Nobody waits for its answer."""
+async def test_close_drops_the_pending_request() -> None:
+    """It is cancelled, and no later call waits for its answer or takes note of it."""
     scene = Scene()
-    scene.keeper.watch(doubted=True)
+    scene.set_by = scene.ahead = 100.0
+    scene.keeper.watch(doubted=False)
+    await asyncio.sleep(0.25)
+    assert scene.asked == 1
     scene.keeper.close()
+    scene.keeper.close()
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     await asyncio.sleep(1)
-    scene.keeper.close()
+    assert (scene.keeper.watch(doubted=False), scene.keeper.skew, scene.wrong_by) == (None, None, 0)

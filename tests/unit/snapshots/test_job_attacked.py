@@ -179,8 +179,8 @@ def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
     assert snapshot.owed == 0
 
 
-def test_a_404_for_what_is_gone_holds_nothing_up(runs: Runs) -> None:
-    """Twenty competitors have left the provider, and it says 404 of each."""
+def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
+    """Twenty competitors have left the provider. They are removed, and nothing else is missing."""
     settings = api(max_shrink_share=1)
     runs.bets(mention(EVENT))
     provider = Provider()
@@ -190,7 +190,9 @@ def test_a_404_for_what_is_gone_holds_nothing_up(runs: Runs) -> None:
     for competitor in others:
         provider.catalogue.remove("competitor", competitor.id)
     provider.rest.faults.inject(RestFault(endpoint="all-competitor", status=404, times=None))
-    runs.run(provider, full=True, settings=settings)
+    snapshot = runs.run(provider, full=True, settings=settings)
+    assert (snapshot.complete, snapshot.owed) == (True, 0)
+    assert runs.removed == {f"competitor:{competitor.id}".encode() for competitor in others}
 
 
 def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
