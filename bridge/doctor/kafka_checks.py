@@ -145,8 +145,9 @@ def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
     missing = f"{len(others)} schemas are" if len(others) > 1 else "1 schema is"
     lines = [f"the registry answers; {missing} not registered yet:"]
     for name, how in others.items():
+        version = "" if how is Standing.NEW else f"{how.value}; "
         registers = (
             "the snapshot jobs register" if name.endswith(SUBJECTS_OF_JOBS) else "`bridge run` registers"
         )
-        lines.append(f"{name}: {how.value}; {registers} it")
+        lines.append(f"{name}: {version}{registers} it")
     return Finding(Outcome.OK, "\n".join(lines))
