@@ -1,4 +1,4 @@
-"""Formats and parses times and durations."""
+"""Formats and parses times, durations and counts."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def parse_http_date(header: str) -> float | None:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def plural(count: int, noun: str) -> str:
+    """Format a count with its noun: `1 broker`, `2 brokers`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def shortened(text: str, most: int = 200) -> str:

@@ -20,10 +20,11 @@ app = typer.Typer(
     name="bridge",
     help="Publish a sportsbook's settlement feed to Kafka exactly once, and declare every gap.",
     epilog="Settings come from environment variables BRIDGE_SECTION__NAME or a TOML file (--config); "
-    "bridge.example.toml lists them all. Exit codes: 0 success, 1 failure or a difference found, "
-    "2 invalid setting or option, 3 credential refused, 4 published without what the provider left out, "
-    "5 gap, 6 invalid topic or schema, or a missing right, 7 embedded Kafka failed to start, "
-    "8 Kafka refuses a write, 9 clocks too far apart, 10 snapshot failed, 130 Ctrl-C.",
+    "bridge.example.toml lists them all.\n\nExit codes (docs/exit-codes.md):\n\n"
+    "- 0: success\n- 1: failure, or a difference found\n- 2: invalid setting or option\n"
+    "- 3: credential refused\n- 4: published, but incomplete\n- 5: gap\n"
+    "- 6: invalid topic or schema, or a missing right\n- 7: embedded Kafka failed to start\n"
+    "- 8: Kafka refuses a write\n- 9: clocks too far apart\n- 10: snapshot failed\n- 130: Ctrl-C",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # so that a paragraph is wrapped by the terminal, not where the code is
     pretty_exceptions_enable=False,
@@ -169,7 +170,8 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
     if mend:
         _topics.apply(client, changes, replication_factor=settings.topics.replication_factor)
     rows = [{"topic": c.topic.name, "action": c.action.value, "detail": c.detail} for c in changes]
-    lines = "\n".join(": ".join(row.values()) for row in rows)
+    done = {_topics.Action.CREATE: "created", _topics.Action.ALTER: "altered"} if mend else {}
+    lines = "\n".join(f"{c.topic.name}: {done.get(c.action, c.action.value)}: {c.detail}" for c in changes)
     show(rows, lines or "all topics match the settings", json=json)
     return bool(changes)
 

@@ -52,12 +52,14 @@ def limits(
     config: Config = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Forecast for this time: +30m from now, or 2036-01-31T12:00Z."),
+        typer.Option(metavar="TIME", help="Forecast for this time: +30m from now, or 2030-01-31T12:00Z."),
     ] = None,
     recover: Annotated[
         str | None,
         typer.Option(
-            metavar="AGE", help="Forecast a recovery of this length, such as 30m, not from the position."
+            metavar="AGE",
+            help="Forecast a recovery of this length, such as 30m, instead of one from the committed "
+            "position.",
         ),
     ] = None,
     json: Json = False,
@@ -113,9 +115,9 @@ def replay(
 ) -> None:
     """Print settled bets received between two times, in order of receipt.
 
-    A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago. Prints
-    every version of a bet that the topic still has. Prints a table on a terminal; otherwise whole records,
-    one JSON object per line.
+    A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago.
+    Ages count back from now, so 5m is before 2m. Prints every version of a bet that the topic still has.
+    Prints a table on a terminal; otherwise whole records, one JSON object per line.
     """
     from bridge import clock
     from bridge.inspection import replay as _replay

@@ -43,7 +43,7 @@ Odd = Annotated[
     typer.Option(
         min=0,
         max=1,
-        help="Share of messages with a bet and a ping, with a bet without betId, or with neither.",
+        help="Share of malformed messages (0–1): both a bet and a ping, a bet without betId, or neither.",
     ),
 ]
 
@@ -61,7 +61,8 @@ def dev_up(
 ) -> None:
     """Start a real Kafka and schema registry, and return when both answer.
 
-    The first start downloads about 200 MB. They run until `bridge dev down`, which keeps their data.
+    The first start downloads about 200 MB and stores 325 MB. They run until `bridge dev down`,
+    which keeps their data.
     """
     from bridge.sandbox import cluster as _dev
 
@@ -182,7 +183,8 @@ def simulate(
     limits_scale: Annotated[
         float,
         typer.Option(
-            min=1, help="Factor by which time runs faster in the limits; set BRIDGE_LIMITS__SCALE to it."
+            min=1,
+            help="Run the limits' clocks this many times faster; set BRIDGE_LIMITS__SCALE to the same value.",
         ),
     ] = 1,
     api_rate: Annotated[
@@ -195,7 +197,7 @@ def simulate(
     """Simulate the provider: settlement feed with replay and limits, translations, currencies, faults.
 
     Prints its address, then one JSON line per connection attempt. Set BRIDGE_FEED__BASE_URL to the address.
-    docs/simulator.md lists the settings of the file.
+    docs/simulator.md lists the settings of the --config file.
     """
     from bridge.sandbox.provider.command import simulate as serve
 

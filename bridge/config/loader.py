@@ -285,5 +285,5 @@ def _reject_unknown_variables(environ: Mapping[str, Any]) -> None:
                     name.upper().split("__")[0], sections, n=1, cutoff=0.8
                 )
             ]
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise SettingsError(f"{name} is not a setting of the bridge.{hint}")
+            hint = f". Did you mean {close[0]}?" if close else ""
+            raise SettingsError(f"{name} is not a setting of the bridge{hint}")

@@ -60,7 +60,7 @@ class FeedSettings(Section):
     """The credential. Prefer `auth_value_file`."""
     auth_value_file: FilePath | None = Field(default=None, examples=["/run/secrets/feed"])
     """A file that holds the credential. The bridge reads it at the start and before each connection attempt,
-    so it picks up a rotated one. While the file cannot be read, the last value counts.
+    so it picks up a rotated one. If the file becomes unreadable, the bridge keeps using the last value read.
     """
     ping_reply: str = "none"
     """The answer to a ping: `none`, `echo` (the message as it came), or a template that contains `{pingId}`.
@@ -80,11 +80,12 @@ class FeedSettings(Section):
     `safety_margin_seconds`.
     """
     start: str = "0"
-    """Where a first start begins: `0` (as the interface defines it), an age (`90s`, `30m`, `2h`, `2d`), or an
-    ISO 8601 time with its zone. Ignored once there is a checkpoint.
+    """Where a first start begins: `0` (an initial connection, `revision=0`: the provider decides what it
+    replays), an age (`90s`, `30m`, `2h`, `2d`), or an ISO 8601 time with its zone. Ignored once there is a
+    checkpoint.
     """
     on_gap: Literal["stop", "continue"] = "stop"
-    """What follows a gap: `stop` ends the process with exit 5, `continue` goes on behind the gap."""
+    """What follows a gap: `stop` ends the process with exit 5, `continue` resumes after the gap."""
     refusal_statuses: frozenset[Annotated[int, Field(ge=300, le=599)]] = frozenset({403, 429})
     """HTTP statuses with which the provider refuses a connection attempt for now. 401 always means that the
     credential is wrong.
@@ -97,7 +98,7 @@ class FeedSettings(Section):
     dead letter.
     """
     converter: Literal["pydantic", "compiled"] = "pydantic"
-    """What reads a message. `compiled` is 1.3 to 1.7 times as fast during catch-up and leaves unusual or
+    """How messages are parsed. `compiled` is 1.3 to 1.7 times as fast during catch-up and leaves unusual or
     invalid messages to pydantic; without the compiled modules it changes nothing (`bridge doctor` reports
     them). See [0018](decisions/0018-two-converters.md) and [operations](operations.md#catching-up-faster).
     """
@@ -386,7 +387,7 @@ def age_seconds(text: str) -> int:
 
 
 def parse_start(text: str, now: float) -> int | None:
-    """Return where a first start begins, in Unix seconds; None for `0`, which the interface defines.
+    """Return where a first start begins, in Unix seconds; None for `0`, an initial connection.
 
     `text` is `0`, an age (`90s`, `30m`, `2h`, `3d`) or an ISO 8601 time with its zone. Raises ValueError.
     """

@@ -33,9 +33,9 @@ def check_settings(settings: Settings) -> Finding:
     sections = Settings.model_fields
     secrets = [name for name, _ in settings.secrets(*sections)]
     if problems := settings.missing(*REQUIRED) + settings.unusable(*sections):
-        advice = "A secret is given as a value or as the path of a readable file." if secrets else ""
+        advice = "Give the secret as a value or as the path of a readable file." if secrets else ""
         return Finding(Outcome.FAIL, "\n".join(problems), advice)
-    readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secret is needed"
+    readable = f"secrets that are readable: {', '.join(secrets)}" if secrets else "no secrets configured"
     return Finding(Outcome.OK, f"set: {', '.join(names)}\n{readable}")
 
 

@@ -13,6 +13,7 @@ from bridge import clock
 from bridge.avro.registry import Standing
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
+from bridge.formatting import plural
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
@@ -23,25 +24,25 @@ COORDINATOR_SECONDS = 5.0
 RETRY_SECONDS = 0.25
 TOPIC_RIGHTS = frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"})
 GROUP_RIGHTS = frozenset({"READ"})
+SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
+"""Subjects that the snapshot jobs register, without the prefix; `bridge run` registers the others."""
 
 
 def check_brokers(settings: Settings) -> Finding:
     """Whether a broker answers."""
     found = admin.metadata(clients.admin(settings.kafka), admin.LOOK_SECONDS)
-    count = len(found.brokers)
-    return Finding(
-        Outcome.OK, f"{count} broker{'' if count == 1 else 's'}, the controller is {found.controller_id}"
-    )
+    count = plural(len(found.brokers), "broker")
+    return Finding(Outcome.OK, f"{count}, controller: broker {found.controller_id}")
 
 
 def assess_topics(changes: list[topics.Change]) -> Finding:
-    """Whether the topics are as declared, by the changes that would make them so."""
+    """Whether the topics match the settings, by the changes that would make them so."""
     message = "\n".join(f"{c.topic.name}: {c.action.value}: {c.detail}" for c in changes)
     if any(change.harmful for change in changes):
         return Finding(Outcome.FAIL, message, "Run `bridge topics apply`, or choose another topics.prefix.")
     if any(change.action is not topics.Action.LEAVE for change in changes):
         return Finding(Outcome.WARN, message, "Run `bridge topics apply`; `bridge run` creates missing ones.")
-    return Finding(Outcome.OK, message or "as declared")
+    return Finding(Outcome.OK, message or "match the settings")
 
 
 def check_rights(settings: Settings) -> Finding:
@@ -67,7 +68,7 @@ def _operations(description: Any) -> frozenset[str] | None:
 def assess_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: frozenset[str] | None) -> Finding:
     """Whether the allowed operations suffice; None if the cluster does not report them."""
     needed = [(name, TOPIC_RIGHTS, allowed) for name, allowed in on_topics.items()]
-    needed.append(("the leadership group", GROUP_RIGHTS, on_group))
+    needed.append(("the owner group", GROUP_RIGHTS, on_group))
     known = [(name, rights, allowed) for name, rights, allowed in needed if allowed is not None]
     if missing := [
         f"{name}: {', '.join(sorted(rights - allowed))} is not allowed"
@@ -79,11 +80,13 @@ def assess_rights(on_topics: Mapping[str, frozenset[str] | None], on_group: froz
     unchecked = "not checked: Write on the transactional id, which would fence the owner; Create"
     if len(known) < len(needed):
         return Finding(Outcome.WARN, f"the cluster does not report all of them\n{unchecked}")
-    return Finding(Outcome.OK, f"enough on {', '.join(name for name, *_ in needed)}\n{unchecked}")
+    return Finding(
+        Outcome.OK, f"all required rights granted on {', '.join(name for name, *_ in needed)}\n{unchecked}"
+    )
 
 
 def ask_members(settings: Settings) -> Group:
-    """Return the members of the leadership group. Raises as `explained`."""
+    """Return the members of the owner group. Raises as `explained`."""
     described = _group(clients.admin(settings.kafka), group_of(settings))
     checkpoints = topics.declare(settings).checkpoints.name
     return Group(
@@ -102,7 +105,7 @@ def _assigned(member: Any) -> set[str]:
 
 
 def assess_leadership(name: str, group: Group) -> Finding:
-    """Whether a member of the leadership group of that name owns the feed."""
+    """Whether a member of the owner group of that name owns the feed."""
     members = len(group.members)
     if not members:
         return Finding(Outcome.WARN, f"{name} has no members", "Start `bridge run`: nobody owns the feed.")
@@ -112,7 +115,7 @@ def assess_leadership(name: str, group: Group) -> Finding:
             f"{name} has {members} members, none of which owns the feed",
             "Repeat: an assignment takes seconds. If it stays so, look at the logs of the bridges.",
         )
-    return Finding(Outcome.OK, f"owned from {', '.join(group.owners)}, {group.standbys} standing by")
+    return Finding(Outcome.OK, f"owned from {', '.join(group.owners)}, {plural(group.standbys, 'standby')}")
 
 
 def _group(client: AdminClient, name: str) -> Any:
@@ -133,14 +136,18 @@ def _group(client: AdminClient, name: str) -> Any:
 
 def assess_schemas(standings: Mapping[str, Standing]) -> Finding:
     """Whether the registry has our schemas, or would take them."""
-    others = "\n".join(
-        f"{name}: {standing.value}"
-        for name, standing in standings.items()
-        if standing is not Standing.REGISTERED
-    )
-    if Standing.INCOMPATIBLE in standings.values():
+    others = {name: how for name, how in standings.items() if how is not Standing.REGISTERED}
+    if Standing.INCOMPATIBLE in others.values():
         advice = "Upgrade the bridge if it is older than the running one, or choose another topics.prefix."
-        return Finding(Outcome.FAIL, others, advice)
-    if others:
-        return Finding(Outcome.OK, f"it answers; `bridge run` registers\n{others}")
-    return Finding(Outcome.OK, f"it answers, and has all {len(standings)} schemas")
+        return Finding(Outcome.FAIL, "\n".join(f"{n}: {how.value}" for n, how in others.items()), advice)
+    if not others:
+        return Finding(Outcome.OK, f"the registry answers, and has all {len(standings)} schemas")
+    missing = f"{len(others)} schemas are" if len(others) > 1 else "1 schema is"
+    lines = [f"the registry answers; {missing} not registered yet:"]
+    for name, how in others.items():
+        version = "" if how is Standing.NEW else f"{how.value}; "
+        registers = (
+            "the snapshot jobs register" if name.endswith(SUBJECTS_OF_JOBS) else "`bridge run` registers"
+        )
+        lines.append(f"{name}: {version}{registers} it")
+    return Finding(Outcome.OK, "\n".join(lines))

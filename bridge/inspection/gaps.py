@@ -48,9 +48,10 @@ def read_gaps(settings: Settings, feed: str | None = None) -> list[Gap]:
             stall_seconds=ANSWER_SECONDS,
         ).read(settings)
         if feed not in known:
+            found = f"known: {', '.join(sorted(known))}" if known else "no feed has a checkpoint yet"
             raise SettingsError(
                 f"--feed {feed}: no feed of that name has a checkpoint or a gap under "
-                f"{settings.topics.prefix}; known: {', '.join(sorted(known)) or 'none'}"
+                f"{settings.topics.prefix}; {found}"
             )
     return sorted((gap for gap in gaps if feed in (None, gap.feed)), key=lambda gap: gap.detected_at)
 

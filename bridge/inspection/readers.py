@@ -16,7 +16,7 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError
 from bridge.feed.catch_up import CatchUp
-from bridge.formatting import format_duration, format_utc
+from bridge.formatting import format_duration, format_utc, plural
 from bridge.inspection.limits import attempt_as_line
 from bridge.kafka import admin, topics
 from bridge.kafka.batch import Record
@@ -31,7 +31,7 @@ ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
 """An owner that has committed this recently is alive: it commits each message, including pings."""
 MOST_DECIMALS = 8
-"""Decimals of an amount of money: no currency has more."""
+"""Decimals that are shown of an amount of money."""
 
 
 class Bet(NamedTuple):
@@ -114,9 +114,9 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     if checkpoint.until is not None:
         lines.append(f"until       {format_utc(checkpoint.until)}")
     if checkpoint.catch_up is not None:
-        lines.append(f"catching up {_progress(checkpoint.catch_up, now)}")
+        lines.append(f"catching up: {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
-        lines.append(f"clock       the provider's is at most {checkpoint.skew:+.1f} s from ours")
+        lines.append(f"clock       provider clock offset: {checkpoint.skew:+.1f} s (max)")
     age = format_duration(now - checkpoint.updated_at)
     lines += [
         f"committed   {format_utc(checkpoint.updated_at)} ({age} ago)",
@@ -135,7 +135,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
 
 
 def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:
-    """Return the leadership group and the age of the last commit; None for what Kafka does not report."""
+    """Return the owner group and the age of the last commit; None for what Kafka does not report."""
     awaited = group.awaited(last.owner) if group else ()
     return {
         "owners": group and group.owners,
@@ -152,11 +152,11 @@ def leadership_as_lines(group: Group | None, last: Checkpoint, session: float, n
         return "leadership  unknown: the right to describe the group is missing"
     awaited = group.awaited(last.owner)
     if not awaited:
-        return "leadership  no owner, 0 standing by"
+        return "leadership  no owner, 0 standbys"
     names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
-    others = len(group.members) - len(awaited)
+    standbys = plural(len(group.members) - len(awaited), "standby")
     owned = group.owners and not group.joining
-    line = f"leadership  {'owned by' if owned else 'a rebalance waits for'} {names}, {others} standing by"
+    line = f"leadership  {'owned by' if owned else 'a rebalance waits for'} {names}, {standbys}"
     if owned and now - last.updated_at < LATELY_SECONDS:
         return line
     return f"{line}\n            {release(awaited, _free_by(group, awaited, session, now))}"
@@ -170,9 +170,9 @@ def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
         return "no message with a plausible settlementTime yet"
     distance = format_duration(max(0.0, now - catch_up.position))
-    behind = f"at {format_utc(catch_up.position)}, {distance} behind"
+    position = f"{distance} behind, position {format_utc(catch_up.position)}"
     left = "" if catch_up.remaining is None else f", {format_duration(catch_up.remaining)} left"
-    return f"{behind}, {catch_up.rate:,.0f} messages/s{left}"
+    return f"{position}, {catch_up.rate:,.0f} messages/s{left}"
 
 
 def bet_as_json(bet: Bet) -> dict[str, Any]:

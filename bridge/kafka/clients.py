@@ -106,7 +106,7 @@ def member(
     committed: Callable[[KafkaError | None, list[TopicPartition]], None],
     name: str | None = None,
 ) -> Consumer:
-    """Create a dynamic member of a leadership group. It is sticky: a newcomer takes nothing away.
+    """Create a dynamic member of an owner group. It is sticky: a newcomer takes nothing away.
 
     `poll` calls `committed` with the outcome of each asynchronous commit. `name` becomes the client.id.
     """
@@ -130,7 +130,7 @@ def member(
 
 
 def session_seconds(settings: KafkaSettings) -> float:
-    """Return how long a dead member of a leadership group keeps its assignment."""
+    """Return how long a dead member of an owner group keeps its assignment."""
     return float(settings.properties().get("session.timeout.ms", SESSION_MS)) / 1000
 
 

@@ -44,7 +44,7 @@ _NOT_A_MEMBER = {
 
 
 def group_of(settings: Settings) -> str:
-    """Return the leadership group of the feed."""
+    """Return the owner group of the feed."""
     return f"{settings.topics.prefix}.{settings.feed.name}.owner"
 
 

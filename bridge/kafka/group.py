@@ -1,4 +1,4 @@
-"""The members of the leadership group, and how long a standby waits for them.
+"""The members of the owner group, and how long a standby waits for them.
 
 A member that was killed keeps its place until its session ends, and until then looks alive. Only the time
 by which the place of a dead member is free is known. Seen with Kafka 4.3:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
+from bridge.formatting import plural
 from bridge.kafka.admin import metadata, result_of, topic_id
 from bridge.kafka.errors import explained
 
@@ -145,7 +146,12 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
     present = metadata(client, TIMEOUT_SECONDS).topics
     needed = topics.all() if needed is None else needed
     changes = [
-        Change(topic, Action.CREATE, f"{topic.partitions} partitions, {_words(topic.config)}", topic.config)
+        Change(
+            topic,
+            Action.CREATE,
+            f"{plural(topic.partitions, 'partition')}, {_words(topic.config)}",
+            topic.config,
+        )
         for topic in needed
         # A topic that may not be described is not in the list either.
         if topic.name not in present and topic_id(client, topic.name) is None

@@ -1,6 +1,6 @@
 """Write transactions exactly once, whatever errors the producer raises.
 
-A transaction is the records of the caller, a marker among them, and the offset of the leadership group. The
+A transaction is the records of the caller, a marker among them, and the offset of the owner group. The
 marker (a checkpoint, a Snapshot record) is unique, so reading it back shows whether a commit took place.
 An error leads to one of these (`ErrorAction`):
 

@@ -91,7 +91,7 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
     assert code == 1  # for the provider
     assert by_outcome(found, "ok") == found.keys() - {"provider"} - PLAIN, found
     assert f"{place.prefix}.bets" in found["rights"]["message"]
-    assert "0 standing by" in found["leadership"]["message"]
+    assert "0 standbys" in found["leadership"]["message"]
     assert found["checkpoint"]["message"].startswith("Live, the position is")
     assert "proper 2 of 5" in found["checkpoint"]["message"]
     assert "cannot be reached" in found["provider"]["message"]

@@ -63,6 +63,9 @@ def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Plac
     """A feed with a checkpoint and without gaps is no error."""
     checkpoints = topics.declare(prepared(place)).checkpoints.name
     producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    nobody = place.run("gaps", "--feed", "one")
+    assert nobody.returncode == 2
+    assert nobody.stderr.endswith(f"under {place.prefix}; no feed has a checkpoint yet\n")
     for feed in ("one", "two"):
         producer.produce(checkpoints, b"a checkpoint", feed)
     assert producer.flush(20) == 0

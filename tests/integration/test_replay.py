@@ -45,7 +45,9 @@ def place_of(message: Message) -> tuple[int, int]:
 
 def prepared(place: Place, event_name: str = "Malmö – Gent") -> bytes:
     """A settled bet, as bytes that can be written to the place's topic, which is created."""
-    assert place.run("topics", "apply").returncode == 0
+    applied = place.run("topics", "apply")
+    assert applied.returncode == 0
+    assert f"{place.prefix}.checkpoints: created: 1 partition, " in applied.stdout
     registered = place.run("schemas", "register", "--json")
     assert registered.returncode == 0, registered.stderr
     datum = json.loads(EXAMPLE.read_text("utf-8"))

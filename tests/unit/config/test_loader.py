@@ -161,7 +161,7 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("FED__NAME", "x", "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean {feed}NAME?"),
         ("FEED_CONVERTER", "x", "is not a setting of the bridge. Did you mean {feed}CONVERTER?"),
         ("KAFAK__SSL_CA_LOCATION", "x", "is not a setting of the bridge. Did you mean BRIDGE_KAFKA__…?"),
-        ("XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge."),
+        ("XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge"),
     ],
 )
 def test_settings_that_are_unknown_or_contradict_each_other_are_named(

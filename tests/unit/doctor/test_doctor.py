@@ -134,7 +134,7 @@ def test_settings_are_named_and_not_shown() -> None:
     assert "kafka.sasl_password" in found.message
     assert "s3cret" not in found.message
     assert "feed.safety_margin_seconds" not in found.message
-    assert "no secret is needed" in feed_checks.check_settings(SETTINGS).message
+    assert "no secrets configured" in feed_checks.check_settings(SETTINGS).message
 
 
 def test_secrets_are_read_and_not_shown(tmp_path: Path) -> None:
@@ -300,9 +300,9 @@ ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
             ({"a": ALL, "b": ALL - {right}}, {"READ"}, Outcome.FAIL, f"b: {right} is not allowed")
             for right in sorted(kafka_checks.TOPIC_RIGHTS)
         ),
-        ({}, {"DESCRIBE"}, Outcome.FAIL, "the leadership group: READ is not allowed"),
+        ({}, {"DESCRIBE"}, Outcome.FAIL, "the owner group: READ is not allowed"),
         ({"a": None}, {"READ"}, Outcome.WARN, "does not report"),
-        ({"a": None}, set(), Outcome.FAIL, "the leadership group: READ is not allowed"),
+        ({"a": None}, set(), Outcome.FAIL, "the owner group: READ is not allowed"),
     ],
 )
 def test_rights_are_judged_by_what_is_needed(
@@ -319,7 +319,7 @@ def test_rights_are_judged_by_what_is_needed(
     [
         ([], Outcome.WARN, "no members"),
         ([False, False], Outcome.WARN, "2 members, none of which owns"),
-        ([False, True, False], Outcome.OK, "owned from 10.0.0.1, 2 standing by"),
+        ([False, True, False], Outcome.OK, "owned from 10.0.0.1, 2 standbys"),
     ],
 )
 def test_a_feed_without_an_owner_is_worth_a_warning(
@@ -344,4 +344,15 @@ def test_a_registry_is_judged_by_what_it_would_take(standings: list[Standing], o
     found = kafka_checks.assess_schemas({f"s{n}": how for n, how in enumerate(standings)})
     assert found.outcome is outcome
     for n, how in enumerate(standings):
-        assert (f"s{n}: {how.value}" in found.message) == (how is not Standing.REGISTERED)
+        standing = "`bridge run` registers" if how is Standing.NEW else how.value
+        assert (f"s{n}: {standing}" in found.message) == (how is not Standing.REGISTERED)
+
+
+def test_who_registers_a_missing_schema_is_named() -> None:
+    new = Standing.NEW
+    found = kafka_checks.assess_schemas({"s.bets-value": new, "s.currencies-value": new})
+    assert found.message.splitlines() == [
+        "the registry answers; 2 schemas are not registered yet:",
+        "s.bets-value: `bridge run` registers it",
+        "s.currencies-value: the snapshot jobs register it",
+    ]

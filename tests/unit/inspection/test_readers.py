@@ -118,8 +118,8 @@ def test_a_checkpoint_says_why_and_how_long() -> None:
         "state       WaitingForLimit since 2026-09-21T14:18:10Z",
         "reason      5 large connections in 1800 s",
         "until       2026-09-21T14:30:00Z",
-        "catching up at 2026-09-21T13:13:20Z, 1h 5m behind, 1,234 messages/s, 1m 30s left",
-        "clock       the provider's is at most -1.5 s from ours",
+        "catching up: 1h 5m behind, position 2026-09-21T13:13:20Z, 1,234 messages/s, 1m 30s left",
+        "clock       provider clock offset: -1.5 s (max)",
     ]
     shown = checkpoint_as_json(waiting)
     assert (shown["since"], shown["until"]) == ("2026-09-21T14:18:10Z", "2026-09-21T14:30:00Z")
@@ -216,18 +216,18 @@ def member(name: str, holds: bool = False) -> Member:
     ("group", "lines"),
     [
         (None, "unknown: the right to describe the group is missing"),
-        (Group(), "no owner, 0 standing by"),
+        (Group(), "no owner, 0 standbys"),
         (
             Group((member("host:1:abc", True), member("b"))),
-            "owned by host:1:abc from 10.0.0.1, 1 standing by",
+            "owned by host:1:abc from 10.0.0.1, 1 standby",
         ),
         (
             Group((member("host:1:abc"), member("b")), True),
-            f"a rebalance waits for host:1:abc from 10.0.0.1, 1 standing by\n{DEAD}",
+            f"a rebalance waits for host:1:abc from 10.0.0.1, 1 standby\n{DEAD}",
         ),
         (
             Group((member("a"), member("b"))),
-            "a rebalance waits for a from 10.0.0.1, b from 10.0.0.1, 0 standing by\n"
+            "a rebalance waits for a from 10.0.0.1, b from 10.0.0.1, 0 standbys\n"
             f"            the places of those that are dead are free by {SEEN}",
         ),
     ],
@@ -241,7 +241,7 @@ def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
     """Then by when its place is free is told, too."""
     group, later = Group((member("a", True),)), CHECKPOINT.updated_at + LATELY_SECONDS
     assert leadership_as_lines(group, CHECKPOINT, 10.0, later) == (
-        "leadership  owned by a from 10.0.0.1, 0 standing by\n"
+        "leadership  owned by a from 10.0.0.1, 0 standbys\n"
         "            if it is dead, its place is free by 2026-09-21T14:18:41Z"
     )
 

