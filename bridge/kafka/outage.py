@@ -49,6 +49,8 @@ _CAUSES = {
 """A pattern in an error's code and text → the cause and the settings to check. The first match counts."""
 _PASSING = {"", "_TRANSPORT", "_ALL_BROKERS_DOWN"}
 """Causes that are also ordinary outages: logged only while a request waits for its answer."""
+_NO_BROKER = {*_CAUSES, "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_WAIT_COORD"}
+"""Errors that mean an outage."""
 
 
 class Outage:
@@ -82,16 +84,23 @@ class Outage:
         """Forget the cause, because a broker has answered."""
         self.cause = self._kind = ""
         self._verified = {}
+        self._reported.clear()
 
-    def explain(self, reason: str, unknown: str = "") -> str:
-        """Add the addresses tried and the cause, or `unknown` without one, to the reason of a failure."""
+    def explain(self, reason: str | KafkaError, unknown: str = "") -> str:
+        """Add the addresses tried and the cause, or `unknown` without one, to the reason of a failure.
+
+        An error that does not mean an outage, such as a broker's answer, has nothing to do with the cause.
+        """
         cause = self.cause or unknown
+        if isinstance(reason, KafkaError):
+            cause = cause if reason.name() in _NO_BROKER else ""
+            reason = reason.str()
         if not cause or SERVERS in reason:
             return reason
         return f"{reason}. Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"
 
     def report(self) -> None:
-        """Log the cause, once."""
+        """Log the cause, once in an outage."""
         if self._kind not in self._reported:
             self._reported.add(self._kind)
             get().warning("Kafka cannot be used", reason=self.explain("no broker answers", NO_ANSWER))

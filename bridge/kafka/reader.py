@@ -24,6 +24,7 @@ from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import KafkaUnavailable, Stalled, denied, explained, lacks_right
+from bridge.kafka.outage import outage
 from bridge.log import get
 
 RETRY_SECONDS = 0.5
@@ -66,6 +67,8 @@ def with_fresh_clients(
             return ""
         except (KafkaUnavailable, RegistryUnavailable, KafkaException) as error:
             reason, stalled = str(error), isinstance(error, Stalled)
+            if not isinstance(error, RegistryUnavailable):
+                reason = outage.explain(error.args[0])
             on_status(reason)
             get().debug("read failed, retrying", error=reason)
             time.sleep(RETRY_SECONDS)

@@ -257,8 +257,8 @@ class TransactionalWriter:
         if action is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
         if not self._ready or action is ErrorAction.REOPEN or self._failures + 1 >= self._max_failures:
-            return self._reopen_after(error.str())
-        self._pause(error.str())
+            return self._reopen_after(outage.explain(error))
+        self._pause(outage.explain(error))
         return action
 
     def _reopen_after(self, reason: str) -> ErrorAction:
@@ -267,7 +267,7 @@ class TransactionalWriter:
         return ErrorAction.REOPEN
 
     def _pause(self, reason: str) -> None:
-        self._lease.pause(outage.explain(reason), backoff_seconds(self._failures))
+        self._lease.pause(reason, backoff_seconds(self._failures))
         self._failures += 1
 
     def _abort(self) -> None:

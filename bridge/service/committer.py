@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bridge.clock import Clock
 from bridge.kafka.batch import Batch, Record
+from bridge.kafka.outage import outage
 from bridge.observability.status import DurationHistogram
 from bridge.service.interfaces import Writer
 
@@ -59,7 +60,7 @@ class Committer:
         """Return whether Kafka blocks the running job; if so, report it."""
         waiting = self._since is not None and self._clock().monotonic - self._since > TROUBLE_SECONDS
         if waiting:
-            self._on_blocked(self._trouble or self._doing or "it has not answered yet")
+            self._on_blocked(self._trouble or outage.explain(self._doing or "it has not answered yet"))
         return waiting
 
     def produce(self, batch: Batch) -> None:

@@ -17,7 +17,6 @@ from bridge.config import Settings, parse_start
 from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
-from bridge.kafka.outage import outage
 from bridge.log import get
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
@@ -228,7 +227,7 @@ class FeedOwner:
 
     def _kafka_is_away(self, reason: str) -> None:
         if not self._ending:
-            self._status.become(State.WAITING_FOR_KAFKA, outage.explain(reason))
+            self._status.become(State.WAITING_FOR_KAFKA, reason)
 
 
 async def unless(job: Coroutine[Any, Any, T], end: Coroutine[Any, Any, NoReturn]) -> T:

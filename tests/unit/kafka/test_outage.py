@@ -15,6 +15,8 @@ from structlog.testing import capture_logs
 from bridge.kafka.outage import Outage
 from tests.tls import Authority
 
+REFUSED = KafkaError(KafkaError._AUTHENTICATION, "sasl_ssl://127.0.0.1:1/1: Authentication failed")
+
 
 def unverified(port: int, broker: int = 1) -> KafkaError:
     """An error as librdkafka reports it for a broker whose certificate it rejects."""
@@ -63,3 +65,35 @@ async def test_the_reason_that_a_certificate_is_rejected_is_found(tmp_path: Path
     [line] = lines
     assert "(unable to get local issuer certificate)" in line["reason"]
     assert outage.cause in line["reason"]
+
+
+def test_each_outage_is_logged_once() -> None:
+    """The next one with the same cause, too."""
+    outage = Outage()
+    with capture_logs() as lines:
+        for _ in range(2):
+            outage.hear(REFUSED)
+            outage.hear(REFUSED)
+            outage.report()
+            outage.over()
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "explained"),
+    [
+        (KafkaError._TRANSPORT, True),
+        (KafkaError._TIMED_OUT, True),
+        (KafkaError._ALL_BROKERS_DOWN, True),
+        (KafkaError.ILLEGAL_GENERATION, False),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, False),
+        (KafkaError._STATE, False),
+    ],
+)
+def test_the_cause_explains_only_errors_of_a_connection(code: int, explained: bool) -> None:
+    """A broker that answers with an error can be reached."""
+    outage, error = Outage(), KafkaError(code)
+    outage.hear(REFUSED)
+    reason = outage.explain(error)
+    assert reason.startswith(error.str())
+    assert (outage.cause in reason) is explained
