@@ -16,6 +16,7 @@ from bridge.kafka import clients
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.batch_writer import BatchWriter
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import outage
 from tests.unit.kafka.fake_producer import (
     ABORT,
     FATAL,
@@ -106,6 +107,20 @@ def test_whatever_fails_the_batch_is_committed_once(
     assert topic.committed == WHOLE
     commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
     assert topic.committed == [*WHOLE, b"checkpoint 2"]
+
+
+def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner) -> None:
+    """The cause of an outage that may be over is not the cause of a broker's error."""
+    reasons: list[str] = []
+    writer = BatchWriter(SETTINGS, owner, topic.checkpoint, reasons.append)  # type: ignore[arg-type]
+    writer.run(writer.open).result(10)
+    topic.faults = {
+        "commit": [fails(code) for code in (KafkaError._TRANSPORT, KafkaError.ILLEGAL_GENERATION)]
+    }
+    outage.hear(KafkaError(KafkaError._TRANSPORT, "connection refused"))
+    commit(writer)
+    writer.close()
+    assert [": no connection; check" in reason for reason in reasons] == [True, False]
 
 
 def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> None:
