@@ -249,9 +249,12 @@ async def test_hanging_up_does_not_depend_on_the_provider(monkeypatch: pytest.Mo
 async def test_a_cancelled_disconnect_closes_the_socket() -> None:
     """Lost leadership cancels it. The next owner connects at once, and only one connection is allowed."""
 
+    ended = asyncio.Event()
+
     async def handler(server: ServerConnection) -> None:
         server.transport.pause_reading()  # the close frame gets no answer
-        await asyncio.sleep(PATIENCE)
+        await ended.wait()
+        server.transport.abort()
 
     async with provider(handler) as url, reading(url) as reader:
         disconnecting = asyncio.create_task(reader.connection.disconnect())
@@ -260,6 +263,7 @@ async def test_a_cancelled_disconnect_closes_the_socket() -> None:
         await asyncio.wait([disconnecting])
         assert disconnecting.cancelled()
         assert reader.connection.closed
+        ended.set()
 
 
 @pytest.mark.parametrize("over_tls", [False, True], ids=["plain", "TLS"])
