@@ -7,8 +7,9 @@ both or neither.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from bridge.clock import MICROS
@@ -61,6 +62,9 @@ class Counters:
         return replace(self)
 
 
+_counts = attrgetter(*(counter.name for counter in fields(Counters)))
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The position of a feed. `revision` is in Unix seconds of the provider's clock.
@@ -93,7 +97,7 @@ class Checkpoint:
 
         The position may if it was `taken_back`, with a gap.
         """
-        pairs = zip(astuple(other.counters), astuple(self.counters), strict=True)
+        pairs = zip(_counts(other.counters), _counts(self.counters), strict=True)
         goes_on = self.revision >= other.revision or taken_back
         return goes_on and all(before <= after for before, after in pairs)
 
@@ -113,7 +117,7 @@ class Checkpoint:
                 }
                 for attempt in self.ledger
             ],
-            "counters": dict(zip(_AVRO_COUNTERS, astuple(self.counters), strict=True)),
+            "counters": dict(zip(_AVRO_COUNTERS, _counts(self.counters), strict=True)),
             "updatedAt": _micros(self.updated_at),
             "owner": self.owner,
             "reason": self.reason,
