@@ -64,9 +64,9 @@ def as_group(listed: Any, topic: str) -> Group:
 class LeaderElection:
     """Membership in a group, on a separate thread.
 
-    The thread calls `changed` whenever `owner` changes. After a loss it waits, at most `HANDOVER_SECONDS`,
-    for `released`: the next owner must not connect before the socket is closed. `name` is the member's
-    client.id, by default that of all clients.
+    The thread calls `changed` whenever `owner` changes. Before it gives the partition up it waits, at most
+    `HANDOVER_SECONDS`, until the term is `released`: the next owner must not connect before the socket is
+    closed. `name` is the member's client.id, by default that of all clients.
     """
 
     def __init__(
@@ -81,7 +81,9 @@ class LeaderElection:
         self._partition = TopicPartition(topic, 0)
         self._changed = changed
         self._owner = threading.Event()
-        self._released = threading.Event()
+        self._handover = threading.Condition()
+        self._released = 0
+        """The last term released."""
         self._closing = threading.Event()
         self._refused: str | None = None
         self._question = threading.Event()
@@ -156,14 +158,16 @@ class LeaderElection:
             return None
         return as_group(found[0], self._partition.topic) if found else Group()
 
-    def released(self) -> None:
-        """Report that the former owner has closed its socket."""
-        self._released.set()
+    def released(self, term: int) -> None:
+        """Report that the owner of this term has closed its socket."""
+        with self._handover:
+            self._released = term
+            self._handover.notify_all()
 
     def close(self) -> None:
         """Leave the group, so that a standby is assigned at once. Waits at most CLOSE_SECONDS."""
-        self._released.set()
         self._closing.set()
+        self.released(self._term)
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self, topic: str) -> None:
@@ -175,7 +179,7 @@ class LeaderElection:
                 self._poll()
         except Exception as error:  # noqa: BLE001  # any error ends the membership
             self._refuse(f"the membership in {self.group} has ended: {error}")
-            self._released.wait(HANDOVER_SECONDS)
+            self._wait_for_release()
         self._owner.clear()
         self._consumer.close()
 
@@ -216,15 +220,20 @@ class LeaderElection:
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)
         if self._partition in partitions:
-            self._released.clear()
             self._term += 1
             self._metadata = consumer.consumer_group_metadata()
             self._owner.set()
             self._changed()
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if self._partition in partitions and self.owner:
+        if self._partition in partitions:
             self._owner.clear()
             self._changed()
-            self._released.wait(HANDOVER_SECONDS)
+            self._wait_for_release()
         consumer.incremental_unassign(partitions)
+
+    def _wait_for_release(self) -> None:
+        with self._handover:
+            self._handover.wait_for(
+                lambda: self._closing.is_set() or self._released == self._term, HANDOVER_SECONDS
+            )

@@ -203,8 +203,8 @@ class _Service:
         except NotOwner as error:
             get().warning("ownership lost", reason=str(error))
         finally:
+            leadership.released(self._owner.term)
             self._owner = None
-            leadership.released()
 
     async def _prepare(self) -> tuple[topics.Topics, Codecs, StateReader]:
         """Create topics and register schemas; waits for Kafka and the registry."""

@@ -44,7 +44,7 @@ class FeedOwner:
         self._settings = settings
         self._dependencies = dependencies
         self._clock = dependencies.clock
-        self._term = dependencies.leadership.term
+        self.term = dependencies.leadership.term
         self._status = status
         self._owner_id = owner_id
         self._wake = asyncio.Event()
@@ -223,7 +223,7 @@ class FeedOwner:
         return max(oldest_replayable, int(deduplicated_from(self._settings.feed, min(newest, now))))
 
     def _leads(self) -> bool:
-        return self._dependencies.leadership.holds(self._term)
+        return self._dependencies.leadership.holds(self.term)
 
     async def _still_owner(self) -> bool:
         confirm = partial(self._dependencies.leadership.confirm, self._gone)

@@ -1,12 +1,19 @@
-"""What a look at the owner group makes of Kafka's answer."""
+"""Leadership is given up only after its work has ended; the owner group is read as a broker tells it."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, TopicPartition
 
-from bridge.kafka.election import as_group
+from bridge.config import Settings
+from bridge.kafka import clients
+from bridge.kafka.election import LeaderElection, as_group
 from bridge.kafka.group import Group, Member
 
 # As a broker gave them. What an assignor adds behind the partitions names the topic, too.
@@ -32,3 +39,114 @@ def test_a_group_is_read_as_a_broker_tells_it(state: str, joining: bool) -> None
         ),
         joining,
     )
+
+
+PARTITION = [TopicPartition("one", 0)]
+
+
+class Membership:
+    """A group that assigns and revokes when the test does; a member's callbacks run in its `poll`."""
+
+    def __init__(self) -> None:
+        self.given_up = threading.Event()
+        self._due: SimpleQueue[Callable[[], Any]] = SimpleQueue()
+
+    def assign(self) -> None:
+        """Give the partition to the member, and wait until it knows."""
+        self._in_poll(lambda: self._on_assign(self, PARTITION)).wait(10)
+
+    def revoke(self) -> None:
+        """Take the partition from the member, which gives it up when it is ready."""
+        self.given_up.clear()
+        self._in_poll(lambda: self._on_revoke(self, PARTITION))
+
+    def refuse(self) -> None:
+        """Take the right to read the topic from the member, and wait until it knows."""
+        denied = SimpleNamespace(error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+        self._in_poll(lambda: denied).wait(10)
+        self._in_poll(lambda: None).wait(10)
+
+    def _in_poll(self, call: Callable[[], Any]) -> threading.Event:
+        done = threading.Event()
+
+        def called() -> Any:
+            try:
+                return call()
+            finally:
+                done.set()
+
+        self._due.put(called)
+        return done
+
+    # As confluent_kafka.Consumer.
+
+    def subscribe(self, _: list[str], on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
+        self._on_assign, self._on_revoke = on_assign, on_revoke
+
+    def poll(self, seconds: float) -> Any:
+        try:
+            return self._due.get(timeout=seconds)()
+        except Empty:
+            return None
+
+    def incremental_unassign(self, _: list[TopicPartition]) -> None:
+        self.given_up.set()
+
+    def incremental_assign(self, _: list[TopicPartition]) -> None: ...
+
+    def pause(self, _: list[TopicPartition]) -> None: ...
+
+    def consumer_group_metadata(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def membership(monkeypatch: pytest.MonkeyPatch) -> Membership:
+    """The group of one member."""
+    found = Membership()
+    monkeypatch.setattr(clients, "member", lambda *_, **__: found)
+    return found
+
+
+@pytest.fixture
+def election(membership: Membership) -> Iterator[LeaderElection]:
+    """That member, which was assigned the partition."""
+    member = LeaderElection(Settings(), "g", "one", lambda: None)
+    membership.assign()
+    yield member
+    member.close()
+
+
+def test_a_leader_gives_up_after_its_socket_is_closed(
+    membership: Membership, election: LeaderElection
+) -> None:
+    """The next one connects at once, and the provider allows one connection."""
+    membership.revoke()
+    assert not membership.given_up.wait(0.3)
+    assert not election.owner
+    election.released(election.term)
+    assert membership.given_up.wait(10)
+
+
+def test_so_does_one_whose_right_was_taken_away(membership: Membership, election: LeaderElection) -> None:
+    """It is no leader any more, but its socket is still open."""
+    membership.refuse()
+    assert not election.owner
+    membership.revoke()
+    assert not membership.given_up.wait(0.3)
+    election.released(election.term)
+    assert membership.given_up.wait(10)
+
+
+def test_the_end_of_an_earlier_term_does_not_release_the_next(
+    membership: Membership, election: LeaderElection
+) -> None:
+    """The handover of the earlier term had taken too long."""
+    earlier = election.term
+    membership.assign()
+    election.released(earlier)
+    membership.revoke()
+    assert not membership.given_up.wait(0.3)
+    election.released(election.term)
+    assert membership.given_up.wait(10)
