@@ -16,6 +16,7 @@ An error leads to one of these (`ErrorAction`):
 
 from __future__ import annotations
 
+import enum
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -40,6 +41,14 @@ MAX_BACKOFF_SECONDS = 2.0
 def backoff_seconds(failures: int) -> float:
     """Return the pause after a failure, given the number of failures before it: it grows, with jitter."""
     return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+
+
+class _Phase(enum.Enum):
+    CLOSED = "no producer that has fenced its predecessors, and whose last marker was read"
+    EMPTY = "no transaction is open"
+    OPEN = "records may be produced"
+    SEALED = "complete, offsets included; the commit is missing"
+    FAILED = "must be aborted"
 
 
 class Lease(Protocol):
@@ -96,13 +105,7 @@ class TransactionalWriter:
         self._max_failures = max_failures
         self._watchdog = Watchdog(stuck_seconds)
         self._producer: Producer | None = None
-        self._ready = False
-        """Whether the producer has fenced its predecessors, and their last marker was read."""
-        self._begun = False
-        self._sealed = False
-        """Whether the open transaction is complete, offsets included."""
-        self._marker: bytes | None = None
-        """The marker of the sealed transaction."""
+        self._phase = _Phase.CLOSED
         self._undelivered: KafkaError | None = None
         self._topics: set[str] = set()
         self._failures = 0
@@ -112,13 +115,15 @@ class TransactionalWriter:
         self._failures = 0
         while True:
             try:
+                if self._phase is _Phase.FAILED:
+                    self._call(self._need().abort_transaction, self._call_seconds)
+                    self._reset(_Phase.EMPTY)
                 return attempt()
             except KafkaException as exception:
-                action = self._recover(exception.args[0])
+                self._recover(exception.args[0])
             except KafkaUnavailable as error:
-                action = self._reopen_after(str(error))
-            if action is ErrorAction.ABORT:
-                self._abort()
+                self._discard()
+                self._pause(str(error))
 
     def reopen(self) -> bytes | None:
         """Fence all other producers of the transactional id; return the last committed marker, now final."""
@@ -127,7 +132,7 @@ class TransactionalWriter:
         self._producer = self._make()
         self._call(self._producer.init_transactions, INIT_SECONDS)
         found = self._lease.committed()
-        self._ready = True
+        self._phase = _Phase.EMPTY
         return found
 
     def commit(self, fill: Callable[[], bytes | None]) -> None:
@@ -141,12 +146,12 @@ class TransactionalWriter:
         self.retry(partial(self._attempt, fill))
         self.asked = None
         outage.over()
-        self._forget()
+        self._reset(_Phase.EMPTY)
 
     def begin(self) -> None:
         """Begin a transaction. Sends no request: the broker opens it with the first record."""
         self._need().begin_transaction()
-        self._begun, self._undelivered = True, None
+        self._phase, self._undelivered = _Phase.OPEN, None
 
     def produce_ready(self, records: Sequence[Record]) -> None:
         """Produce the records after the first `written` ones, until the client's queue is full.
@@ -154,10 +159,10 @@ class TransactionalWriter:
         Never blocks, and leaves errors to `commit`. Must not be called during another call.
         """
         producer = self._producer
-        if producer is None or not self._ready or self.written == len(records):
+        if producer is None or self._phase is _Phase.CLOSED or self.written == len(records):
             return
         try:
-            if not self._begun:
+            if self._phase is _Phase.EMPTY:
                 self.begin()
             while self.written < len(records):
                 self._produce(producer, records[self.written])
@@ -170,7 +175,7 @@ class TransactionalWriter:
     def produce_blocking(self, records: Iterable[Record], on_delivery: Any = None) -> None:
         """Produce the records, waiting while the client's queue is full."""
         producer = self._need()
-        if not self._begun:
+        if self._phase is _Phase.EMPTY:
             self.begin()
         for record in records:
             while True:
@@ -200,7 +205,7 @@ class TransactionalWriter:
 
     def close(self) -> None:
         """Abort an open transaction, which would hide later records, and end the producer."""
-        if self._producer is not None and self._begun:
+        if self._producer is not None and self._phase not in (_Phase.CLOSED, _Phase.EMPTY):
             try:
                 self._producer.purge()
                 self._call(self._producer.abort_transaction, 1.0)
@@ -210,22 +215,21 @@ class TransactionalWriter:
         self._watchdog.close()
 
     def _attempt(self, fill: Callable[[], bytes | None]) -> None:
-        if not self._ready:
+        if self._phase is _Phase.CLOSED:
             found = self.reopen()
             if self.asked is not None and found == self.asked:
                 self.last = found
                 return
             self._lease.check_marker(found, self.last)
-            self.asked = None
         producer = self._need()
-        if not self._sealed:
-            self._marker = fill()
+        if self._phase is not _Phase.SEALED:
+            self.asked = None
+            marker = fill()
             self._call(producer.send_offsets_to_transaction, *self._lease.offsets(), self._call_seconds)
-            self._sealed = True
-        self.asked = self._marker
+            self.asked, self._phase = marker, _Phase.SEALED
         self._call(producer.commit_transaction, self._call_seconds)
-        if self._marker is not None:
-            self.last = self._marker
+        if self.asked is not None:
+            self.last = self.asked
 
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
         self._watchdog.call(partial(call, *arguments))
@@ -248,48 +252,36 @@ class TransactionalWriter:
         if self._undelivered is None or follows(self._undelivered):
             self._undelivered = error or self._undelivered
 
-    def _recover(self, error: KafkaError) -> ErrorAction:
-        """Decide how to recover from an error, and pause. Raises SinkBroken if an operator has to act."""
+    def _recover(self, error: KafkaError) -> None:
+        """Prepare for another attempt, and pause. Raises SinkBroken if an operator has to act."""
         if self._producer is not None:
             error = cause(self._producer, error)
         action = triage(error)
         get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
-        if not self._ready or action is ErrorAction.REOPEN or self._failures + 1 >= self._max_failures:
-            return self._reopen_after(outage.explain(error))
+        hopeless = self._failures + 1 >= self._max_failures or (
+            action is ErrorAction.ABORT and self._phase is _Phase.FAILED
+        )
+        if action is ErrorAction.REOPEN or hopeless or self._phase is _Phase.CLOSED:
+            self._discard()
+        elif action is ErrorAction.ABORT:
+            self._phase = _Phase.FAILED
         self._pause(outage.explain(error))
-        return action
-
-    def _reopen_after(self, reason: str) -> ErrorAction:
-        self._discard()
-        self._pause(reason)
-        return ErrorAction.REOPEN
 
     def _pause(self, reason: str) -> None:
         self._lease.pause(reason, backoff_seconds(self._failures))
         self._failures += 1
 
-    def _abort(self) -> None:
-        """Abort the open transaction, or discard the producer if that fails."""
-        while self._ready:
-            try:
-                self._call(self._need().abort_transaction, self._call_seconds)
-                self._forget()
-                return
-            except KafkaException as exception:
-                if self._recover(exception.args[0]) is not ErrorAction.RETRY:
-                    self._discard()
-
-    def _forget(self) -> None:
-        """Note that no transaction is open."""
-        self._begun, self._sealed, self.written = False, False, 0
+    def _reset(self, phase: _Phase) -> None:
+        """Enter a phase in which no transaction is open."""
+        self._phase, self.written = phase, 0
 
     def _discard(self) -> None:
         if self._producer is not None:
             discard(self._producer)
-        self._producer, self._ready = None, False
-        self._forget()
+        self._producer = None
+        self._reset(_Phase.CLOSED)
 
     def _need(self) -> Producer:
         assert self._producer is not None, "the writer is not open"
