@@ -260,9 +260,7 @@ class TransactionalWriter:
         get().debug("transaction failed", error=error.str(), code=error.name(), action=action.name)
         if action is ErrorAction.REFUSED:
             raise SinkBroken(refusal(self.transactional_id, error, self._topics)) from None
-        hopeless = self._failures + 1 >= self._max_failures or (
-            action is ErrorAction.ABORT and self._phase is _Phase.FAILED
-        )
+        hopeless = self._failures + 1 >= self._max_failures
         if action is ErrorAction.REOPEN or hopeless or self._phase is _Phase.CLOSED:
             self._discard()
         elif action is ErrorAction.ABORT:

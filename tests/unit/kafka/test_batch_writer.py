@@ -88,6 +88,7 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
         {"commit": [FATAL]},
         {"commit": [commits_and_fails]},
         {"commit": [ABORT], "abort": [RETRY, FATAL]},
+        {"commit": [ABORT], "abort": [ABORT] * 5},
         {"commit": [FATAL], "init": [RETRY, FATAL]},
         {"offsets": [never_returns]},
         {"commit": [never_returns]},
@@ -128,6 +129,15 @@ def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> No
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
     commit(writer)
     assert topic.calls == ["begin", *["produce"] * 4, "offsets", "commit", "commit", "commit"]
+
+
+def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
+    """A new one would have to fence, read back, and wait for the coordinator."""
+    topic.faults, topic.calls = {"offsets": [ABORT]}, []
+    commit(writer)
+    written = ["begin", *["produce"] * 4, "offsets"]
+    assert topic.calls == [*written, "abort", *written, "commit"]
+    assert topic.producers == 1
 
 
 def test_opening_outlives_a_producer_that_never_answers(topic: Topic, closed: BatchWriter) -> None:
