@@ -61,37 +61,13 @@ class Position:
         self._revision = float(revision)
         self.taken_back = False
         """Whether the revision was taken back since the last checkpoint."""
-        self._not_before = -inf
-        """The revision does not advance until it can advance to this."""
         self._advanced_at = 0.0
         """When the revision last followed now."""
-
-        self._live_since: float | None = None
-        self._streak = 0
-        """Number of bets in a row that were near now; negative if they were not."""
         self._window: deque[float] = deque(maxlen=WINDOW)
         """The last plausible settlementTimes."""
-        self._after_invalid = False
-        """Whether the last message other than a ping was invalid."""
-        self._pings_since: float | None = None
-        """Since when there were only pings."""
-        self._near_since_live = False
-        """Whether the feed was live on this connection, and all bets since were near now."""
-        self.newest: float | None = None
-        """The newest plausible settlementTime of this connection."""
-        self.last_data: float | None = None
-        """When a message other than a ping last arrived on this connection."""
-
-        self._measured = False
-        """Whether the provider's answer showed the skew."""
-        self.skew = 0.0
-        """Lower bound of the distance between the clocks, seconds."""
-        self._ahead = 0.0
-        """Seconds by which the provider's clock, and so a settlementTime, may be ahead of ours."""
         self._leads: list[float] = []
         """Seconds by which the last bets were ahead of now, while all were by more than `_ahead`."""
-        self.doubts_clocks = False
-        """Whether WINDOW bets in a row were further ahead than the measured skew allows."""
+        self.connected()
 
     @property
     def revision(self) -> int:
@@ -128,21 +104,35 @@ class Position:
         self.catch_up()
         self.clocks_compared(skew)
         self._not_before = clock_corrected_at + self._safety_margin
-        self._near_since_live = self._after_invalid = False
-        self.newest = self.last_data = None
+        """The revision does not advance until it can advance to this."""
+        self._near_since_live = False
+        """Whether the feed was live on this connection, and all bets since were near now."""
+        self._after_invalid = False
+        """Whether the last message other than a ping was invalid."""
+        self.newest: float | None = None
+        """The newest plausible settlementTime of this connection."""
+        self.last_data: float | None = None
+        """When a message other than a ping last arrived on this connection."""
+
+    def catch_up(self) -> None:
+        """Be catching up: the next message may be old."""
+        self._live_since: float | None = None
+        self._pings_since: float | None = None
+        """Since when there were only pings."""
+        self._streak = 0
+        """Number of bets in a row that were near now; negative if they were not."""
+        self._window.clear()
 
     def clocks_compared(self, skew: Skew | None) -> None:
         """Take note of the provider's clock minus ours; None if it is to be learnt from the bets."""
         self._measured = skew is not None
-        self.skew, self._ahead = (abs(skew.seconds), max(0.0, skew.high)) if skew else (0.0, 0.0)
+        self.skew = abs(skew.seconds) if skew else 0.0
+        """Lower bound of the distance between the clocks, seconds."""
+        self._ahead = max(0.0, skew.high) if skew else 0.0
+        """Seconds by which the provider's clock, and so a settlementTime, may be ahead of ours."""
         self._leads.clear()
         self.doubts_clocks = False
-
-    def catch_up(self) -> None:
-        """Be catching up: the next message may be old."""
-        self._live_since = self._pings_since = None
-        self._streak = 0
-        self._window.clear()
+        """Whether WINDOW bets in a row were further ahead than the measured skew allows."""
 
     def skip(self, revision: int) -> None:
         """Continue from a later revision; the caller declares the gap."""

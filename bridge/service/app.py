@@ -97,17 +97,14 @@ class _Service:
 
     async def serve(self) -> None:
         """Run until SIGTERM or SIGINT cancels this, once: the end commits what was received."""
-        signals = signal.SIGTERM, signal.SIGINT
-        ending = asyncio.Event()
         main = asyncio.current_task()
         assert main is not None
 
         def end() -> None:
-            if not ending.is_set():
-                ending.set()
+            if not main.cancelling():
                 main.cancel()
 
-        for number in signals:
+        for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, end)
         feed = self._settings.feed
         get().info(
@@ -129,7 +126,7 @@ class _Service:
             with served(app, self._settings.web):
                 await self._stand_by_and_own()
         except asyncio.CancelledError:
-            if not ending.is_set():
+            if not main.cancelling():
                 raise
         finally:
             heartbeat.cancel()

@@ -202,17 +202,20 @@ class Connector:
                 "bridge again: what was promised too early, if anything, is then received again and "
                 "declared as a gap."
             )
-        gap = Gap(self._feed.name, self.certain_revision, position.revision, Cause.POSITION_IN_FUTURE, now)
-        position.take_back(max(self.certain_revision, self.limiter.oldest_replayable(now) + EDGE_SECONDS))
+        start, end = self.certain_revision, position.revision
+        position.take_back(max(start, self.limiter.oldest_replayable(now) + EDGE_SECONDS))
         self.certain_revision = None  # no longer covered by the restored state, which is evicted from now on
-        self.pipeline.declare(gap)
-        await self.report(gap)
+        await self._declare(start, end, Cause.POSITION_IN_FUTURE)
 
     async def _skip(self, revision: int) -> None:
         """Continue from a later revision; the interval between is a gap. Raises as `report`."""
-        position, now = self.pipeline.position, self._clock().wall
-        gap = Gap(self._feed.name, position.revision, revision, Cause.TOO_OLD, now)
+        position = self.pipeline.position
+        start = position.revision
         position.skip(revision)
+        await self._declare(start, revision, Cause.TOO_OLD)
+
+    async def _declare(self, start: int, end: int, cause: Cause) -> None:
+        gap = Gap(self._feed.name, start, end, cause, self._clock().wall)
         self.pipeline.declare(gap)
         await self.report(gap)
 

@@ -24,7 +24,7 @@ def test_before_the_first_connection_nothing_is_known() -> None:
     """Neither of the feed nor of the clocks, and data and pings begin to count from nothing."""
     made = Position(SETTINGS, int(NOW - 2 * DAY))
     assert (made.revision, made.live, made.skew) == (NOW - 2 * DAY, False, 0)
-    assert (made.newest, made.last_data) == (None, None)
+    assert (made.newest, made.last_data, made.doubts_clocks) == (None, None, False)
     assert made.replaying(NOW)
     assert not replay(made, [NOW] * 2).live
     assert replay(made, [NOW]).live
@@ -175,8 +175,9 @@ def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
 def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
     """To where it is said to."""
     made = live()
+    assert not made.taken_back
     made.take_back(int(NOW - DAY))
-    assert made.revision == NOW - DAY
+    assert (made.revision, made.taken_back) == (NOW - DAY, True)
 
 
 @pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + 20.001])
