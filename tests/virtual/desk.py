@@ -50,15 +50,8 @@ class Provider:
 class Desk:
     """The parts, and a provider. `asked_time` is the provider's clock as it reports it."""
 
-    def __init__(
-        self,
-        *,
-        revision: float = EPOCH - 100,
-        start: str = "1h",
-        certain: int | None = None,
-        **feed: Any,
-    ) -> None:
-        self.settings = Settings(feed=FEED.model_copy(update={"start": start, **feed}))
+    def __init__(self, *, revision: float = EPOCH - 100, **feed: Any) -> None:
+        self.settings = Settings(feed=FEED.model_copy(update={"start": "1h", **feed}))
         self.set_by = 0.0
         self.asked_time: Skew | FeedLost | None = None
         """The provider's clock less the machine's, or why it does not say."""
@@ -99,7 +92,7 @@ class Desk:
             self.checkpointer,
             wake,
             self._still_owner,
-            certain,
+            None,
         )
 
     def machine(self) -> Instant:
