@@ -53,7 +53,8 @@ class Checkpointer:
         """
         if self._collect():
             if self._clock().monotonic >= self.committer.next_begin_at:
-                self.committer.produce(self.pipeline.batch)
+                # Only fills the client's queue; another thread would wait for the interpreter lock each time.
+                self.committer.writer.write(self.pipeline.batch)
             due = self.due_at(backlog)
             if self.pipeline.full or (due is not None and self._clock().monotonic >= due):
                 self._start()

@@ -63,15 +63,6 @@ class Committer:
             self._on_blocked(self._trouble or outage.explain(self._doing))
         return waiting
 
-    def produce(self, batch: Batch) -> None:
-        """Produce the batch's new records. No commit may be running.
-
-        Runs on the event loop, as it only fills the client's queue: another thread would wait for the
-        interpreter lock record by record while the event loop is busy.
-        """
-        assert self._committing is None
-        self.writer.write(batch)
-
     def start(self, batch: Batch, checkpoint: Record) -> None:
         """Begin to commit a batch. No other commit may be running."""
         assert self._committing is None

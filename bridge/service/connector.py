@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from bridge.clock import Instant
 from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
 from bridge.feed.backoff import Backoff
+from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.protocol import Request, request
 from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
 from bridge.formatting import format_duration, format_utc
@@ -250,7 +251,7 @@ class Connector:
             await self._skip(revision)
         keeper = self.timekeeper
         self.pipeline.connected(revision, keeper.skew, self._clock().wall, keeper.corrected_at)
-        self.checkpointer.progress.connected()
+        self.checkpointer.progress = CatchUpTracker()
 
     def _is_refusal(self, error: FeedError) -> bool:
         """Return whether the answer is a refusal for a limit. Any other answer is a fault."""

@@ -91,12 +91,12 @@ class FeedOwner:
         raise NotOwner("leadership was lost")
 
     async def _commit_last(self) -> None:
-        """Commit what was received and the final state, if Kafka answers in time."""
+        """Commit what was received and the final state, if there was an attempt and Kafka answers in time."""
         self._ending = True
-        if self._pump is not None:
+        if self._pump is not None and self._pump.checkpointer.committed is not None:
             try:
                 async with asyncio.timeout(LAST_COMMIT_SECONDS):
-                    await self._pump.commit_last()
+                    await self._pump.checkpointer.commit()
             except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
                 get().warning("last commit failed, a replay brings back the uncommitted messages")
 
@@ -114,7 +114,10 @@ class FeedOwner:
         if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, committed.reason)
             raise self._stopped_on_gap()
-        await self._compare_clocks()  # before anything depends on ours
+        try:
+            await timekeeper.compare()  # before anything depends on our clock
+        except FeedError as error:
+            get().warning("provider's time unavailable", reason=str(error))
         start = committed or self._first_checkpoint(self._clock().wall)
         limiter = Limiter(
             settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, start.ledger
@@ -142,13 +145,6 @@ class FeedOwner:
         return Pump(
             dependencies, limiter, pipeline, committer, timekeeper, checkpointer, connector, self._wake
         )
-
-    async def _compare_clocks(self) -> None:
-        """Raises ClockError when the provider tells its time and the clocks differ by too much."""
-        try:
-            await self._timekeeper.compare()
-        except FeedError as error:
-            get().warning("provider's time unavailable", reason=str(error))
 
     def _first_checkpoint(self, now: float) -> Checkpoint:
         """Return the state of a first start, which is not committed yet."""

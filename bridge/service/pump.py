@@ -65,11 +65,6 @@ class Pump:
             if connection is not None:
                 await self._use(connection)
 
-    async def commit_last(self) -> None:
-        """Commit what was received and the final state, unless the feed was never connected to."""
-        if self.checkpointer.committed is not None:
-            await self.checkpointer.commit()
-
     def snapshot(self) -> dict[str, Any]:
         """Return fields of a `bridge.observability.status.StatusSnapshot`."""
         now, pipeline, checkpointer = self._clock(), self.pipeline, self.checkpointer

@@ -9,6 +9,7 @@ import pytest
 
 from bridge.clock_skew import Skew
 from bridge.errors import ClockError, FeedLost, FeedRefused, NotOwner, SettingsError
+from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import DECIDED_SECONDS
 from bridge.service.connector import gap_text
 from bridge.service.interfaces import Connection
@@ -109,6 +110,17 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
             await desk.connector.connect()
     assert connection.disconnected
     assert desk.limiter.ledger[-1].answered_at is not None
+
+
+@with_desk()
+async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
+    async def answer() -> Connection:
+        return Opened()  # type: ignore[return-value]  # as much of it as is used
+
+    desk.provider.answer = answer
+    desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
+    assert await desk.connector.connect() is not None
+    assert desk.checkpointer.progress.catch_up(EPOCH) == CatchUp(None, 0.0, None)
 
 
 @pytest.mark.parametrize(("attempts", "asked"), [(0, 1), (5, 0)], ids=["an attempt", "a wait for a limit"])
