@@ -69,7 +69,7 @@ def limits(
     Computed from the attempts in the committed checkpoint; sends nothing to the provider.
     """
     from bridge import clock
-    from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
+    from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines, parse_moment
 
     settings, now = load(config), clock.now().wall
     then = math.ceil(now if at is None else parse_moment(at, now))
@@ -78,8 +78,8 @@ def limits(
     length = None if recover is None else age_seconds(recover)
     checkpoint = checkpoint_of(settings)
     revision = checkpoint.revision if length is None else then - length
-    outlook = forecast(settings, checkpoint, then, revision)
-    show(outlook_as_json(outlook), outlook_as_lines(outlook), json=json)
+    forecast = LimitForecast(settings, checkpoint, then, revision)
+    show(forecast_as_json(forecast), forecast_as_lines(forecast), json=json)
 
 
 def gaps(

@@ -12,7 +12,7 @@ from bridge.clock_skew import Skew
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import format_duration, format_utc
-from bridge.inspection.limits import forecast
+from bridge.inspection.limits import LimitForecast
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka import admin, clients, topics
 from bridge.observability.health import COMMIT_SECONDS
@@ -104,11 +104,12 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
     if checkpoint is None:
         return Finding(Outcome.OK, f"none yet: the first run begins with feed.start = {settings.feed.start}")
     outcome, message, advice = _position(settings, checkpoint, now)
-    limits = forecast(settings, checkpoint, now, checkpoint.revision)
+    limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)
     used = ", ".join(f"{limit.name} {limit.used:.0f} of {limit.allowed:g}" for limit in limits.usage)
-    if limits.connect_at <= now:
+    if limits.reconnect.until <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
-    wait = f"the limits allow a reconnect at {format_utc(limits.connect_at)}: {limits.reason}; used: {used}"
+    until, reason = format_utc(limits.reconnect.until), limits.reconnect.reason
+    wait = f"the limits allow a reconnect at {until}: {reason}; used: {used}"
     return Finding(Outcome.WARN if outcome is Outcome.OK else outcome, f"{message}\n{wait}", advice)
 
 

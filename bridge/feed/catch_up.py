@@ -30,14 +30,10 @@ class _Sample(NamedTuple):
 
 
 class CatchUpTracker:
-    """Samples the counts. Times are monotonic seconds unless stated."""
+    """Samples the counts of one connection. Times are monotonic seconds unless stated."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
-
-    def connected(self) -> None:
-        """Begin a new connection: drop the samples of the last one."""
-        self._samples.clear()
 
     def observe(self, now: float, received: int, position: float | None) -> None:
         """Sample the number of messages received in all, and the newest settlementTime."""

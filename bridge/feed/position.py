@@ -1,88 +1,73 @@
-"""The revision from which a later connection must be replayed, sans-IO.
+"""The position in the feed: the revision up to which everything published was received, sans-IO.
 
-No message carries its position in the feed (interface, "Settlement feed"), so it is derived from two facts:
-nothing is published before it is settled, and messages are sent in the order of publication. When a message
-settled at t has arrived, everything published before t has arrived too.
+No message carries its revision (interface, "Settlement feed"). The position follows from two facts: nothing
+is published before it is settled, and messages are sent in the order of publication. So once a bet settled
+at t has arrived, everything published before t has arrived.
 
-    catching up    every connection begins here: messages may be days old. The revision follows the
-                   lowest settlementTime of the last `WINDOW` plausible ones, minus the overlap.
-                   Plausible are times in (revision, now]: a late resettlement may carry an old
-                   time, a broken clock a future one, and 0001-01-01 means none.
-    live           the last `NEAR` settlementTimes were within `disorder` of now, so the feed cannot
-                   be further behind than that. Then data, and messages without a time that follow it,
-                   move the revision to their time of receipt minus disorder and overlap. Older data
-                   stops it until `NEAR` near ones have arrived again: it may be a late resettlement, or
-                   a feed that has fallen behind.
+    state         position                                                 moves with
+    catching up   lowest of the last WINDOW plausible settlementTimes      bets
+                  - margin
+    live          time of receipt - max_out_of_orderness - margin          bets near now, and pings after them
 
-It returns to catching up when the socket was not read for more than half the overlap, because the next data
-was published long ago; when `WINDOW` data in a row were settled longer than `disorder` ago, because then the
-feed is behind; and when such data, between others, have stopped the revision for `quiet` seconds. Pings alone
-mean caught up after `quiet` seconds if the last data before them were near now, otherwise after an hour: a
-provider may pause, and ping, in the middle of a replay.
+The margin is the safety margin plus the clock skew. A settlementTime is near now if it is at most
+`max_out_of_orderness` old, and plausible if it lies in (position, now]: a late resettlement may carry an old
+time, a broken clock a future one, and 0001-01-01 means none. While live, a bet that is not near stops the
+position until NEAR bets in a row are: it may be a late resettlement, or the feed has fallen behind. Pings
+after an invalid message, which may have been sent at any time, do not move it before the next bet near now.
 
-Invalid messages do not move the revision: they may have been sent at any time. Nor do pings after them, until
-data near now, or pings alone for `quiet` seconds, have shown that the feed has not fallen behind.
+Every connection begins catching up, because its first messages may be days old. It becomes live
 
-settlementTime is in the provider's time, receipt in ours. A time may lie ahead of now by the known skew, and
-the revision stays behind by as much. If the handshake does not show the skew, the data do; if it does, data
-from further ahead raise a doubt (`doubts_clocks`).
+- when NEAR bets in a row were near now: the feed is at most `max_out_of_orderness` behind; or
+- when pings came alone for `live_after_pings`, if it was live before and all bets since were near now, or for
+  an hour: a provider may pause, and ping, in the middle of a replay.
 
-The revision never decreases and never passes now; one that turns out to lie in the future is taken back
-(`reset`), and a gap declared. All times are Unix seconds.
+It is catching up again
+
+- when the socket was not read for more than half the safety margin: the next message may be old;
+- when WINDOW bets in a row were not near now: the feed is behind; or
+- when a bet is not near now and the position has stood still for `live_after_pings`.
+
+A settlementTime is in the provider's time, receipt in ours, so a time may lie ahead of now by the skew. If
+the handshake does not show the skew, the bets do; if it does, bets from further ahead raise a doubt.
+
+The position never decreases and never passes now; one that turns out to lie in the future is taken back, and
+a gap declared. All times are Unix seconds.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from statistics import median
 
+from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 
 WINDOW = 50
 """Number of plausible settlementTimes considered while catching up."""
 NEAR = 3
-"""Number of settlementTimes in a row that must be near now: a single one may be wrong."""
-BLIND_LIVE_AFTER_PINGS_SECONDS = 3600.0
-"""How long pings alone must last if no data was near now."""
+"""Number of bets in a row that must be near now: a single settlementTime may be wrong."""
+PINGS_ALONE_SECONDS = 3600.0
+"""How long pings alone must last unless the feed was live and its last bet near now."""
 
 
 class Position:
     """The position in the feed. Its `revision` is safe to commit."""
 
     def __init__(self, settings: FeedSettings, revision: int) -> None:
-        self._overlap: float = settings.safety_margin_seconds
-        self._disorder: float = settings.max_out_of_orderness_seconds
-        self._quiet: float = settings.live_after_pings_seconds
+        self._safety_margin: float = settings.safety_margin_seconds
+        self._max_out_of_orderness: float = settings.max_out_of_orderness_seconds
+        self._live_after_pings: float = settings.live_after_pings_seconds
         self._revision = float(revision)
-        self._window: deque[float] = deque(maxlen=WINDOW)
-        """The last plausible settlementTimes."""
-        self._near = self._far = 0
-        """Number of data in a row that were near now, and that were not."""
-        self._leads: list[float] = []
-        """Seconds by which the last data were ahead of now, while all of them were."""
-        self._ahead = 0.0
-        """Seconds by which the provider's clock, and so a settlementTime, may be ahead."""
-        self._learns = True
-        """Whether that is learnt from the data, because the handshake did not show it."""
-        self._obscured = False
-        """Whether an invalid message arrived, and nothing since shows where the feed is."""
-        self._was_live = False
-        """Whether it was live on this connection, and all data since were near now."""
-        self._pings_since: float | None = None
-        self._live_since: float | None = None
-        self.skew = 0.0
-        """Lower bound of the distance between the clocks, seconds."""
-        self.doubts_clocks = False
-        """Whether data in a row were settled later than the provider's clock can be by its handshake."""
-        self._promised_at = 0.0
-        self._not_before = 0.0
-        """The revision does not advance until it can advance beyond this."""
         self.taken_back = False
         """Whether the revision was taken back since the last checkpoint."""
-        self.newest: float | None = None
-        """The newest plausible settlementTime of this connection."""
-        self.last_data: float | None = None
-        """When data last arrived on this connection."""
+        self._advanced_at = 0.0
+        """When the revision last followed now."""
+        self._window: deque[float] = deque(maxlen=WINDOW)
+        """The last plausible settlementTimes."""
+        self._leads: list[float] = []
+        """Seconds by which the last bets were ahead of now, while all were by more than `_ahead`."""
+        self.connected()
 
     @property
     def revision(self) -> int:
@@ -91,134 +76,138 @@ class Position:
 
     @property
     def live(self) -> bool:
-        """Whether the feed is known to be within `disorder` of now."""
+        """Whether the feed is known to be at most `max_out_of_orderness` behind now."""
         return self._live_since is not None
+
+    @property
+    def _margin(self) -> float:
+        return self._safety_margin + self.skew
 
     def replaying(self, at: float) -> bool:
         """Return whether a message may be a repetition: catching up, or shortly after."""
-        margin = self._disorder + self._overlap + self.skew
-        return self._live_since is None or at - self._live_since <= margin
+        return self._live_since is None or at - self._live_since <= self._max_out_of_orderness + self._margin
 
     def quiet(self, now: float) -> bool:
         """Return whether the feed is live but had no data for long."""
-        return self.live and (self.last_data is None or now - self.last_data > self._quiet)
+        return self.live and (self.last_data is None or now - self.last_data > self._live_after_pings)
 
     def stagnant(self, now: float) -> bool:
         """Return whether it is live but has not advanced for long: the feed may have fallen behind."""
-        return self.live and now - self._promised_at > self._quiet
+        return self.live and now - self._advanced_at > self._live_after_pings
 
-    def connected(self, skew: float = 0.0, ahead: float | None = None) -> None:
-        """Begin a connection: messages may be old. The arguments are those of `compared`."""
-        self.after_read_pause()
-        self.compared(skew, ahead)
-        self._was_live = self._obscured = False
-        self.newest = self.last_data = None
+    def connected(self, skew: Skew | None = None, clock_corrected_at: float = -inf) -> None:
+        """Begin a connection; the arguments are those of `clocks_compared`, and when our clock was corrected.
 
-    def compared(self, skew: float, ahead: float | None) -> None:
-        """Take note of the provider's clock: its least distance from ours, and how far it is ahead at most.
-
-        Both in seconds; `ahead` is None if it is to be learnt from the data.
+        The revision does not advance between the times before and after a correction: a replay from there
+        would repeat bets with an older time of receipt, by which the deduplicator evicts and is restored.
         """
-        self.skew = abs(skew)
-        self._ahead = max(0.0, skew if ahead is None else ahead)
-        self._learns = ahead is None
+        self.catch_up()
+        self.clocks_compared(skew)
+        self._not_before = clock_corrected_at + self._safety_margin
+        """The revision does not advance until it can advance to this."""
+        self._near_since_live = False
+        """Whether the feed was live on this connection, and all bets since were near now."""
+        self._after_invalid = False
+        """Whether the last message other than a ping was invalid."""
+        self.newest: float | None = None
+        """The newest plausible settlementTime of this connection."""
+        self.last_data: float | None = None
+        """When a message other than a ping last arrived on this connection."""
+
+    def catch_up(self) -> None:
+        """Be catching up: the next message may be old."""
+        self._live_since: float | None = None
+        self._pings_since: float | None = None
+        """Since when there were only pings."""
+        self._streak = 0
+        """Number of bets in a row that were near now; negative if they were not."""
+        self._window.clear()
+
+    def clocks_compared(self, skew: Skew | None) -> None:
+        """Take note of the provider's clock minus ours; None if it is to be learnt from the bets."""
+        self._measured = skew is not None
+        self.skew = abs(skew.seconds) if skew else 0.0
+        """Lower bound of the distance between the clocks, seconds."""
+        self._ahead = max(0.0, skew.high) if skew else 0.0
+        """Seconds by which the provider's clock, and so a settlementTime, may be ahead of ours."""
         self._leads.clear()
         self.doubts_clocks = False
-
-    def after_read_pause(self) -> None:
-        """Note that the socket was not read for more than half the overlap before the next message."""
-        self._live_since = self._pings_since = None
-        self._near = self._far = 0
-        self._window.clear()
+        """Whether WINDOW bets in a row were further ahead than the measured skew allows."""
 
     def skip(self, revision: int) -> None:
         """Continue from a later revision; the caller declares the gap."""
         self._revision = max(self._revision, float(revision))
 
-    def reset(self, revision: int) -> None:
+    def take_back(self, revision: int) -> None:
         """Go back to an earlier revision, from one in the future; the caller declares the gap."""
         self._revision = float(revision)
         self.taken_back = True
-
-    def set_right(self, now: float) -> None:
-        """Note that our clock was set forward to `now`: recent records were stamped by one that was behind.
-
-        The revision does not advance in between: a replay from there would repeat bets that seem older by
-        their stamps, by which the deduplicator evicts and is restored.
-        """
-        self._not_before = now + self._overlap
 
     def data(self, at: float, settled_at: float) -> None:
         """Note a settled bet; `settled_at` is its settlementTime."""
         self.last_data = at
         self._pings_since = None
-        self._locate(at, settled_at)
-        self._advance(at)
-
-    def not_understood(self, at: float) -> None:
-        """Note a message that is neither a valid bet nor a plain ping."""
-        self.last_data = at
-        self._pings_since = None
-        self._obscured = True
-
-    def _locate(self, at: float, settled_at: float) -> None:
-        """Learn from a settlementTime how far the feed is behind now."""
+        self._after_invalid = False
         self._compare_clocks(settled_at - at)
-        if -self._ahead <= at - settled_at <= self._disorder:
-            self._far = 0
-            self._obscured = False
-            self._near += 1
-            if self._near >= NEAR:
+        if -self._ahead <= at - settled_at <= self._max_out_of_orderness:
+            self._streak = max(self._streak, 0) + 1
+            if self._streak >= NEAR:
                 self._go_live(at)
         else:
-            self._was_live = False
-            self._near = 0
-            self._far += 1
-            if self.live and (self._far >= WINDOW or self.stagnant(at)):
-                self.after_read_pause()
+            self._streak = min(self._streak, 0) - 1
+            self._near_since_live = False
+            if self.live and (self._streak <= -WINDOW or self.stagnant(at)):
+                self.catch_up()
         if self._revision < settled_at <= at + self._ahead:
             self._window.append(settled_at)
             self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
+        self._advance(at)
 
-    def _compare_clocks(self, ahead: float) -> None:
-        """Learn the skew: if all data are from the future, the provider's clock is ahead by their median."""
-        if ahead <= self._ahead:
-            self._leads.clear()
-            return
-        self._leads.append(ahead)
-        if len(self._leads) == WINDOW:
-            if self._learns:
-                self.skew = self._ahead = median(self._leads)
-            else:
-                self.doubts_clocks = True
-            self._leads.clear()
+    def invalid(self, at: float) -> None:
+        """Note a message that is neither a valid bet nor a plain ping."""
+        self.last_data = at
+        self._pings_since = None
+        self._after_invalid = True
 
     def ping(self, at: float) -> None:
         """Note a ping."""
         if self._pings_since is None:
             self._pings_since = at
-        quiet = self._quiet if self._was_live else BLIND_LIVE_AFTER_PINGS_SECONDS
-        if at - self._pings_since >= quiet:
-            self._near, self._far = NEAR, 0
-            self._obscured = False
+        patience = self._live_after_pings if self._near_since_live else PINGS_ALONE_SECONDS
+        if at - self._pings_since >= patience:
+            self._streak = NEAR
+            self._after_invalid = False
             self._go_live(at)
         self._advance(at)
 
+    def _compare_clocks(self, ahead: float) -> None:
+        """Learn the skew: the median lead of WINDOW bets in a row from the future."""
+        if ahead <= self._ahead:
+            self._leads.clear()
+            return
+        self._leads.append(ahead)
+        if len(self._leads) == WINDOW:
+            if self._measured:
+                self.doubts_clocks = True
+            else:
+                self.skew = self._ahead = median(self._leads)
+            self._leads.clear()
+
     def _go_live(self, at: float) -> None:
-        self._was_live = True
+        self._near_since_live = True
         if self._live_since is None:
             self._live_since = at
 
     def _advance(self, at: float) -> None:
-        overlap = self._overlap + self.skew
-        if self.live:
-            if self._near < NEAR or self._obscured:
+        if not self.live:
+            if len(self._window) < WINDOW:
                 return
-            self._promised_at = at
-            promise = at - self._disorder - overlap
-        elif len(self._window) == WINDOW:
-            promise = min(self._window) - overlap
+            reached = min(self._window)
+        elif self._streak >= NEAR and not self._after_invalid:
+            self._advanced_at = at
+            reached = at - self._max_out_of_orderness
         else:
             return
-        if promise >= self._not_before:
-            self._revision = max(self._revision, promise)
+        revision = reached - self._margin
+        if revision >= self._not_before:
+            self._revision = max(self._revision, revision)

@@ -16,9 +16,9 @@ cannot use up the limits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from math import ceil, inf
 from typing import NamedTuple
 
 from bridge.clock import Instant
@@ -67,14 +67,6 @@ class LimitUsage:
     """When an attempt is allowed again; None if it is now."""
 
 
-class _Window(NamedTuple):
-    """At most `connections` attempts of a class in any `seconds`."""
-
-    name: str
-    connections: int
-    seconds: float
-
-
 class _Level(NamedTuple):
     """Contents of the bucket, and since when it has not been empty; infinity if it is."""
 
@@ -89,6 +81,20 @@ class _Ages(NamedTuple):
     high: float
 
 
+class _Window(NamedTuple):
+    """At most `connections` attempts in any `seconds` with a revision of an age in (`above`, `up_to`]."""
+
+    name: str
+    above: float
+    up_to: float
+    connections: int
+    seconds: float
+
+    def may_count(self, ages: _Ages) -> bool:
+        """Return whether the provider may count a revision of this age."""
+        return ages.high > self.above and ages.low <= self.up_to
+
+
 class Limiter:
     """The provider's limits and the attempts that count against them.
 
@@ -98,21 +104,23 @@ class Limiter:
 
     def __init__(
         self,
-        settings: LimitsSettings,
+        limits: LimitsSettings,
         connect_timeout: float,
         skew: float = 0.0,
         ledger: Iterable[Attempt] = (),
     ) -> None:
-        s, scale = settings, settings.scale
+        scale, memory, large = limits.scale, limits.memory_seconds, limits.large_age_seconds / limits.scale
         self._windows = (
-            _Window("initial", s.initial_connections, s.initial_window_seconds / scale),
-            _Window("proper", s.proper_connections, s.proper_window_seconds / scale),
-            _Window("large", s.large_connections, s.large_window_seconds / scale),
+            _Window(
+                "initial", memory, inf, limits.initial_connections, limits.initial_window_seconds / scale
+            ),
+            _Window("proper", -inf, memory, limits.proper_connections, limits.proper_window_seconds / scale),
+            _Window("large", large, inf, limits.large_connections, limits.large_window_seconds / scale),
         )
-        self._bucket = s.bucket_seconds / scale
-        self._drain = s.bucket_drain
-        self._large_age = s.large_age_seconds / scale
-        self._memory = settings.memory_seconds
+        self._large_age = large
+        self._memory = memory
+        self._bucket = limits.bucket_seconds / scale
+        self._drain = limits.bucket_drain
         self._reach = DECIDED_SECONDS + connect_timeout + MARGIN_SECONDS
         self._skew = skew
         self._last: Instant | None = None
@@ -123,7 +131,7 @@ class Limiter:
     def oldest_replayable(self, now: float) -> int:
         """Return the oldest revision that the feed can still replay when an attempt of now arrives."""
         # One more, because the ledger rounds ages up to whole seconds.
-        return math.ceil(now + self._reach + self._skew - self._memory) + 1
+        return ceil(now + self._reach + self._skew - self._memory) + 1
 
     def decide(self, now: Instant, revision: int | None) -> Decision:
         """Return when an attempt with this revision is allowed; None is the interface's `revision=0`.
@@ -142,7 +150,7 @@ class Limiter:
         """Return what forbids an attempt at this moment, and until when at least."""
         ages = self._asking(at, revision)
         for window in self._windows:
-            if self._may_be(window.name, ages):
+            if window.may_count(ages):
                 free_at = self._free_at(window)
                 if free_at > at:
                     reason = f"{window.connections} {window.name} connections in {window.seconds:g} s"
@@ -156,12 +164,12 @@ class Limiter:
 
     def _seen(self, window: _Window) -> list[float]:
         """Return when the attempts that may count in the window were seen, in order."""
-        return sorted(self._seen_at(a) for a in self.ledger if self._may_be(window.name, self._ages(a)))
+        return sorted(self._seen_at(a) for a in self.ledger if window.may_count(self._ages(a)))
 
     def _free_at(self, window: _Window) -> float:
         """Return from when on another attempt fits into the window."""
         seen = self._seen(window)
-        return seen[-window.connections] + window.seconds if len(seen) >= window.connections else -math.inf
+        return seen[-window.connections] + window.seconds if len(seen) >= window.connections else -inf
 
     def _until_room(self, at: float, revision: int | None, ages: _Ages, excess: float) -> float:
         """Return the seconds until `excess` may have leaked out, or until the recovery changes its class.
@@ -174,7 +182,7 @@ class Limiter:
         room = excess / self._drain
         if older > 0:
             if ages.high >= 0 and growing > 0:
-                room = min(growing, excess / (self._drain - 1) if self._drain > 1 else math.inf)
+                room = min(growing, excess / (self._drain - 1) if self._drain > 1 else inf)
             room = min(room, older, self._large_age - ages.low)
         return room + RESOLUTION_SECONDS
 
@@ -198,7 +206,7 @@ class Limiter:
     def attempt(self, now: Instant, revision: int | None) -> Attempt:
         """Enter an attempt into the ledger, which must be committed before the attempt is made."""
         self.observe(now)
-        length = 0 if revision is None else max(0, math.ceil(now.wall - revision))
+        length = 0 if revision is None else max(0, ceil(now.wall - revision))
         entry = Attempt(now.wall, length, initial=revision is None)
         longest = max(window.seconds for window in self._windows)
         oldest = min(now.wall - longest, self._level(now.wall).since)
@@ -251,16 +259,6 @@ class Limiter:
         age = at - max(revision, self.oldest_replayable(at))
         return _Ages(age - self._skew, age + self._reach + self._skew)
 
-    def _may_be(self, name: str, ages: _Ages) -> bool:
-        """Return whether the provider may count a revision of this age in this class."""
-        match name:
-            case "initial":
-                return ages.high > self._memory
-            case "proper":
-                return ages.low <= self._memory
-            case _:
-                return ages.high > self._large_age
-
     def _may_be_small(self, ages: _Ages) -> bool:
         """Return whether it may be a recovery that counts in the bucket."""
         return ages.low <= self._large_age
@@ -271,7 +269,7 @@ class Limiter:
 
     def _level(self, at: float) -> _Level:
         """Return what may be in the bucket."""
-        level, then, since = 0.0, -math.inf, math.inf
+        level, then, since = 0.0, -inf, inf
         for attempt in sorted(self.ledger, key=self._seen_at):
             ages = self._ages(attempt)
             if self._may_be_small(ages):
@@ -282,10 +280,10 @@ class Limiter:
                 level += self._length(ages)
                 then = seen
         level = max(0.0, level - (at - then) * self._drain)
-        return _Level(level, since if level else math.inf)
+        return _Level(level, since if level else inf)
 
 
-_NONE = _Ages(math.inf, math.inf)
+_NONE = _Ages(inf, inf)
 
 
 def _moved(attempt: Attempt, by: float, latest: float) -> Attempt:

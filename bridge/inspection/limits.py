@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from bridge.clock import Instant
 from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
-from bridge.feed.rate_limits import Attempt, Limiter, LimitUsage
+from bridge.feed.rate_limits import Attempt, Limiter
 from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.state.checkpoint import Checkpoint, State
 
 
-@dataclass(frozen=True, slots=True)
 class LimitForecast:
-    """The limits at a time, and when they allow a reconnect. Times are in Unix seconds."""
+    """The limits as of `at`, and when they allow a reconnect with `revision`. Times are Unix seconds."""
 
-    at: float
-    revision: int
-    """The revision that the reconnect requests, Unix seconds."""
-    connect_at: float
-    """When the limits allow the reconnect; `at` if immediately."""
-    reason: str
-    """Why it has to wait; empty when it does not."""
-    paused_until: float | None
-    """When the bridge's own pause after a failure ends; None without one."""
-    oldest: int
-    """The oldest revision that the provider can still replay, Unix seconds."""
-    usage: tuple[LimitUsage, ...]
-    ledger: tuple[Attempt, ...]
-    """The attempts that may still count, oldest first."""
-
-
-def forecast(settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> LimitForecast:
-    """Return whether and when the limits allow, as of `at`, a reconnect with `revision`."""
-    limiter = Limiter(
-        settings.limits,
-        settings.feed.connect_timeout_seconds,
-        settings.feed.max_clock_skew_seconds,
-        checkpoint.ledger,
-    )
-    instant = Instant(at, 0.0)  # the limiter sees no second instant, so the monotonic clock does not matter
-    decision = limiter.decide(instant, revision)
-    pauses = checkpoint.state is State.BACKING_OFF and (checkpoint.until or 0.0) > at
-    return LimitForecast(
-        at,
-        revision,
-        decision.until,
-        decision.reason,
-        checkpoint.until if pauses else None,
-        limiter.oldest_replayable(at),
-        limiter.usage(instant),
-        limiter.ledger,
-    )
+    def __init__(self, settings: Settings, checkpoint: Checkpoint, at: float, revision: int) -> None:
+        feed, until = settings.feed, checkpoint.until
+        limiter = Limiter(
+            settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, checkpoint.ledger
+        )
+        now = Instant(at, 0.0)  # the limiter sees no second instant, so the monotonic clock does not matter
+        self.at = at
+        self.revision = revision
+        self.recovery_seconds = max(0.0, at - revision)
+        self.reconnect = limiter.decide(now, revision)
+        self.paused_until = until if checkpoint.state is State.BACKING_OFF and (until or 0.0) > at else None
+        """When the bridge's own pause after a failure ends; None without one."""
+        self.oldest_replayable = limiter.oldest_replayable(at)
+        self.usage = limiter.usage(now)
+        self.ledger = limiter.ledger
 
 
 def parse_moment(text: str, now: float) -> float:
@@ -67,63 +43,64 @@ def parse_moment(text: str, now: float) -> float:
     return found
 
 
-def outlook_as_json(outlook: LimitForecast) -> dict[str, Any]:
+def forecast_as_json(forecast: LimitForecast) -> dict[str, Any]:
     """Return a forecast for scripts."""
+    reconnect = forecast.reconnect
     return {
-        "at": format_utc(outlook.at),
-        "revision": outlook.revision,
-        "revisionTime": format_utc(outlook.revision),
-        "recoverySeconds": round(max(0.0, outlook.at - outlook.revision), 3),
-        "allowedNow": outlook.connect_at <= outlook.at,
-        "connectAt": format_utc(outlook.connect_at),
-        "reason": outlook.reason,
-        "pausedUntil": None if outlook.paused_until is None else format_utc(outlook.paused_until),
+        "at": format_utc(forecast.at),
+        "revision": forecast.revision,
+        "revisionTime": format_utc(forecast.revision),
+        "recoverySeconds": round(forecast.recovery_seconds, 3),
+        "allowedNow": reconnect.until <= forecast.at,
+        "connectAt": format_utc(reconnect.until),
+        "reason": reconnect.reason,
+        "pausedUntil": _utc(forecast.paused_until),
         "limits": [
             {
-                "name": room.name,
-                "used": round(room.used, 3),
-                "allowed": room.allowed,
-                "freeAt": None if room.free_at is None else format_utc(room.free_at),
+                "name": limit.name,
+                "used": round(limit.used, 3),
+                "allowed": limit.allowed,
+                "freeAt": _utc(limit.free_at),
             }
-            for room in outlook.usage
+            for limit in forecast.usage
         ],
         "attempts": [
             {
                 "at": _utc(attempt.at),
                 "recoverySeconds": attempt.recovery_seconds,
                 "initial": attempt.initial,
-                "answeredAt": None if attempt.answered_at is None else _utc(attempt.answered_at),
+                "answeredAt": _utc(attempt.answered_at),
                 "refused": attempt.refused,
             }
-            for attempt in outlook.ledger
+            for attempt in forecast.ledger
         ],
     }
 
 
-def outlook_as_lines(outlook: LimitForecast) -> str:
+def forecast_as_lines(forecast: LimitForecast) -> str:
     """Return a forecast for people."""
-    recovery = format_duration(max(0.0, outlook.at - outlook.revision))
+    at, reconnect, paused_until = forecast.at, forecast.reconnect, forecast.paused_until
+    recovery = format_duration(forecast.recovery_seconds)
     lines = [
-        f"at          {format_utc(outlook.at)}",
-        f"recovery    {recovery}, from {format_utc(outlook.revision)}",
+        f"at          {format_utc(at)}",
+        f"recovery    {recovery}, from {format_utc(forecast.revision)}",
     ]
-    if outlook.revision < outlook.oldest:
-        lines.append(f"gap         the provider can replay only from {format_utc(outlook.oldest)}")
-    if outlook.connect_at <= outlook.at:
+    if forecast.revision < forecast.oldest_replayable:
+        oldest = format_utc(forecast.oldest_replayable)
+        lines.append(f"gap         the provider can replay only from {oldest}")
+    if reconnect.until <= at:
         lines.append("reconnect   allowed now")
     else:
-        wait = format_duration(outlook.connect_at - outlook.at)
-        lines.append(f"reconnect   not before {format_utc(outlook.connect_at)}, in {wait}: {outlook.reason}")
-    if outlook.paused_until is not None:
-        wait = f"{format_utc(outlook.paused_until)}, in {format_duration(outlook.paused_until - outlook.at)}"
-        lines.append(f"pause       backing off after a failure until {wait}")
+        lines.append(f"reconnect   not before {_until(reconnect.until, at)}: {reconnect.reason}")
+    if paused_until is not None:
+        lines.append(f"pause       backing off after a failure until {_until(paused_until, at)}")
     lines.append("limits")
-    for room in outlook.usage:
-        unit = " s" if room.name == "bucket" else ""
-        free = "" if room.free_at is None else f", full until {format_utc(room.free_at)}"
-        lines.append(f"  {room.name:8}  {room.used:.0f} of {room.allowed:g}{unit}{free}")
+    for limit in forecast.usage:
+        unit = " s" if limit.name == "bucket" else ""
+        full = "" if limit.free_at is None else f", full until {format_utc(limit.free_at)}"
+        lines.append(f"  {limit.name:8}  {limit.used:.0f} of {limit.allowed:g}{unit}{full}")
     lines.append("attempts")
-    return "\n".join([*lines, *map(attempt_as_line, outlook.ledger)])
+    return "\n".join([*lines, *map(attempt_as_line, forecast.ledger)])
 
 
 def attempt_as_line(attempt: Attempt) -> str:
@@ -133,6 +110,10 @@ def attempt_as_line(attempt: Attempt) -> str:
     return f"  {_utc(attempt.at)}  {asked}, {answer}"
 
 
-def _utc(attempted: float) -> str:
-    """Format the time of an attempt. Its age is what is stored: two calls differ by microseconds."""
-    return format_utc(round(attempted, 3))
+def _until(time: float, now: float) -> str:
+    return f"{format_utc(time)}, in {format_duration(time - now)}"
+
+
+def _utc(time: float | None) -> str | None:
+    """Format a time. Rounds it first: attempts are stored by age, so two calls differ by microseconds."""
+    return None if time is None else format_utc(round(time, 3))

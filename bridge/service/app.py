@@ -91,22 +91,20 @@ class _Service:
         self._owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._started_at = self._clock().wall
         self._changed = asyncio.Event()
+        """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
         """Run until SIGTERM or SIGINT cancels this, once: the end commits what was received."""
-        signals = signal.SIGTERM, signal.SIGINT
-        ending = asyncio.Event()
         main = asyncio.current_task()
         assert main is not None
 
         def end() -> None:
-            if not ending.is_set():
-                ending.set()
+            if not main.cancelling():
                 main.cancel()
 
-        for number in signals:
+        for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, end)
         feed = self._settings.feed
         get().info(
@@ -128,7 +126,7 @@ class _Service:
             with served(app, self._settings.web):
                 await self._stand_by_and_own()
         except asyncio.CancelledError:
-            if not ending.is_set():
+            if not main.cancelling():
                 raise
         finally:
             heartbeat.cancel()
@@ -141,14 +139,18 @@ class _Service:
             self._settings,
             group_of(self._settings),
             declared.checkpoints.name,
-            partial(loop.call_soon_threadsafe, self._notice),
+            partial(loop.call_soon_threadsafe, self._changed.set),
             self._owner_id,
         )
         dependencies = Dependencies(
+            settings=self._settings,
+            status=self._status,
+            owner_id=self._owner_id,
             topics=declared,
             codecs=codecs,
-            state_reader=state_reader,
+            restore=state_reader.deduplicator,
             leadership=leadership,
+            leadership_changed=self._changed,
             writer=lambda on_error: BatchWriter(
                 self._settings, leadership, state_reader.checkpoint, on_error
             ),
@@ -197,7 +199,7 @@ class _Service:
             worker.close(0)
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
-        self._owner = FeedOwner(self._settings, dependencies, self._status, self._owner_id)
+        self._owner = FeedOwner(dependencies)
         try:
             await self._owner.run()
         except NotOwner as error:
@@ -267,10 +269,3 @@ class _Service:
             except Exception as error:  # noqa: BLE001  # must not look like a blocked event loop
                 get().error("status snapshot failed", reason=repr(error))
             await asyncio.sleep(HEARTBEAT_SECONDS)
-
-    # Helpers.
-
-    def _notice(self) -> None:
-        self._changed.set()
-        if self._owner is not None:
-            self._owner.leadership_changed()

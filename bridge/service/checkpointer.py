@@ -4,50 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bridge.clock import AnchoredClock
-from bridge.config import Settings
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
 from bridge.kafka.batch import Record
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
-from bridge.service.status import Status
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 
 
 @dataclass(eq=False, repr=False)
-class Part:
-    """A part of a term of leadership, with what all parts share."""
+class Checkpointer:
+    """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
 
-    settings: Settings
     dependencies: Dependencies
-    status: Status
     limiter: Limiter
     pipeline: Pipeline
     committer: Committer
     timekeeper: Timekeeper
-
-    @property
-    def clock(self) -> AnchoredClock:
-        """The clock of the term."""
-        return self.dependencies.clock
-
-
-@dataclass(eq=False, repr=False)
-class Checkpointer(Part):
-    """Commits the pipeline's current batch. Nothing is committed without a checkpoint."""
-
-    owner_id: str
     committed: Checkpoint | None
     """The last committed checkpoint."""
 
     def __post_init__(self) -> None:
+        self._clock = self.dependencies.clock
+        self._status = self.dependencies.status
         self._latest = self.committed
         """The last checkpoint, committed or being committed."""
-        self._written_state: State | None = None
-        """The state in the last checkpoint."""
         self.progress = CatchUpTracker()
 
     def due_at(self, backlog: int) -> float | None:
@@ -57,22 +40,23 @@ class Checkpointer(Part):
         """
         if self.committer.busy:
             return None
-        if self._written_state is not self.status.state:
+        if self._latest is None or self._latest.state is not self._status.state:
             return 0.0
-        if self.pipeline.batch.records and self.clock().monotonic < self.committer.next_begin_at:
+        if self.pipeline.batch.records and self._clock().monotonic < self.committer.next_begin_at:
             return self.committer.next_begin_at  # the records are produced first
-        return self.pipeline.batch.due_at(self.settings.batch, backlog)
+        return self.pipeline.batch.due_at(self.dependencies.settings.batch, backlog)
 
-    def go_on(self, backlog: int) -> None:
+    def advance(self, backlog: int) -> None:
         """Produce new records, and begin a commit when it is due, unless one is running.
 
         Raises the error of the last commit.
         """
         if self._collect():
-            if self.clock().monotonic >= self.committer.next_begin_at:
-                self.committer.produce(self.pipeline.batch)
+            if self._clock().monotonic >= self.committer.next_begin_at:
+                # Only fills the client's queue; another thread would wait for the interpreter lock each time.
+                self.committer.writer.write(self.pipeline.batch)
             due = self.due_at(backlog)
-            if self.pipeline.full or (due is not None and self.clock().monotonic >= due):
+            if self.pipeline.full or (due is not None and self._clock().monotonic >= due):
                 self._start()
 
     async def commit(self) -> None:
@@ -90,17 +74,17 @@ class Checkpointer(Part):
         return True
 
     def _start(self) -> None:
-        now, status, position = self.clock(), self.status, self.pipeline.position
+        now, status, position = self._clock(), self._status, self.pipeline.position
         state = status.state or State.CONNECTING
         self.limiter.observe(now)  # a clock that was set must not make attempts older
         checkpoint = Checkpoint(
-            feed=self.settings.feed.name,
+            feed=self.dependencies.settings.feed.name,
             revision=position.revision,
             state=state,
             ledger=self.limiter.ledger,
             counters=self.pipeline.counters.copy(),
             updated_at=now.wall,
-            owner=self.owner_id,
+            owner=self.dependencies.owner_id,
             reason=status.reason,
             since=status.since,
             until=status.until,
@@ -119,5 +103,5 @@ class Checkpointer(Part):
         follows = self._latest is None or checkpoint.follows(self._latest, taken_back=position.taken_back)
         assert follows, "the checkpoint would go back"
         position.taken_back = False
-        self._latest, self._written_state = checkpoint, status.state
+        self._latest = checkpoint
         self.committer.start(self.pipeline.take_batch(), record)

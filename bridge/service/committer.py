@@ -60,17 +60,8 @@ class Committer:
         """Return whether Kafka blocks the running job; if so, report it."""
         waiting = self._since is not None and self._clock().monotonic - self._since > TROUBLE_SECONDS
         if waiting:
-            self._on_blocked(self._trouble or outage.explain(self._doing or "it has not answered yet"))
+            self._on_blocked(self._trouble or outage.explain(self._doing))
         return waiting
-
-    def produce(self, batch: Batch) -> None:
-        """Produce the batch's new records. No commit may be running.
-
-        Runs on the event loop, as it only fills the client's queue: another thread would wait for the
-        interpreter lock record by record while the event loop is busy.
-        """
-        assert self._committing is None
-        self.writer.write(batch)
 
     def start(self, batch: Batch, checkpoint: Record) -> None:
         """Begin to commit a batch. No other commit may be running."""
@@ -84,10 +75,10 @@ class Committer:
         if not self._committing.done():
             return False
         committed, self._committing = self._committing, None
-        began, self._since, self._trouble = self._since, None, ""
+        began, self._since = self._since or 0.0, None
         committed.result()
         now = self._clock().monotonic
-        self.durations.observe(now - (began or 0.0))
+        self.durations.observe(now - began)
         self.next_begin_at = now + REST_SECONDS
         return True
 
@@ -99,20 +90,19 @@ class Committer:
 
     async def run(self, job: Callable[[], T], doing: str) -> T:
         """Run a job on the writer's thread. `doing` describes it if it takes long. Raises its error."""
-        self._doing = doing
-        future = self._submit(job)
+        future = self._submit(job, doing)
         await self._wait(future)
-        self._since, self._trouble, self._doing = None, "", ""
+        self._since = None
         return future.result()
 
     def close(self, *, abandon: bool) -> None:
         """Close the writer. Uncommitted records are dropped: a replay repeats them."""
         self.writer.close(abandon=abandon or self.busy)
 
-    def _submit(self, job: Callable[[], T]) -> asyncio.Future[T]:
+    def _submit(self, job: Callable[[], T], doing: str = "it has not answered yet") -> asyncio.Future[T]:
+        self._since, self._trouble, self._doing = self._clock().monotonic, "", doing
         future = asyncio.wrap_future(self.writer.run(job))
         future.add_done_callback(lambda _: self._wake.set())
-        self._since = self._clock().monotonic
         return future
 
     async def _wait(self, job: asyncio.Future[T]) -> None:

@@ -6,6 +6,7 @@ ours, is in `bridge.feed.backoff`.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 from bridge.clock import Instant
 from bridge.errors import AuthError, ClockError, FeedError, FeedLost, FeedRefused, GapError, NotOwner
 from bridge.feed.backoff import Backoff
+from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.protocol import Request, request
-from bridge.feed.rate_limits import DECIDED_SECONDS, Decision
+from bridge.feed.rate_limits import DECIDED_SECONDS, Decision, Limiter
 from bridge.formatting import format_duration, format_utc
 from bridge.log import get
-from bridge.service.checkpointer import Checkpointer, Part
-from bridge.service.interfaces import Connection
-from bridge.service.timekeeper import STEP_SECONDS
+from bridge.service.checkpointer import Checkpointer
+from bridge.service.interfaces import Connection, Dependencies
+from bridge.service.pipeline import Pipeline
+from bridge.service.timekeeper import STEP_SECONDS, Timekeeper
 from bridge.state.checkpoint import State
 from bridge.state.gap import Cause, Gap
 
@@ -37,40 +40,33 @@ HOW_TO_GO_ON = (
 
 
 @dataclass(eq=False, repr=False)
-class Connector(Part):
-    """Opens one connection after the other.
+class Connector:
+    """Opens one connection after the other."""
 
-    `first`: no connection was ever attempted; only then the URL has `revision=0`. `certain`: the revision to
-    go back to if the position was in the future when the state was restored. `pause` sleeps for at most the
-    given seconds, `still_owner` asks the group coordinator, `woken` is called when data arrives.
-    """
-
+    dependencies: Dependencies
+    limiter: Limiter
+    pipeline: Pipeline
+    timekeeper: Timekeeper
     checkpointer: Checkpointer
-    first: bool
-    certain: int | None
-    pause: Callable[[float], Awaitable[None]]
+    wake: asyncio.Event
     still_owner: Callable[[], Awaitable[bool]]
-    woken: Callable[[], None]
+    """Asks the group's coordinator whether this process still owns the feed."""
+    certain_revision: int | None
+    """The revision to go back to if the position was in the future when the state was restored."""
 
     def __post_init__(self) -> None:
-        self._feed = self.settings.feed
-        self._offset = self.clock.offset
-        self._backoff = Backoff(self.settings.limits.scale, random.uniform)
+        self._feed = self.dependencies.settings.feed
+        self._clock = self.dependencies.clock
+        self._status = self.dependencies.status
+        self._restored_by = self._clock.offset
+        """The offset of the clock by which the state was restored."""
+        self._backoff = Backoff(self.dependencies.settings.limits.scale, random.uniform)
+        self._first = self._feed.start == "0" and self.checkpointer.committed is None
+        """Whether no connection was ever attempted; only then the URL has `revision=0`."""
         self._credential_read_again = False
         self._opened_at: float | None = None
         self.connections: Counter[str] = Counter()
         """Attempts so far: `accepted`, `refused`, `failed`."""
-
-    def decide(self, now: Instant) -> Decision:
-        """Return when the next attempt is allowed: by the limits, and by the pause after a failure."""
-        return self._wait_for(now)[1]
-
-    def _wait_for(self, now: Instant) -> tuple[State, Decision]:
-        decision = self.limiter.decide(now, None if self.first else self._revision(now))
-        rested = now.wall + self._backoff.left(now.monotonic)
-        if decision.until >= rested:
-            return State.WAITING_FOR_LIMIT, decision
-        return State.BACKING_OFF, Decision(rested, "a pause after a failure")
 
     async def connect(self) -> Connection | None:
         """Open a connection as soon as that is allowed. Returns None if the attempt failed or was put off.
@@ -79,34 +75,48 @@ class Connector(Part):
         SettingsError when an operator has to act, and the errors of a commit.
         """
         try:
-            self.moved(await self.timekeeper.settle())  # ages are computed by this clock
+            await self.timekeeper.settle()  # the limits compute ages by this clock
             await self._wait()
-            if self.timekeeper.stepped or not await self._look_back():
-                return None
-            now = self.clock()
-            revision = None if self.first else self._revision(now)
+            if self.timekeeper.stepped or not await self._confirm_position():
+                return None  # the limits allowed another revision
+            now = self._clock()
+            revision = self._revision(now)
             if revision is None:  # the first connection: nothing is promised yet
                 self.pipeline.position.skip(int(now.wall - self._feed.safety_margin_seconds))
             # Before the attempt: an unreadable credential must not cost one.
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
-            self.status.become(State.CONNECTING, revision=revision or 0)
+            self._status.become(State.CONNECTING, revision=revision or 0)
             await self.checkpointer.commit()
-            if self.clock().monotonic - now.monotonic > DECIDED_SECONDS:
+            if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated
                 return None
-            self.first = False  # from here on, the position is a promise
-            return await self._open(asked, revision, now)
+            self._first = False  # from here on, the position is a promise
+            connection = await self._open(asked)
+            try:
+                await self._accepted(connection, revision, decided=now)
+            except BaseException:
+                await connection.disconnect()
+                raise
+            return connection
         except FeedError as error:
             self.ended(error)
             if isinstance(error, FeedRefused) and error.status == 401:
                 await self._credential_refused(error, asked, revision)
             return None
 
+    def next_attempt(self, now: Instant) -> tuple[State, Decision]:
+        """Return the state until the next attempt, and when limits and backoff allow it."""
+        decision = self.limiter.decide(now, self._revision(now))
+        rested = now.wall + self._backoff.left(now.monotonic)
+        if decision.until >= rested:
+            return State.WAITING_FOR_LIMIT, decision
+        return State.BACKING_OFF, Decision(rested, "a pause after a failure")
+
     def ended(self, error: FeedError) -> None:
         """Account for the end of a connection, or of an attempt."""
-        now = self.clock()
+        now = self._clock()
         refused = self._is_refusal(error)
         if refused and self._opened_at is not None:  # accepted, then closed because of a limit
             self.limiter.answered(now, refused=True)
@@ -117,80 +127,7 @@ class Connector(Part):
         self._backoff.failed(now.monotonic, lasted=lasted, refused=refused)
         get().warning("disconnected", reason=str(error), failures=self._backoff.failures)
 
-    async def _wait(self) -> None:
-        while True:
-            now = self.clock()
-            state, decision = self._wait_for(now)
-            if decision.until <= now.wall:
-                return
-            if self.status.become(state, decision.reason, until=decision.until):
-                await self.checkpointer.commit()
-                continue
-            await self.pause(min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
-
-    def _revision(self, now: Instant) -> int:
-        """Return the revision to request: not in the future of the provider's clock, and still replayable."""
-        present = int(now.wall - self._feed.max_clock_skew_seconds)
-        return max(min(self.pipeline.position.revision, present), self.limiter.oldest_replayable(now.wall))
-
-    def moved(self, seconds: float | None) -> bool:
-        """Take note that the clock was corrected. Returns whether by more than the margins allow."""
-        far = seconds is not None and abs(seconds) > self._feed.max_clock_skew_seconds
-        if far:
-            self.pipeline.position.set_right(self.clock().wall)
-        return far
-
-    async def _look_back(self) -> bool:
-        """Return whether to connect now: the position is neither in the future nor just taken back.
-
-        Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
-        a clock is wrong, FeedError if the provider does not tell its time: connecting would fail as well.
-        """
-        position, now = self.pipeline.position, self.clock().wall
-        if self.certain is not None or self._in_future(now):
-            self.moved(await self.timekeeper.compare())
-            if self.certain is not None or self._in_future(self.clock().wall):
-                await self._take_back()
-            return False
-        if self.first or position.revision >= self.limiter.oldest_replayable(now):
-            return True
-        # A clock that is days ahead would skip what the provider can still replay.
-        if self.moved(await self.timekeeper.compare()):
-            return False
-        if self._feed.on_gap == "stop":
-            await self._skip(self.limiter.oldest_replayable(self.clock().wall))
-        return True
-
-    def _in_future(self, now: float) -> bool:
-        """Return whether the position is ahead of the provider's clock."""
-        return self.pipeline.position.revision > now + self._feed.max_clock_skew_seconds
-
-    async def _take_back(self) -> None:
-        """Go back to the certain revision and declare the rest as a gap. Raises as `declared`."""
-        position, now = self.pipeline.position, self.clock().wall
-        clock_was_wrong = abs(self.clock.offset - self._offset) > STEP_SECONDS
-        if self.certain is None or clock_was_wrong:  # and the state was restored by it
-            raise ClockError(
-                f"the committed position {format_utc(position.revision)} is in the future: this machine's "
-                "clock is behind, or was wrong until now. Set it right (is NTP running?) and start the "
-                "bridge again: what was promised too early, if anything, is then received again and "
-                "declared as a gap."
-            )
-        gap = Gap(self._feed.name, self.certain, position.revision, Cause.POSITION_IN_FUTURE, now)
-        self.pipeline.declare(gap)
-        position.reset(max(self.certain, self.limiter.oldest_replayable(now) + EDGE_SECONDS))
-        self.certain = None  # no longer covered by the restored state, which is evicted from now on
-        await self.declared(gap)
-
-    async def _skip(self, revision: int) -> None:
-        """Continue from a later revision; the interval between is a gap. Raises as `declared`."""
-        position, now = self.pipeline.position, self.clock().wall
-        gap = Gap(self._feed.name, position.revision, revision, Cause.TOO_OLD, now)
-        self.pipeline.declare(gap)
-        position.skip(revision)
-        await self.declared(gap)
-
-    async def declared(self, gap: Gap) -> None:
+    async def report(self, gap: Gap) -> None:
         """Log a gap that is in the current batch; stop if `feed.on_gap` is stop.
 
         Raises GapError then, once the gap is committed with a checkpoint behind it.
@@ -206,46 +143,115 @@ class Connector(Part):
             what_to_do="obtain the bets of this interval from the provider; `bridge gaps` lists it",
         )
         if self._feed.on_gap == "stop":
-            self.status.become(
+            self._status.become(
                 State.STOPPED_ON_GAP, f"{gap.cause.value}: {format_utc(gap.start)} to {format_utc(gap.end)}"
             )
             await self.checkpointer.commit()
             raise GapError(gap_text(gap))
 
-    async def _open(self, asked: Request, revision: int | None, decided: Instant) -> Connection:
-        try:
-            connection = await self.dependencies.connect(self._feed, asked, self.woken, self.clock)
-        except FeedRefused as error:
-            self.limiter.answered(self.clock(), refused=self._is_refusal(error))
-            raise
-        try:
-            await self._opened(connection, revision, decided)
-        except BaseException:
-            await connection.disconnect()
-            raise
-        return connection
+    def _revision(self, now: Instant) -> int | None:
+        """Return the revision to request: not in the future of the provider's clock, and still replayable."""
+        if self._first:
+            return None
+        present = int(now.wall - self._feed.max_clock_skew_seconds)
+        return max(min(self.pipeline.position.revision, present), self.limiter.oldest_replayable(now.wall))
 
-    async def _opened(self, connection: Connection, revision: int | None, decided: Instant) -> None:
-        now = self.clock()
+    def _in_future(self) -> bool:
+        """Return whether the position is ahead of the provider's clock."""
+        return self.pipeline.position.revision > self._clock().wall + self._feed.max_clock_skew_seconds
+
+    async def _wait(self) -> None:
+        while True:
+            now = self._clock()
+            state, decision = self.next_attempt(now)
+            if decision.until <= now.wall:
+                return
+            if self._status.become(state, decision.reason, until=decision.until):
+                await self.checkpointer.commit()
+                continue
+            await sleep(self.wake, min(decision.until - now.wall, LONGEST_WAIT_SECONDS))
+
+    async def _confirm_position(self) -> bool:
+        """Return whether to connect now: neither our clock nor the position had to be corrected.
+
+        Raises GapError if the feed can no longer replay the position and `feed.on_gap` is stop, ClockError if
+        a clock is wrong, FeedError if the provider does not tell its time: connecting would fail as well.
+        """
+        if self.certain_revision is not None or self._in_future():
+            await self.timekeeper.compare()
+            if self.certain_revision is not None or self._in_future():
+                await self._take_back()
+            return False
+        oldest = self.limiter.oldest_replayable(self._clock().wall)
+        if self._first or self.pipeline.position.revision >= oldest:
+            return True
+        # A clock that is days ahead would skip what the provider can still replay.
+        if await self.timekeeper.compare():
+            return False
+        if self._feed.on_gap == "stop":
+            await self._skip(self.limiter.oldest_replayable(self._clock().wall))
+        return True
+
+    async def _take_back(self) -> None:
+        """Go back to the certain revision and declare the rest as a gap. Raises as `report`."""
+        position, now = self.pipeline.position, self._clock().wall
+        clock_was_wrong = abs(self._clock.offset - self._restored_by) > STEP_SECONDS
+        if self.certain_revision is None or clock_was_wrong:
+            raise ClockError(
+                f"the committed position {format_utc(position.revision)} is in the future: this machine's "
+                "clock is behind, or was wrong until now. Set it right (is NTP running?) and start the "
+                "bridge again: what was promised too early, if anything, is then received again and "
+                "declared as a gap."
+            )
+        start, end = self.certain_revision, position.revision
+        position.take_back(max(start, self.limiter.oldest_replayable(now) + EDGE_SECONDS))
+        self.certain_revision = None  # no longer covered by the restored state, which is evicted from now on
+        await self._declare(start, end, Cause.POSITION_IN_FUTURE)
+
+    async def _skip(self, revision: int) -> None:
+        """Continue from a later revision; the interval between is a gap. Raises as `report`."""
+        position = self.pipeline.position
+        start = position.revision
+        position.skip(revision)
+        await self._declare(start, revision, Cause.TOO_OLD)
+
+    async def _declare(self, start: int, end: int, cause: Cause) -> None:
+        gap = Gap(self._feed.name, start, end, cause, self._clock().wall)
+        self.pipeline.declare(gap)
+        await self.report(gap)
+
+    async def _open(self, asked: Request) -> Connection:
+        connect = self.dependencies.connect
+        try:
+            connection = await connect(self._feed, asked, self.wake.set, self._clock)
+        except FeedRefused as error:
+            self.limiter.answered(self._clock(), refused=self._is_refusal(error))
+            raise
+        now = self._clock()
         self.limiter.answered(now, refused=False)
         self._opened_at = now.monotonic
         self.connections["accepted"] += 1
+        return connection
+
+    async def _accepted(self, connection: Connection, revision: int | None, decided: Instant) -> None:
+        """Begin to use an accepted connection. Raises if what the attempt relied on no longer holds."""
+        took = self._clock().monotonic - decided.monotonic
         # A process that was paused may have lost the feed without knowing it yet.
         if not await self.still_owner():
             raise NotOwner("leadership was lost while connecting")
-        if now.monotonic - decided.monotonic > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
+        if took > DECIDED_SECONDS + self._feed.connect_timeout_seconds:
             raise FeedLost("this process was suspended while it connected: the limiter's decision is too old")
-        if self.moved(self.timekeeper.note(connection.skew)):
+        if self.timekeeper.note(connection.skew):
             raise FeedLost("this machine's clock was corrected: the revision was older than it seemed")
-        now = self.clock()
-        if self._in_future(now.wall):
+        if self._in_future():
             raise FeedLost("the position turns out to be in the future")
         self._credential_read_again = False
         if revision is not None and revision > self.pipeline.position.revision:
             # Only now: the gap grows until a connection is open, and one record is enough.
             await self._skip(revision)
-        self.pipeline.connected(revision, self.timekeeper.skew, now.wall)
-        self.checkpointer.progress.connected()
+        keeper = self.timekeeper
+        self.pipeline.connected(revision, keeper.skew, self._clock().wall, keeper.corrected_at)
+        self.checkpointer.progress = CatchUpTracker()
 
     def _is_refusal(self, error: FeedError) -> bool:
         """Return whether the answer is a refusal for a limit. Any other answer is a fault."""
@@ -258,9 +264,9 @@ class Connector(Part):
         """
         while trouble := self._feed.auth_trouble():
             reason = f"the credential was refused, and its file cannot be read: {trouble}"
-            if self.status.become(State.BACKING_OFF, reason):
+            if self._status.become(State.BACKING_OFF, reason):
                 await self.checkpointer.commit()
-            await self.pause(CREDENTIAL_SECONDS)
+            await sleep(self.wake, CREDENTIAL_SECONDS)
         if not self._credential_read_again and request(self._feed, revision).secret != asked.secret:
             self._credential_read_again = True
             get().warning("credential refused, trying the new one in its file")
@@ -276,3 +282,13 @@ def gap_text(gap: Gap) -> str:
         f"a gap of {format_duration(gap.seconds)}: what the provider published from {format_utc(gap.start)} "
         f"to {format_utc(gap.end)} may be missing ({gap.cause.value}). {HOW_TO_GO_ON}"
     )
+
+
+async def sleep(wake: asyncio.Event, seconds: float) -> None:
+    """Sleep, or return early when `wake` is set. Clears `wake`."""
+    timer = asyncio.get_running_loop().call_later(seconds, wake.set)
+    try:
+        await wake.wait()
+    finally:
+        timer.cancel()
+    wake.clear()

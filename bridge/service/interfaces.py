@@ -6,6 +6,7 @@ which days pass in seconds.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ from typing import Protocol, TypeVar
 from bridge.avro.codec import Codecs
 from bridge.clock import AnchoredClock, Clock
 from bridge.clock_skew import Skew
-from bridge.config import FeedSettings
+from bridge.config import FeedSettings, Settings
 from bridge.errors import FeedError
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
+from bridge.service.status import Status
 from bridge.service.timekeeper import AskTime
 from bridge.state.deduplicator import Deduplicator
 
@@ -79,16 +81,6 @@ class Writer(Protocol):
         """Close the writer."""
 
 
-class StateReader(Protocol):
-    """What is already in Kafka, as `bridge.state.restore.StateReader`."""
-
-    def deduplicator(self, since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
-        """Return a deduplicator that knows all bets and dead letters received since then, Unix seconds.
-
-        `on_status` receives the reason of each delay.
-        """
-
-
 class Ownership(Protocol):
     """Leadership of the feed, as `bridge.kafka.election.LeaderElection`."""
 
@@ -103,14 +95,22 @@ class Ownership(Protocol):
         """Ask the coordinator whether this process still is the owner. May block."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dependencies:
     """What a term of leadership depends on."""
 
+    settings: Settings
+    status: Status
+    owner_id: str
+    """Name of this process in the checkpoints that it writes."""
     topics: Topics
     codecs: Codecs
-    state_reader: StateReader
+    restore: Callable[[float, GiveUp, Callable[[str], None]], Deduplicator]
+    """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
+    argument receives the reason of each delay."""
     leadership: Ownership
+    leadership_changed: asyncio.Event
+    """Set when leadership may have changed."""
     writer: Callable[[Callable[[str], None]], Writer]
     """Creates a writer; its argument is called with what blocks a job."""
     connect: Callable[[FeedSettings, Request, Callable[[], None], Clock], Awaitable[Connection]]

@@ -13,8 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from bridge.clock import Instant
-from bridge.config import Settings, parse_start
+from bridge.config import parse_start
 from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
@@ -24,8 +23,7 @@ from bridge.service.committer import Committer
 from bridge.service.connector import HOW_TO_GO_ON, Connector
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
-from bridge.service.pump import Pump, deduplicated_from, sleep
-from bridge.service.status import Status
+from bridge.service.pump import Pump, deduplicated_from
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, Counters, State
 
@@ -40,25 +38,18 @@ FOLLOWS_SECONDS = 3600.0
 class FeedOwner:
     """This process owns the feed, for one term of leadership."""
 
-    def __init__(self, settings: Settings, dependencies: Dependencies, status: Status, owner_id: str) -> None:
-        self._settings = settings
+    def __init__(self, dependencies: Dependencies) -> None:
         self._dependencies = dependencies
+        self._feed = dependencies.settings.feed
         self._clock = dependencies.clock
         self.term = dependencies.leadership.term
-        self._status = status
-        self._owner_id = owner_id
+        self._status = dependencies.status
         self._wake = asyncio.Event()
-        self._changed = asyncio.Event()
-        """Set when leadership may have changed."""
         self._ending = False
-        self._timekeeper = Timekeeper(settings.feed, dependencies.clock, dependencies.ask_time)
+        self._timekeeper = Timekeeper(self._feed, dependencies.clock, dependencies.ask_time)
         self._committer = Committer(dependencies.writer, dependencies.clock, self._wake, self._kafka_is_away)
         self._pump: Pump | None = None
         """None until the state in Kafka was restored."""
-
-    def leadership_changed(self) -> None:
-        """Check whether this process still leads. Must be called on the event loop."""
-        self._changed.set()
 
     def snapshot(self) -> dict[str, Any]:
         """Return what the owner contributes to a `bridge.observability.status.StatusSnapshot`."""
@@ -93,134 +84,98 @@ class FeedOwner:
         await self._pump.run()
 
     async def _loss(self) -> NoReturn:
+        changed = self._dependencies.leadership_changed
         while self._leads():
-            self._changed.clear()
-            await self._changed.wait()
+            changed.clear()
+            await changed.wait()
         raise NotOwner("leadership was lost")
 
     async def _commit_last(self) -> None:
-        """Commit what was received and the final state, if Kafka answers in time."""
+        """Commit what was received and the final state, if there was an attempt and Kafka answers in time."""
         self._ending = True
-        if self._pump is not None:
+        if self._pump is not None and self._pump.checkpointer.committed is not None:
             try:
                 async with asyncio.timeout(LAST_COMMIT_SECONDS):
-                    await self._pump.commit_last()
+                    await self._pump.checkpointer.commit()
             except (TimeoutError, NotOwner):  # a commit gives up as soon as this process ends
                 get().warning("last commit failed, a replay brings back the uncommitted messages")
 
     def _stopped_on_gap(self) -> GapError:
-        feed, reason = self._settings.feed.name, self._status.reason
-        return GapError(f"the feed {feed} was stopped on a gap ({reason}). {HOW_TO_GO_ON}")
+        reason = self._status.reason
+        return GapError(f"the feed {self._feed.name} was stopped on a gap ({reason}). {HOW_TO_GO_ON}")
 
     async def _take_over(self) -> Pump:
-        settings, feed = self._settings, self._settings.feed
-        value = await self._committer.run(self._committer.writer.open, "taking over from the former owner")
-        previous = (
-            None
-            if value is None
-            else Checkpoint.from_avro(self._dependencies.codecs.checkpoints.decode(value))
-        )
-        if previous and previous.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
-            self._status.become(State.STOPPED_ON_GAP, previous.reason)
+        """Fence the former owner, restore the state, and assemble the parts around it."""
+        dependencies, feed = self._dependencies, self._feed
+        committer, timekeeper = self._committer, self._timekeeper
+        settings, codecs = dependencies.settings, dependencies.codecs
+        value = await committer.run(committer.writer.open, "taking over from the former owner")
+        committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
+        if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
+            self._status.become(State.STOPPED_ON_GAP, committed.reason)
             raise self._stopped_on_gap()
-        await self._compare_clocks()  # before anything depends on ours
-        revision = previous.revision if previous else self._beginning(self._clock())
-        position = Position(feed, revision)
+        try:
+            await timekeeper.compare()  # before anything depends on our clock
+        except FeedError as error:
+            get().warning("provider's time unavailable", reason=str(error))
+        start = committed or self._first_checkpoint(self._clock().wall)
         limiter = Limiter(
-            settings.limits,
-            feed.connect_timeout_seconds,
-            feed.max_clock_skew_seconds,
-            previous.ledger if previous else (),
+            settings.limits, feed.connect_timeout_seconds, feed.max_clock_skew_seconds, start.ledger
         )
         limiter.observe(self._clock())  # from here on the ledger grows older by the monotonic clock
-        certain = self._certain(previous, limiter) if previous else None
-        restoring = partial(
-            self._dependencies.state_reader.deduplicator,
-            deduplicated_from(feed, revision if certain is None else certain),
-            self._gone,
-            self._committer.report_error,
-        )
-        deduplicator = await self._committer.run(restoring, "restoring the published bets")
+        certain = self._certain(start, limiter)
+        since = deduplicated_from(feed, start.revision if certain is None else certain)
+        restore = partial(dependencies.restore, since, self._gone, committer.report_error)
+        deduplicator = await committer.run(restore, "restoring the published bets")
+        position = Position(feed, start.revision)
         pipeline = Pipeline(
-            settings,
-            self._dependencies.topics,
-            self._dependencies.codecs,
-            deduplicator,
-            position,
-            previous.counters.copy() if previous else Counters(),
-            previous.newest if previous else None,
+            settings, dependencies.topics, codecs, deduplicator, position, start.counters.copy(), start.newest
         )
-        shared = (
-            settings,
-            self._dependencies,
-            self._status,
-            limiter,
-            pipeline,
-            self._committer,
-            self._timekeeper,
-        )
-        checkpointer = Checkpointer(*shared, owner_id=self._owner_id, committed=previous)
+        checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed)
         connector = Connector(
-            *shared,
-            checkpointer=checkpointer,
-            first=previous is None and feed.start == "0",
-            certain=certain,
-            pause=partial(sleep, self._wake),
-            still_owner=self._still_owner,
-            woken=self._wake.set,
+            dependencies, limiter, pipeline, timekeeper, checkpointer, self._wake, self._still_owner, certain
         )
         get().info(
             "owning the feed",
             feed=feed.name,
-            revision=revision,
+            revision=start.revision,
             known=len(deduplicator),
-            first=previous is None,
+            first=committed is None,
         )
         return Pump(
-            *shared,
-            deduplicator=deduplicator,
-            checkpointer=checkpointer,
-            connector=connector,
-            wake=self._wake,
+            dependencies, limiter, pipeline, committer, timekeeper, checkpointer, connector, self._wake
         )
 
-    async def _compare_clocks(self) -> None:
-        """Raises ClockError when the provider tells its time and the clocks differ by too much."""
-        try:
-            await self._timekeeper.compare()
-        except FeedError as error:
-            get().warning("provider's time unavailable", reason=str(error))
-
-    def _beginning(self, now: Instant) -> int:
-        """Return the position of a first start, Unix seconds."""
-        feed = self._settings.feed
-        start = parse_start(feed.start, now.wall)
+    def _first_checkpoint(self, now: float) -> Checkpoint:
+        """Return the state of a first start, which is not committed yet."""
+        feed, owner = self._feed, self._dependencies.owner_id
+        start = parse_start(feed.start, now)
         if start is None:
-            return int(now.wall - feed.safety_margin_seconds)
-        if start > now.wall:
+            start = int(now - feed.safety_margin_seconds)
+        elif start > now:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {feed.start} is in the future")
-        return start
+        return Checkpoint(feed.name, start, State.CONNECTING, (), Counters(), now, owner)
 
-    def _certain(self, previous: Checkpoint, limiter: Limiter) -> int | None:
+    def _certain(self, start: Checkpoint, limiter: Limiter) -> int | None:
         """Return the revision to go back to if the position lies in the future; None if that is unknown.
 
         Everything published before the newest settlementTime was received. If nothing was published, only the
         oldest replayable revision is safe. A settlementTime in the future as well means that our clock is
         wrong, unless the provider has confirmed it.
         """
-        now, skew = self._clock().wall, self._settings.feed.max_clock_skew_seconds
-        newest, oldest_replayable = previous.newest, limiter.oldest_replayable(now)
+        now, skew = self._clock().wall, self._feed.max_clock_skew_seconds
+        newest, oldest_replayable = start.newest, limiter.oldest_replayable(now)
         # Written by a clock that was ahead; while live, the revision follows the clock.
         by_wrong_clock = (
-            previous.updated_at > now + 2 * skew and previous.revision > previous.updated_at - FOLLOWS_SECONDS
+            start.updated_at > now + 2 * skew and start.revision > start.updated_at - FOLLOWS_SECONDS
         )
-        if previous.revision <= now + skew and not by_wrong_clock:
+        if start.revision <= now + skew and not by_wrong_clock:
             return None
         if newest is None:
             return oldest_replayable
         if newest > now + skew and self._timekeeper.skew is None:
             return None
-        return max(oldest_replayable, int(deduplicated_from(self._settings.feed, min(newest, now))))
+        return max(oldest_replayable, int(deduplicated_from(self._feed, min(newest, now))))
 
     def _leads(self) -> bool:
         return self._dependencies.leadership.holds(self.term)

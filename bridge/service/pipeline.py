@@ -56,7 +56,7 @@ class Pipeline:
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
         self._gaps = codecs.gaps
-        self._deduplicator = deduplicator
+        self.deduplicator = deduplicator
         self._awaiting: int | None = None
         """The requested revision, until the replay repeats something known from after it."""
         self._stood_at = position.revision
@@ -91,11 +91,13 @@ class Pipeline:
         sealed, self.batch = self.batch, Batch()
         return sealed
 
-    def connected(self, revision: int | None, skew: Skew | None, now: float) -> None:
+    def connected(
+        self, revision: int | None, skew: Skew | None, now: float, clock_corrected_at: float = -inf
+    ) -> None:
         """Begin a connection that replays from this revision. `skew` is that of its handshake, if known."""
-        self.position.connected(*(skew.seconds, skew.high) if skew else (0.0, None))
+        self.position.connected(skew, clock_corrected_at)
         self._connected_at = now
-        self._deduplicator.connected(revision)
+        self.deduplicator.connected(revision)
         self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay must repeat it.
         known = revision is not None and self.newest is not None and self.newest > revision
@@ -135,7 +137,7 @@ class Pipeline:
         self.batch.touch(now)
         self.counters.received += 1
         if message.after_read_pause:
-            self.position.after_read_pause()
+            self.position.catch_up()
         body = message.body
         if isinstance(body, Oversized):
             limit = self._settings.feed.max_message_bytes
@@ -158,7 +160,7 @@ class Pipeline:
         else:
             self.counters.pings += 1
             if extras and holds_objects(body):  # possibly a bet
-                self.position.not_understood(message.at)
+                self.position.invalid(message.at)
             else:
                 self.position.ping(message.at)
         if extras and (fresh := self._count(extras)):
@@ -169,22 +171,22 @@ class Pipeline:
         key, version, micros, value = bet
         settled_at = micros / MICROS
         content = fingerprint(value)
-        self._deduplicator.observe(settled_at)
-        verdict = self._deduplicator.judge(
+        self.deduplicator.observe(settled_at)
+        verdict = self.deduplicator.judge(
             key,
             version,
             content,
             lambda schema: self._rewrite(body, schema),
             replaying=self.position.replaying(message.at),
         )
-        if verdict in _WITNESSES and self._deduplicator.knew(key):
+        if verdict in _WITNESSES and self.deduplicator.knew(key):
             self._awaiting = None
         if verdict is DedupResult.DUPLICATE:
             self.counters.duplicates += 1
         elif verdict is DedupResult.STALE:
             self.counters.stale += 1
         else:
-            self._deduplicator.publish(key, version, content, message.at, settled_at)
+            self.deduplicator.publish(key, version, content, message.at, settled_at)
             self.replays_from = inf  # the feed is ordered: known bets come before new ones
             if settled_at <= message.at:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
@@ -207,16 +209,16 @@ class Pipeline:
 
     def _dead_letter(self, message: Received, kind: DeadLetterKind, reason: str) -> None:
         content = identity(message.body)
-        dead_letter_time = self._deduplicator.dead_letter_time(content)
+        dead_letter_time = self.deduplicator.dead_letter_time(content)
         if dead_letter_time is not None:
             self.counters.duplicates += 1
             if self._awaiting is not None and self._awaiting <= dead_letter_time < self._connected_at:
                 self._awaiting = None
         else:
-            self._deduplicator.record_dead_letter(content, message.at)
+            self.deduplicator.record_dead_letter(content, message.at)
             self._write_dead_letter(message, kind, reason)
             self.counters.dead_lettered += 1
-        self.position.not_understood(message.at)
+        self.position.invalid(message.at)
 
     def _count(self, extras: tuple[str, ...]) -> list[str]:
         """Count unknown fields. Returns those of which originals are still kept."""

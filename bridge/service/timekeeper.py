@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import inf
 
 from bridge.clock import AnchoredClock
 from bridge.clock_skew import Skew, must_be_near
@@ -27,7 +28,7 @@ MOST_QUESTIONS = 5
 
 
 class Timekeeper:
-    """Compares `clock` with the provider's. `skew` is the last one measured against `clock`, or None."""
+    """Compares `clock` with the provider's and corrects it."""
 
     def __init__(self, settings: FeedSettings, clock: AnchoredClock, ask: AskTime) -> None:
         self._settings = settings
@@ -38,38 +39,40 @@ class Timekeeper:
         self._asked_at = clock().monotonic - ASK_SECONDS
         self._known_step = 0.0
         self.skew: Skew | None = None
+        """The provider's clock minus `clock`, as last measured; None if it was not."""
+        self.corrected_at = -inf
+        """When `clock` was last moved by more than the margins cover, Unix seconds by the corrected clock."""
 
     @property
     def stepped(self) -> bool:
         """Whether the wall clock was set since the last comparison, or the machine was suspended."""
         return abs(self._clock.stepped - self._known_step) > STEP_SECONDS
 
-    async def compare(self) -> float:
+    async def compare(self) -> bool:
         """Ask the provider for its time. Raises FeedError without an answer; else as `note`."""
         return self.note(await self._ask(self._settings))
 
-    async def settle(self) -> float:
+    async def settle(self) -> None:
         """Ask the provider if the wall clock was set. Without an answer, finally believe the machine.
 
-        Ages are computed by this clock. Raises FeedError, and else as `note`.
+        Raises FeedError, and else as `note`.
         """
         if not self.stepped:
-            return 0.0
+            return
         try:
-            moved = await self.compare()
+            await self.compare()
         except FeedError:
             self._unanswered += 1
             if self._unanswered < MOST_QUESTIONS:
                 raise
-            moved = self.note(None)
+            self.note(None)
         self._unanswered = 0
-        return moved
 
-    def note(self, seen: Skew | None) -> float:
+    def note(self, seen: Skew | None) -> bool:
         """Take note of the provider's clock minus our monotonic clock; None if the answer has no time.
 
-        Anchors `clock` to the wall clock, unless only the wall clock is too far off. Returns by how many
-        seconds `clock` moved. Raises ClockError if both are too far off.
+        Anchors `clock` to the wall clock, unless only the wall clock is too far off. Returns whether `clock`
+        moved by more than the margins cover. Raises ClockError if both are too far off.
         """
         clock = self._clock
         before = clock.offset
@@ -83,13 +86,16 @@ class Timekeeper:
             check_skew(self._settings, seen.by(clock.machine_offset).seconds)
         self._known_step = clock.stepped
         self.skew = None if seen is None else seen.by(clock.offset)
-        return clock.offset - before
+        corrected = abs(clock.offset - before) > self._settings.max_clock_skew_seconds
+        if corrected:
+            self.corrected_at = clock().wall
+        return corrected
 
-    def watch(self, *, doubted: bool) -> float | None:
+    def watch(self, *, doubted: bool) -> Skew | None:
         """Ask in the background if the wall clock was set, or if the messages make it `doubted`.
 
-        Must be called regularly. Returns by how many seconds `clock` moved when an answer arrived, else None.
-        Raises ClockError, and FeedLost if only another handshake can tell.
+        Must be called regularly. Returns the skew when an answer shows it. Raises ClockError, and FeedLost if
+        only another handshake can tell, or if `clock` was moved by more than the margins cover.
         """
         asking, now = self._asking, self._clock().monotonic
         if asking is None:
@@ -106,7 +112,11 @@ class Timekeeper:
         except (FeedError, SettingsError) as error:  # such as a file that is being replaced
             reason = str(error)
         if seen is not None:
-            return self.note(seen)
+            if self.note(seen):
+                raise FeedLost(
+                    "this machine's clock was corrected: the times of waiting messages are unknown"
+                )
+            return self.skew
         get().warning("provider's time unavailable", reason=reason)
         if doubted and abs(self._clock.stepped) > self._settings.max_clock_skew_seconds:
             raise FeedLost("messages are from the future and this machine's clock was set: connecting again")

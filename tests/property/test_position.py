@@ -3,8 +3,8 @@
 The provider publishes in order; a connection first replays, with pauses in which it only pings, and then
 sends live. Live it may become slower than it publishes, and pause then. The bridge may stop reading. What it
 may not do without: in a pause of the replay the next message, and in one of a slow feed the last, is older
-than the disorder (and the skew between the clocks, which is known), because closer to now no one can tell a
-pause from a quiet feed; and the first message that comes so late has a time.
+than the out-of-orderness (and the skew between the clocks, which is known), because closer to now no one can
+tell a pause from a quiet feed; and the first message that comes so late has a time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 from bridge.feed.position import Position
 
-OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+MARGIN, UNORDERED, AFTER_PINGS = 30.0, 60.0, 120.0
 SETTINGS = FeedSettings(
-    safety_margin_seconds=OVERLAP, max_out_of_orderness_seconds=DISORDER, live_after_pings_seconds=QUIET
+    safety_margin_seconds=MARGIN, max_out_of_orderness_seconds=UNORDERED, live_after_pings_seconds=AFTER_PINGS
 )
 BEGAN = 1_790_000_000.0
 NO_TIME = -62_135_596_800.0
@@ -37,7 +38,7 @@ class Published:
 
 @st.composite
 def timelines(draw: st.DrawFn) -> list[Published]:
-    """Up to some hundred messages, in bursts and after silences, settled up to the disorder before."""
+    """Up to some hundred messages, in bursts and after silences, settled at most a minute before."""
     at, found = BEGAN, []
     for _ in range(draw(st.integers(1, 12))):
         gap = draw(st.sampled_from([0.0, 0.1, 1.0, 7.0, 30.0, 100.0, 700.0, 4000.0]))
@@ -46,7 +47,7 @@ def timelines(draw: st.DrawFn) -> list[Published]:
         for _ in range(draw(st.integers(1, 70))):
             at += step
             kind = draw(st.integers(0, 9))
-            delay = draw(st.sampled_from([0.0, 0.5, 10.0, 59.0, DISORDER]))
+            delay = draw(st.sampled_from([0.0, 0.5, 10.0, 59.0, UNORDERED]))
             late = draw(st.sampled_from([61.0, 89.0, 91.0, 3600.0, 90_000.0]))
             settled = {0: NO_TIME, 1: None, 2: at - late}.get(kind, at - delay)
             found.append(Published(at, settled))
@@ -67,7 +68,7 @@ class Reader:
     @property
     def margin(self) -> float:
         """What is older than that when it comes cannot be taken for what is near now, seconds."""
-        return DISORDER + abs(self.ahead)
+        return UNORDERED + abs(self.ahead)
 
     def read(self, at: float, message: int | None) -> None:
         """A message by its number, or a ping."""
@@ -77,7 +78,7 @@ class Reader:
         else:
             settled = self.messages[message].settled
             if settled is None:
-                self.position.not_understood(at)
+                self.position.invalid(at)
             else:
                 self.position.data(at, settled)
             self.received = max(self.received, message + 1)
@@ -115,7 +116,7 @@ def test_a_live_feed_that_falls_behind_and_pauses_promises_nothing(
     """At first it sends what it publishes at once, then it falls behind, again and again."""
     ahead = data.draw(st.sampled_from([0.0, 20.0, -20.0]), "skew")
     reader = Reader(messages, Position(SETTINGS, int(BEGAN) - 200), ahead)
-    reader.position.connected(ahead)
+    reader.position.connected(Skew(ahead, ahead))
     at_once = data.draw(st.integers(0, len(messages) - 1), "messages sent at once")
     for number in range(at_once):
         reader.read(messages[number].at, number)
@@ -129,7 +130,7 @@ def test_a_live_feed_that_falls_behind_and_pauses_promises_nothing(
 def connect(data: st.DataObject, reader: Reader, now: float) -> float:
     """One connection, from the replay of everything since the revision to its end; returns when it ends."""
     messages, position = reader.messages, reader.position
-    position.connected(reader.ahead)
+    position.connected(Skew(reader.ahead, reader.ahead))
     number = next((n for n, m in enumerate(messages) if m.at >= position.revision), len(messages))
     now, number = replay(data, reader, now, number)
     until = now + data.draw(st.sampled_from([0.0, 20.0, 400.0, 4000.0]), "seconds live")
@@ -139,8 +140,8 @@ def connect(data: st.DataObject, reader: Reader, now: float) -> float:
         stop = data.draw(_STOPS, "stop of reading")
         waiting = now + stop
         # The queue keeps its order: pings and data as they were sent, all read at the same moment.
-        if stop > OVERLAP / 2:
-            position.after_read_pause()
+        if stop > MARGIN / 2:
+            position.catch_up()
         sent_at = now
         while sent_at <= waiting:
             while number < len(messages) and messages[number].at <= sent_at:

@@ -50,15 +50,8 @@ class Provider:
 class Desk:
     """The parts, and a provider. `asked_time` is the provider's clock as it reports it."""
 
-    def __init__(
-        self,
-        *,
-        revision: float = EPOCH - 100,
-        first: bool = False,
-        certain: int | None = None,
-        **feed: Any,
-    ) -> None:
-        self.settings = Settings(feed=FEED.model_copy(update=feed))
+    def __init__(self, *, revision: float = EPOCH - 100, **feed: Any) -> None:
+        self.settings = Settings(feed=FEED.model_copy(update={"start": "1h", **feed}))
         self.set_by = 0.0
         self.asked_time: Skew | FeedLost | None = None
         """The provider's clock less the machine's, or why it does not say."""
@@ -69,10 +62,14 @@ class Desk:
         self.kafka = Kafka(topics)
         self.status = Status("f", self.clock)
         dependencies = Dependencies(
+            settings=self.settings,
+            status=self.status,
+            owner_id="me",
             topics=topics,
             codecs=CODECS,
-            state_reader=self.kafka,
+            restore=self.kafka.deduplicator,
             leadership=Leadership(),
+            leadership_changed=asyncio.Event(),
             writer=lambda _: MemoryWriter(self.kafka),
             connect=self.provider.connect,
             ask_time=self._ask_time,
@@ -81,26 +78,21 @@ class Desk:
         position = Position(self.settings.feed, int(revision))
         self.limiter = Limiter(self.settings.limits, 10, 15)
         self.pipeline = Pipeline(self.settings, topics, CODECS, Deduplicator(), position, Counters(), None)
-        self.committer = Committer(dependencies.writer, dependencies.clock, asyncio.Event(), lambda _: None)
+        wake = asyncio.Event()
+        self.committer = Committer(dependencies.writer, self.clock, wake, lambda _: None)
         self.timekeeper = Timekeeper(self.settings.feed, self.clock, self._ask_time)
-        shared = (
-            self.settings,
+        self.checkpointer = Checkpointer(
+            dependencies, self.limiter, self.pipeline, self.committer, self.timekeeper, None
+        )
+        self.connector = Connector(
             dependencies,
-            self.status,
             self.limiter,
             self.pipeline,
-            self.committer,
             self.timekeeper,
-        )
-        self.checkpointer = Checkpointer(*shared, owner_id="me", committed=None)
-        self.connector = Connector(
-            *shared,
-            checkpointer=self.checkpointer,
-            first=first,
-            certain=certain,
-            pause=asyncio.sleep,
-            still_owner=self._still_owner,
-            woken=lambda: None,
+            self.checkpointer,
+            wake,
+            self._still_owner,
+            None,
         )
 
     def machine(self) -> Instant:

@@ -136,6 +136,7 @@ class World:
         """For how long its machine was paused, all in all: its monotonic clock stood still meanwhile."""
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
         self.leadership = Leadership()
+        self.leadership_changed = asyncio.Event()
         self.kafka = Kafka(declare(self.settings))
         self.status = Status("f", self.clock)
         self.processes = 0
@@ -171,16 +172,20 @@ class World:
         clock = AnchoredClock(self.clock)
         self.status = Status("f", clock)
         dependencies = Dependencies(
+            settings=self.settings,
+            status=self.status,
+            owner_id="me",
             topics=self.kafka.topics,
             codecs=CODECS,
-            state_reader=self.kafka,
+            restore=self.kafka.deduplicator,
             leadership=self.leadership,
+            leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka),
             connect=self.feed.connect,
             ask_time=self.feed.ask_time,
             clock=clock,
         )
-        self.owner = FeedOwner(self.settings, dependencies, self.status, "me")
+        self.owner = FeedOwner(dependencies)
         self._process = self._loop.create_task(self.owner.run())
 
     async def kill(self) -> None:
@@ -213,9 +218,8 @@ class World:
 
     def lose_leadership(self) -> None:
         """Let the coordinator assign the partition to another process."""
-        assert self.owner is not None
         self.leadership.term += 1
-        self.owner.leadership_changed()
+        self.leadership_changed.set()
 
     async def ended(self) -> BridgeError:
         """Return the error with which the process ends by itself."""

@@ -24,7 +24,7 @@ from bridge.doctor.feed_checks import assess_checkpoint
 from bridge.errors import SettingsError
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Attempt
-from bridge.inspection.limits import forecast, outlook_as_json, outlook_as_lines, parse_moment
+from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines, parse_moment
 from bridge.inspection.replay import parse_window
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Batch, Record
@@ -126,11 +126,11 @@ def limits_can_be_kept(settings: Settings) -> None:
     codec = Codec(load_schema("feed-checkpoint"), READ_ONLY)
     for at in (NOW, NOW + 1):
         for revision in (0, LAST.revision, int(NOW - settings.limits.memory_seconds)):
-            outlook = forecast(settings, LAST, at, revision)
-            assert at <= outlook.connect_at < math.inf
-            outlook_as_json(outlook)
-            outlook_as_lines(outlook)
-            waiting = replace(LAST, revision=revision, until=outlook.connect_at)
+            found = LimitForecast(settings, LAST, at, revision)
+            assert at <= found.reconnect.until < math.inf
+            forecast_as_json(found)
+            forecast_as_lines(found)
+            waiting = replace(LAST, revision=revision, until=found.reconnect.until)
             codec.encode(waiting.to_avro())
             assess_checkpoint(settings, waiting, at)
 
@@ -204,9 +204,9 @@ def test_the_longest_age_and_the_last_moments_work() -> None:
     for moment in MOMENTS:
         at = parse_moment(moment, NOW)
         for revision in (LAST.revision, math.ceil(at) - longest):
-            outlook = forecast(Settings(), LAST, at, revision)
-            assert outlook_as_json(outlook)
-            assert outlook_as_lines(outlook)
+            found = LimitForecast(Settings(), LAST, at, revision)
+            assert forecast_as_json(found)
+            assert forecast_as_lines(found)
     assert parse_window(None, MOMENTS[-1], NOW).end == 253_402_351_199_000
 
 

@@ -41,4 +41,4 @@ def wait(made: Limiter, recovery: int | None) -> float:
 
 def used(made: Limiter) -> dict[str, float]:
     """How much of each limit is used now."""
-    return {room.name: room.used for room in made.usage(at())}
+    return {limit.name: limit.used for limit in made.usage(at())}

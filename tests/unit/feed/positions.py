@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 from bridge.feed.position import Position
 
-OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+MARGIN, UNORDERED, AFTER_PINGS = 30.0, 60.0, 120.0
 SETTINGS = FeedSettings(
-    safety_margin_seconds=OVERLAP, max_out_of_orderness_seconds=DISORDER, live_after_pings_seconds=QUIET
+    safety_margin_seconds=MARGIN, max_out_of_orderness_seconds=UNORDERED, live_after_pings_seconds=AFTER_PINGS
 )
 WINDOW = 50
-BLIND_QUIET = 3600.0
+PINGS_ALONE = 3600.0
 NOW = 1_790_000_000.0
 DAY = 86_400.0
 NO_TIME = -62_135_596_800.0
 """0001-01-01, which some senders use for 'not set'."""
 
 
-def position(revision: float = NOW - 2 * DAY, *, skew: float = 0.0) -> Position:
-    """Connected, with a revision of two days ago."""
+def position(revision: float = NOW - 2 * DAY, *, skew: float | None = None) -> Position:
+    """Connected, with a revision of two days ago; the handshake shows the skew, or does not."""
     made = Position(SETTINGS, int(revision))
-    made.connected(skew)
+    made.connected(None if skew is None else Skew(skew, skew))
     return made
 
 
-def live(*, skew: float = 0.0) -> Position:
+def live(*, skew: float | None = None) -> Position:
     """Live since NOW."""
     return replay(position(skew=skew), [NOW] * 3)
 

@@ -65,10 +65,3 @@ def test_samples_are_a_second_apart() -> None:
     assert progress.catch_up(WALL).rate == pytest.approx(10)
     progress.observe(9.95, 10_000, None)
     assert progress.catch_up(WALL).rate == pytest.approx(10)
-
-
-def test_a_new_connection_begins_anew() -> None:
-    """What was measured on the last one says nothing of it."""
-    progress = replay(10, rate=1, speed=20.0, behind=1000)
-    progress.connected()
-    assert progress.catch_up(WALL) == CatchUp(None, 0.0, None)

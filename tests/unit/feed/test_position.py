@@ -6,13 +6,13 @@ import pytest
 
 from bridge.feed.position import Position
 from tests.unit.feed.positions import (
+    AFTER_PINGS,
     DAY,
-    DISORDER,
+    MARGIN,
     NO_TIME,
     NOW,
-    OVERLAP,
-    QUIET,
     SETTINGS,
+    UNORDERED,
     WINDOW,
     live,
     position,
@@ -24,7 +24,7 @@ def test_before_the_first_connection_nothing_is_known() -> None:
     """Neither of the feed nor of the clocks, and data and pings begin to count from nothing."""
     made = Position(SETTINGS, int(NOW - 2 * DAY))
     assert (made.revision, made.live, made.skew) == (NOW - 2 * DAY, False, 0)
-    assert (made.newest, made.last_data) == (None, None)
+    assert (made.newest, made.last_data, made.doubts_clocks) == (None, None, False)
     assert made.replaying(NOW)
     assert not replay(made, [NOW] * 2).live
     assert replay(made, [NOW]).live
@@ -33,7 +33,7 @@ def test_before_the_first_connection_nothing_is_known() -> None:
     assert replay(made, [NOW + 5]).skew == 5
     made = Position(SETTINGS, int(NOW - 2 * DAY))
     made.ping(NOW)
-    made.ping(NOW + QUIET)
+    made.ping(NOW + AFTER_PINGS)
     assert not made.live
 
 
@@ -42,15 +42,15 @@ def test_a_revision_stays_until_the_window_is_full() -> None:
     made = replay(position(), [NOW - DAY] * (WINDOW - 1))
     assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - DAY)
-    assert made.revision == NOW - DAY - OVERLAP
+    assert made.revision == NOW - DAY - MARGIN
 
 
 def test_catching_up_follows_the_lowest_of_the_last_times() -> None:
     """The lowest counts for as long as it is among the last 50."""
     made = replay(position(), [NOW - DAY, *(NOW - DAY + 500 + n for n in range(WINDOW - 1))])
-    assert made.revision == NOW - DAY - OVERLAP
+    assert made.revision == NOW - DAY - MARGIN
     made.data(NOW, NOW - DAY + 1000)
-    assert made.revision == NOW - DAY + 500 - OVERLAP
+    assert made.revision == NOW - DAY + 500 - MARGIN
     assert not made.live
 
 
@@ -65,7 +65,7 @@ def test_times_that_are_not_plausible_are_ignored(settled: float) -> None:
     assert made.revision == NOW - 2 * DAY
     assert not made.live
     made.data(NOW, NOW - DAY)
-    assert made.revision == NOW - DAY - OVERLAP
+    assert made.revision == NOW - DAY - MARGIN
 
 
 def test_the_newest_plausible_time_is_known() -> None:
@@ -85,19 +85,19 @@ def test_a_gap_is_skipped_forwards_only() -> None:
     assert made.revision == NOW - DAY
 
 
-@pytest.mark.parametrize("age", [0.0, DISORDER])
-def test_three_times_in_a_row_within_the_disorder_of_now_make_it_live(age: float) -> None:
-    """Then the revision is the time of receipt, less disorder and overlap."""
+@pytest.mark.parametrize("age", [0.0, UNORDERED])
+def test_three_times_in_a_row_near_now_make_it_live(age: float) -> None:
+    """Then the revision is the time of receipt, less out-of-orderness and safety margin."""
     made = replay(position(), [NOW - age] * 2)
     assert not made.live
     assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - age)
     assert made.live
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - UNORDERED - MARGIN
 
 
-@pytest.mark.parametrize("age", [DISORDER + 0.001, -0.001])
-def test_times_outside_the_disorder_do_not(age: float) -> None:
+@pytest.mark.parametrize("age", [UNORDERED + 0.001, -0.001])
+def test_times_that_are_not_near_do_not(age: float) -> None:
     """Neither a little older nor from the future."""
     made = replay(position(), [NOW - age] * 10)
     assert not made.live
@@ -109,7 +109,7 @@ def test_a_time_that_is_not_near_begins_the_count_anew(between: float) -> None:
     """A single one, or two, may be wrong; what is not understood says nothing."""
     made = replay(position(), [NOW, NOW, between, NOW, NOW])
     assert not made.live
-    made.not_understood(NOW)
+    made.invalid(NOW)
     made.data(NOW, NOW)
     assert made.live
 
@@ -118,36 +118,36 @@ def test_live_data_and_pings_move_the_revision() -> None:
     """Data that are near now, and pings: the feed is in order."""
     made = live()
     made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - DISORDER - OVERLAP
+    assert made.revision == NOW + 10 - UNORDERED - MARGIN
     made.data(NOW + 20, NOW - 40)
-    assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    assert made.revision == NOW + 20 - UNORDERED - MARGIN
 
 
 def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None:
     """Neither do pings after it, until they have lasted alone: the feed may have fallen behind meanwhile."""
     made = live()
     before = made.revision
-    made.not_understood(NOW + 10)
+    made.invalid(NOW + 10)
     made.ping(NOW + 15)
-    made.not_understood(NOW + 20)
+    made.invalid(NOW + 20)
     made.data(NOW + 21, NOW - DAY)
     assert (made.revision, made.last_data) == (before, NOW + 21)
     replay(made, [NOW + 22] * 3, at=NOW + 22)
-    made.not_understood(NOW + 23)
+    made.invalid(NOW + 23)
     made.data(NOW + 24, NOW + 24)
     made.ping(NOW + 30)
-    assert made.revision == NOW + 30 - DISORDER - OVERLAP
-    made.not_understood(NOW + 40)
-    assert not made.quiet(NOW + 40 + QUIET)
+    assert made.revision == NOW + 30 - UNORDERED - MARGIN
+    made.invalid(NOW + 40)
+    assert not made.quiet(NOW + 40 + AFTER_PINGS)
     made.ping(NOW + 50)
-    made.ping(NOW + 49 + QUIET)
-    assert made.revision == NOW + 30 - DISORDER - OVERLAP
-    made.ping(NOW + 50 + QUIET)
-    assert made.revision == NOW + 50 + QUIET - DISORDER - OVERLAP
-    made.not_understood(NOW + 400)
+    made.ping(NOW + 49 + AFTER_PINGS)
+    assert made.revision == NOW + 30 - UNORDERED - MARGIN
+    made.ping(NOW + 50 + AFTER_PINGS)
+    assert made.revision == NOW + 50 + AFTER_PINGS - UNORDERED - MARGIN
+    made.invalid(NOW + 400)
     made.connected()
     replay(made, [NOW + 500] * 3, at=NOW + 500)
-    assert made.revision == NOW + 500 - DISORDER - OVERLAP
+    assert made.revision == NOW + 500 - UNORDERED - MARGIN
 
 
 def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
@@ -158,25 +158,26 @@ def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
         made.data(NOW + 4 * number, NOW + 4 * number)
     assert not made.live
     replay(made, [NOW + 240] * WINDOW, at=NOW + 240)
-    assert made.revision >= NOW + 120 - OVERLAP
+    assert made.revision >= NOW + 120 - MARGIN
 
 
 def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
     """What was stamped by a clock that was behind is not to be asked for again from the middle of it."""
     made = live()
-    made.set_right(NOW + 600)
+    made.connected(clock_corrected_at=NOW + 600)
     replay(made, [NOW + 601] * 3, at=NOW + 601)
-    made.ping(NOW + 600 + DISORDER + 2 * OVERLAP - 1)
-    assert made.revision == NOW - DISORDER - OVERLAP
-    made.ping(NOW + 600 + DISORDER + 2 * OVERLAP)
-    assert made.revision == NOW + 600 + OVERLAP
+    made.ping(NOW + 600 + UNORDERED + 2 * MARGIN - 1)
+    assert made.revision == NOW - UNORDERED - MARGIN
+    made.ping(NOW + 600 + UNORDERED + 2 * MARGIN)
+    assert made.revision == NOW + 600 + MARGIN
 
 
 def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
     """To where it is said to."""
     made = live()
-    made.reset(int(NOW - DAY))
-    assert made.revision == NOW - DAY
+    assert not made.taken_back
+    made.take_back(int(NOW - DAY))
+    assert (made.revision, made.taken_back) == (NOW - DAY, True)
 
 
 @pytest.mark.parametrize("settled", [NOW - DAY, NO_TIME, NOW + 20.001])
@@ -189,7 +190,7 @@ def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) ->
         made.ping(NOW + 20)
         assert made.revision == before
     made.data(NOW + 20, NOW + 20)
-    assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    assert made.revision == NOW + 20 - UNORDERED - MARGIN
     assert made.live
 
 
@@ -197,7 +198,7 @@ def test_the_revision_is_a_whole_second_in_the_past() -> None:
     """A fraction is cut off, never rounded up."""
     made = live()
     made.ping(NOW + 0.999)
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - UNORDERED - MARGIN
 
 
 def test_the_revision_never_goes_back() -> None:
@@ -206,7 +207,7 @@ def test_the_revision_never_goes_back() -> None:
     made.ping(NOW - 500)
     made.connected()
     replay(made, [NOW - 300] * WINDOW)
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - UNORDERED - MARGIN
 
 
 def test_a_reconnection_is_catching_up_again() -> None:
@@ -215,17 +216,17 @@ def test_a_reconnection_is_catching_up_again() -> None:
     made.connected()
     assert not made.live
     made.ping(NOW + 50)
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - UNORDERED - MARGIN
 
 
 def test_a_stall_is_catching_up_again() -> None:
     """What is read after it may be old, and the times before it are forgotten."""
     made = replay(position(), [NOW - DAY] * (WINDOW - 1))
-    made.after_read_pause()
+    made.catch_up()
     made.data(NOW, NOW - DAY)
     assert made.revision == NOW - 2 * DAY
     made = live()
-    made.after_read_pause()
+    made.catch_up()
     assert not made.live
     replay(made, [NOW] * 2)
     assert not made.live
@@ -234,10 +235,10 @@ def test_a_stall_is_catching_up_again() -> None:
 
 
 def test_many_old_data_in_a_row_end_being_live() -> None:
-    """Fifty settled longer than the disorder ago mean that the feed is behind; one near clears that."""
+    """Fifty that are not near mean that the feed is behind; one near clears that."""
     made = replay(live(), [NOW - DAY] * (WINDOW - 1))
     assert made.live
-    made.data(NOW, NOW - DISORDER)
+    made.data(NOW, NOW - UNORDERED)
     replay(made, [NOW - DAY] * (WINDOW - 1))
     assert made.live
     made.data(NOW, NOW - DAY)
@@ -245,14 +246,14 @@ def test_many_old_data_in_a_row_end_being_live() -> None:
 
 
 def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
-    """What came before may come again for disorder and overlap more, counted from the moment it went live."""
+    """For as long as the position was behind when the feed went live."""
     made = position()
     assert made.replaying(NOW)
     replay(made, [NOW] * 3)
     made.data(NOW + 50, NOW + 50)
-    assert made.replaying(NOW + DISORDER + OVERLAP)
-    assert not made.replaying(NOW + DISORDER + OVERLAP + 0.001)
-    made.after_read_pause()
+    assert made.replaying(NOW + UNORDERED + MARGIN)
+    assert not made.replaying(NOW + UNORDERED + MARGIN + 0.001)
+    made.catch_up()
     assert made.replaying(NOW + 1000)
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from bridge.feed.position import Position
 from tests.unit.feed.positions import (
-    BLIND_QUIET,
+    AFTER_PINGS,
     DAY,
-    DISORDER,
+    MARGIN,
     NO_TIME,
     NOW,
-    OVERLAP,
-    QUIET,
+    PINGS_ALONE,
+    UNORDERED,
     WINDOW,
     live,
     position,
@@ -34,32 +34,32 @@ def test_pings_alone_count_after_an_hour() -> None:
     """A provider that pauses and pings in the middle of a replay does not fool it before."""
     made = replay(position(), [NOW - DAY] * 10)
     made.ping(NOW + 1)
-    made.ping(NOW + BLIND_QUIET)
+    made.ping(NOW + PINGS_ALONE)
     assert not made.live
-    made.ping(NOW + 1 + BLIND_QUIET)
+    made.ping(NOW + 1 + PINGS_ALONE)
     assert made.live
-    assert made.revision == NOW + 1 + BLIND_QUIET - DISORDER - OVERLAP
+    assert made.revision == NOW + 1 + PINGS_ALONE - UNORDERED - MARGIN
 
 
 def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
     """After a stall of a feed that was live, the quiet time is enough; on another connection it is not."""
     made = live()
-    made.after_read_pause()
-    pings(made, NOW + 10, NOW + 9.999 + QUIET)
+    made.catch_up()
+    pings(made, NOW + 10, NOW + 9.999 + AFTER_PINGS)
     assert not made.live
-    made.ping(NOW + 10 + QUIET)
+    made.ping(NOW + 10 + AFTER_PINGS)
     assert made.live
-    assert made.revision == NOW + 10 + QUIET - DISORDER - OVERLAP
+    assert made.revision == NOW + 10 + AFTER_PINGS - UNORDERED - MARGIN
     made.connected()
-    pings(made, NOW + 200, NOW + 199 + BLIND_QUIET)
+    pings(made, NOW + 200, NOW + 199 + PINGS_ALONE)
     assert not made.live
 
 
 def test_a_feed_that_pings_alone_made_live_is_so_again_after_a_stall() -> None:
     """It has been quiet for an hour: nothing speaks against it."""
-    made = pings(position(), NOW, NOW + BLIND_QUIET)
-    made.after_read_pause()
-    pings(made, NOW + BLIND_QUIET, NOW + BLIND_QUIET + QUIET)
+    made = pings(position(), NOW, NOW + PINGS_ALONE)
+    made.catch_up()
+    pings(made, NOW + PINGS_ALONE, NOW + PINGS_ALONE + AFTER_PINGS)
     assert made.live
 
 
@@ -71,15 +71,15 @@ def test_pings_after_data_that_are_not_near_must_last_for_an_hour(settled: float
         before = made.revision
         for what in between:
             made.data(NOW, what)
-        pings(made, NOW + 10, NOW + 9 + BLIND_QUIET)
+        pings(made, NOW + 10, NOW + 9 + PINGS_ALONE)
         assert made.revision == before
-        made.ping(NOW + 10 + BLIND_QUIET)
-        assert made.revision == NOW + 10 + BLIND_QUIET - DISORDER - OVERLAP
+        made.ping(NOW + 10 + PINGS_ALONE)
+        assert made.revision == NOW + 10 + PINGS_ALONE - UNORDERED - MARGIN
         made = live()
-        made.after_read_pause()
+        made.catch_up()
         for what in between:
             made.data(NOW, what)
-        pings(made, NOW + 10, NOW + 9 + BLIND_QUIET)
+        pings(made, NOW + 10, NOW + 9 + PINGS_ALONE)
         assert not made.live
 
 
@@ -100,7 +100,7 @@ def test_a_live_feed_that_falls_behind_and_catches_up_goes_on() -> None:
     made = replay(live(), [NOW - 600] * (WINDOW - 1))
     replay(made, [NOW] * 3)
     made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - DISORDER - OVERLAP
+    assert made.revision == NOW + 10 - UNORDERED - MARGIN
 
 
 def test_data_between_pings_begin_the_quiet_anew() -> None:
@@ -109,9 +109,9 @@ def test_data_between_pings_begin_the_quiet_anew() -> None:
     made.ping(NOW)
     made.data(NOW + 3000, NOW - DAY)
     made.ping(NOW + 3001)
-    made.ping(NOW + BLIND_QUIET)
+    made.ping(NOW + PINGS_ALONE)
     assert not made.live
-    made.ping(NOW + 3001 + BLIND_QUIET)
+    made.ping(NOW + 3001 + PINGS_ALONE)
     assert made.live
 
 
@@ -121,11 +121,11 @@ def test_pings_that_end_a_catch_up_forget_what_was_far() -> None:
     for number in range(WINDOW):
         made.data(NOW + number, NOW - DAY + number)
     made.ping(NOW + 100)
-    made.ping(NOW + 100 + BLIND_QUIET)
+    made.ping(NOW + 100 + PINGS_ALONE)
     assert made.live
-    replay(made, [NOW - DAY] * (WINDOW - 1), at=NOW + 101 + BLIND_QUIET)
+    replay(made, [NOW - DAY] * (WINDOW - 1), at=NOW + 101 + PINGS_ALONE)
     assert made.live
-    made.data(NOW + 101 + BLIND_QUIET, NOW - DAY)
+    made.data(NOW + 101 + PINGS_ALONE, NOW - DAY)
     assert not made.live
 
 
@@ -133,11 +133,11 @@ def test_quiet_is_live_without_data_for_long() -> None:
     """Pings do not end it, data do, and a feed that is behind is never quiet."""
     made = live()
     made.ping(NOW + 100)
-    assert not made.quiet(NOW + QUIET)
-    assert made.quiet(NOW + QUIET + 0.001)
+    assert not made.quiet(NOW + AFTER_PINGS)
+    assert made.quiet(NOW + AFTER_PINGS + 0.001)
     made.data(NOW + 130, NO_TIME)
     assert not made.quiet(NOW + 140)
-    made.after_read_pause()
+    made.catch_up()
     assert not made.quiet(NOW + 1000)
 
 
@@ -145,16 +145,16 @@ def test_a_feed_that_never_sent_data_is_quiet_once_it_counts_as_live() -> None:
     """An hour of pings and nothing else."""
     made = position()
     made.ping(NOW)
-    made.ping(NOW + BLIND_QUIET)
-    assert made.quiet(NOW + BLIND_QUIET)
+    made.ping(NOW + PINGS_ALONE)
+    assert made.quiet(NOW + PINGS_ALONE)
 
 
 def test_it_is_held_when_it_is_live_and_has_promised_nothing_for_long() -> None:
     """Data that are not near hold it, and the pings after them; what moves the revision frees it."""
     made = live()
     made.ping(NOW + 100)
-    assert not made.stagnant(NOW + 100 + QUIET)
-    assert made.stagnant(NOW + 100.001 + QUIET)
+    assert not made.stagnant(NOW + 100 + AFTER_PINGS)
+    assert made.stagnant(NOW + 100.001 + AFTER_PINGS)
     made.data(NOW + 200, NOW - DAY)
     made.ping(NOW + 210)
     assert made.stagnant(NOW + 220.001)
@@ -168,5 +168,5 @@ def test_a_feed_that_is_catching_up_is_not_held() -> None:
     """Neither at first nor after a stall: it is behind, and is known to be."""
     assert not position().stagnant(NOW)
     made = live()
-    made.after_read_pause()
+    made.catch_up()
     assert not made.stagnant(NOW + DAY)

@@ -8,7 +8,12 @@ import pytest
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
 from bridge.feed.rate_limits import Attempt
-from bridge.inspection.limits import LimitForecast, forecast, outlook_as_json, outlook_as_lines, parse_moment
+from bridge.inspection.limits import (
+    LimitForecast,
+    forecast_as_json,
+    forecast_as_lines,
+    parse_moment,
+)
 from bridge.state.checkpoint import Checkpoint, Counters, State
 
 NOW = 1_790_000_000.0
@@ -24,14 +29,14 @@ LEDGER = (
 
 def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> LimitForecast:
     checkpoint = Checkpoint("f", int(NOW) - 30, State.LIVE, ledger, Counters(), NOW, "me")
-    return forecast(SETTINGS, checkpoint, at, int(at) - recovery)
+    return LimitForecast(SETTINGS, checkpoint, at, int(at) - recovery)
 
 
 def test_what_fits_is_let_in() -> None:
     """A short recovery does; each limit tells what is used of it."""
-    outlook = looked(NOW, 30)
-    assert (outlook.connect_at, outlook.reason) == (NOW, "")
-    usage = {room.name: room for room in outlook.usage}
+    found = looked(NOW, 30)
+    assert (found.reconnect.until, found.reconnect.reason) == (NOW, "")
+    usage = {limit.name: limit for limit in found.usage}
     assert list(usage) == ["initial", "proper", "large", "bucket"]
     assert [(usage[name].used, usage[name].allowed) for name in ("initial", "proper", "large")] == [
         (1, 5),
@@ -40,22 +45,22 @@ def test_what_fits_is_let_in() -> None:
     ]
     # 1203 s seen 197 s ago and 1822 s seen 78 s ago: asked, on their way, with 4 s a second drained.
     assert usage["bucket"].used == 1_203 - 4 * 119 + 1_822 - 4 * 78
-    assert outlook.ledger == LEDGER
+    assert found.ledger == LEDGER
 
 
 def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
     """Until enough has drained, and not when it is asked later."""
-    outlook = looked(NOW, 3_000)
-    assert NOW < outlook.connect_at < NOW + 900
-    assert "bucket" in outlook.reason
-    assert looked(NOW + 1_000, 3_000).connect_at == NOW + 1_000
+    found = looked(NOW, 3_000)
+    assert NOW < found.reconnect.until < NOW + 900
+    assert "bucket" in found.reconnect.reason
+    assert looked(NOW + 1_000, 3_000).reconnect.until == NOW + 1_000
 
 
 def test_looking_changes_nothing() -> None:
     """Asked again, the answer is the same, also after a look far ahead."""
     first = looked(NOW, 3_000)
     looked(NOW + 86_400, 30)
-    assert looked(NOW, 3_000) == first
+    assert vars(looked(NOW, 3_000)) == vars(first)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +84,9 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
         parse_moment(text, NOW)
 
 
-def test_an_outlook_for_scripts() -> None:
+def test_a_forecast_for_scripts() -> None:
     """Its times in words, its lengths as numbers."""
-    shown = orjson.loads(orjson.dumps(outlook_as_json(looked(NOW, 3_000))))
+    shown = orjson.loads(orjson.dumps(forecast_as_json(looked(NOW, 3_000))))
     assert (shown["at"], shown["revisionTime"]) == ("2026-09-21T14:13:20Z", "2026-09-21T13:23:20Z")
     assert (shown["revision"], shown["recoverySeconds"]) == (1_789_997_000, 3_000)
     assert (shown["allowedNow"], "bucket" in shown["reason"]) == (False, True)
@@ -94,18 +99,18 @@ def test_an_outlook_for_scripts() -> None:
         "answeredAt": "2026-09-21T14:10:01Z",
         "refused": True,
     }
-    assert outlook_as_json(looked(NOW, 30))["connectAt"] == "2026-09-21T14:13:20Z"
+    assert forecast_as_json(looked(NOW, 30))["connectAt"] == "2026-09-21T14:13:20Z"
 
 
 def test_a_revision_older_than_the_provider_keeps_is_a_gap() -> None:
-    lines = outlook_as_lines(looked(NOW, 4 * 86_400)).splitlines()
+    lines = forecast_as_lines(looked(NOW, 4 * 86_400)).splitlines()
     assert lines[2].startswith("gap         the provider can replay only from 2026-09-18T14:")
-    assert "gap" not in outlook_as_lines(looked(NOW, 2 * 86_400))
+    assert "gap" not in forecast_as_lines(looked(NOW, 2 * 86_400))
 
 
-def test_an_outlook_for_people() -> None:
+def test_a_forecast_for_people() -> None:
     """Shows first whether a reconnect is allowed now, then why not."""
-    lines = outlook_as_lines(looked(NOW, 30)).splitlines()
+    lines = forecast_as_lines(looked(NOW, 30)).splitlines()
     assert lines[:4] == [
         "at          2026-09-21T14:13:20Z",
         "recovery    30s, from 2026-09-21T14:12:50Z",
@@ -118,7 +123,7 @@ def test_an_outlook_for_people() -> None:
         "  2026-09-21T14:10:00Z  1200 s of recovery, refused",
         "  2026-09-21T14:11:40Z  1800 s of recovery, no answer",
     ]
-    held = outlook_as_lines(looked(NOW, 3_000)).splitlines()[2]
+    held = forecast_as_lines(looked(NOW, 3_000)).splitlines()[2]
     assert held.startswith("reconnect   not before 2026-09-21T14:")
     assert held.endswith("in the leaking bucket")
 
@@ -126,23 +131,23 @@ def test_an_outlook_for_people() -> None:
 def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
     """The limits would allow a connection; the bridge waits. A pause that is over is not shown."""
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
-    outlook = forecast(SETTINGS, waiting, NOW, int(NOW) - 30)
-    assert outlook_as_lines(outlook).splitlines()[2:5] == [
+    found = LimitForecast(SETTINGS, waiting, NOW, int(NOW) - 30)
+    assert forecast_as_lines(found).splitlines()[2:5] == [
         "reconnect   allowed now",
         "pause       backing off after a failure until 2026-09-21T14:13:32Z, in 12s",
         "limits",
     ]
-    shown = outlook_as_json(outlook)
+    shown = forecast_as_json(found)
     assert (shown["allowedNow"], shown["pausedUntil"]) == (True, "2026-09-21T14:13:32Z")
-    for over in (forecast(SETTINGS, waiting, NOW + 12, int(NOW)), looked(NOW, 30)):
-        assert outlook_as_json(over)["pausedUntil"] is None
-        assert "pause" not in outlook_as_lines(over)
+    for over in (LimitForecast(SETTINGS, waiting, NOW + 12, int(NOW)), looked(NOW, 30)):
+        assert forecast_as_json(over)["pausedUntil"] is None
+        assert "pause" not in forecast_as_lines(over)
 
 
 def test_a_limit_that_is_spent_says_until_when() -> None:
     """For people and for scripts."""
     ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))
-    outlook = looked(NOW, 30, ledger)
+    found = looked(NOW, 30, ledger)
     # Two seconds are for the provider's counting it later than it answered.
-    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in outlook_as_lines(outlook)
-    assert outlook_as_json(outlook)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"
+    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in forecast_as_lines(found)
+    assert forecast_as_json(found)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"

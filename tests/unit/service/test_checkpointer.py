@@ -74,7 +74,7 @@ async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
     await asyncio.sleep(REST_SECONDS)
     receive(desk, 1)
     assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     assert desk.kafka.transactions == 1
 
 
@@ -84,11 +84,11 @@ async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     receive(desk, 1)
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     assert desk.kafka.handed_over == []
     assert desk.checkpointer.due_at(0) == REST_SECONDS
     await asyncio.sleep(REST_SECONDS)
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     assert len(desk.kafka.handed_over) == 1
     assert desk.checkpointer.due_at(0) == 0.02
 
@@ -100,15 +100,15 @@ async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
     await desk.checkpointer.commit()
     receive(desk, 10)
     await asyncio.sleep(0.9)
-    desk.checkpointer.go_on(5_000)
+    desk.checkpointer.advance(5_000)
     assert desk.kafka.transactions == 1
     assert len(desk.kafka.handed_over) == 10
     await asyncio.sleep(0.2)
-    desk.checkpointer.go_on(5_000)
+    desk.checkpointer.advance(5_000)
     assert desk.kafka.transactions == 2
     await desk.committer.finish()
     receive(desk, 5_010)  # of which the first ten are known
-    desk.checkpointer.go_on(5_000)
+    desk.checkpointer.advance(5_000)
     assert desk.kafka.transactions == 3
 
 
@@ -118,7 +118,7 @@ async def test_a_new_state_is_due_at_once(desk: Desk) -> None:
     await desk.checkpointer.commit()
     desk.status.become(State.IDLE_TIMEOUT)
     assert desk.checkpointer.due_at(0) == 0.0
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     await desk.committer.finish()
     assert desk.kafka.checkpoints[-1].state is State.IDLE_TIMEOUT
     assert desk.checkpointer.due_at(0) is None
@@ -130,13 +130,13 @@ async def test_nothing_is_due_during_a_commit(desk: Desk) -> None:
     desk.kafka.away(10)
     desk.status.become(State.LIVE)
     receive(desk, 1)
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     receive(desk, 1)
     assert desk.checkpointer.due_at(0) is None
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     assert desk.checkpointer.committed is None
     await desk.committer.finish()
-    desk.checkpointer.go_on(0)
+    desk.checkpointer.advance(0)
     assert desk.checkpointer.committed is not None
     assert desk.checkpointer.committed.counters.received == 1
 

@@ -26,7 +26,6 @@ class Slow:
         self.trouble = trouble
         self.takes = 1.0
         self.ends_in: Exception | None = None
-        self.written: list[Batch] = []
         self.committed: list[Batch] = []
         self.abandoned: bool | None = None
 
@@ -46,7 +45,7 @@ class Slow:
         return b"opened"
 
     def write(self, batch: Batch) -> None:
-        self.written.append(batch)
+        raise NotImplementedError
 
     def commit(self, batch: Batch, checkpoint: Record) -> None:
         self.committed.append(batch)
@@ -126,14 +125,6 @@ async def test_a_job_returns_its_result_or_raises_its_error(bench: Bench) -> Non
     bench.writer.ends_in = NotOwner("lost")
     with pytest.raises(NotOwner):
         await bench.committer.run(bench.writer.open, "opening")
-
-
-@with_bench
-async def test_the_records_of_a_batch_are_produced_without_a_commit(bench: Bench) -> None:
-    batch = Batch()
-    bench.committer.produce(batch)
-    assert not bench.committer.busy
-    assert bench.writer.written == [batch]
 
 
 @with_bench

@@ -9,6 +9,7 @@ import pytest
 
 from bridge.clock_skew import Skew
 from bridge.errors import ClockError, FeedLost, FeedRefused, NotOwner, SettingsError
+from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import DECIDED_SECONDS
 from bridge.service.connector import gap_text
 from bridge.service.interfaces import Connection
@@ -30,12 +31,12 @@ from tests.virtual.world import DAY, EPOCH, HOUR
 async def test_no_revision_ahead_of_the_providers_clock_is_requested(
     desk: Desk, revision: float, asked: float
 ) -> None:
-    desk.pipeline.position.reset(int(revision))
+    desk.pipeline.position.take_back(int(revision))
     assert await desk.connector.connect() is None
     assert desk.provider.asked == [asked]
 
 
-@with_desk(first=True)
+@with_desk(start="0")
 async def test_only_the_first_attempt_requests_revision_zero(desk: Desk) -> None:
     """The checkpoint of that attempt has a position, which the next ones request."""
     for _ in range(3):
@@ -111,6 +112,17 @@ async def test_a_connection_is_not_used_without_leadership_or_after_a_long_hands
     assert desk.limiter.ledger[-1].answered_at is not None
 
 
+@with_desk()
+async def test_the_progress_of_a_connection_begins_anew(desk: Desk) -> None:
+    async def answer() -> Connection:
+        return Opened()  # type: ignore[return-value]  # as much of it as is used
+
+    desk.provider.answer = answer
+    desk.checkpointer.progress.observe(0.0, 10, EPOCH - 50)
+    assert await desk.connector.connect() is not None
+    assert desk.checkpointer.progress.catch_up(EPOCH) == CatchUp(None, 0.0, None)
+
+
 @pytest.mark.parametrize(("attempts", "asked"), [(0, 1), (5, 0)], ids=["an attempt", "a wait for a limit"])
 @with_desk()
 async def test_cancelling_ends_at_once(desk: Desk, attempts: int, asked: int) -> None:
@@ -138,12 +150,12 @@ async def test_cancelling_ends_at_once(desk: Desk, attempts: int, asked: int) ->
 @with_desk()
 async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: Desk) -> None:
     await desk.connector.connect()
-    decision = desk.connector.decide(desk.clock())
+    _, decision = desk.connector.next_attempt(desk.clock())
     assert decision.reason == "a pause after a failure"
     assert EPOCH + 0.5 <= decision.until <= EPOCH + 1
     for _ in range(4):
         desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
-    decision = desk.connector.decide(desk.clock())
+    _, decision = desk.connector.next_attempt(desk.clock())
     assert decision.reason == "5 proper connections in 300 s"
     assert decision.until > EPOCH + 300
 
@@ -177,8 +189,8 @@ async def test_a_position_that_only_our_clock_finds_wrong_is_no_gap(
     desk: Desk, revision: float, asked_time: Skew | None, certain: int | None, words: str
 ) -> None:
     """In the future or too old: the provider's clock is asked first."""
-    desk.pipeline.position.reset(int(revision))
-    desk.asked_time, desk.connector.certain = asked_time, certain
+    desk.pipeline.position.take_back(int(revision))
+    desk.asked_time, desk.connector.certain_revision = asked_time, certain
     with pytest.raises(ClockError, match=words):
         await desk.connector.connect()
     assert (desk.limiter.ledger, desk.kafka.gaps) == ((), [])

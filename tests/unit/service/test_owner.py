@@ -39,7 +39,7 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
     assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
     assert seen["rate"] == pytest.approx(0.6, abs=0.1)
     assert seen["commit_durations"].count == world.kafka.transactions
-    assert {room.name: room.used for room in seen["usage"]} == {
+    assert {limit.name: limit.used for limit in seen["usage"]} == {
         "initial": 1,
         "proper": 0,
         "large": 1,
