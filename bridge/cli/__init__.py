@@ -47,7 +47,9 @@ def main() -> Never:
     try:
         app(standalone_mode=True)
     except BridgeError as error:
-        for line in log.concealed(str(error)).splitlines():
+        from bridge.kafka.outage import outage
+
+        for line in log.concealed(outage.without_logged(str(error))).splitlines():
             typer.echo(f"error: {line}", err=True)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001  # the log masks secrets in the traceback

@@ -152,10 +152,15 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
         ("LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
         ("API__KEEP_DAYS", "2", "recent_days = 3 must not be above keep_days = 2"),  # or names come and go
-        ("KAFKA__ACKS", "1", "acks is set by the bridge itself and cannot be changed"),
-        ("KAFKA__TRANSACTIONAL_ID", "x", "transactional_id is set by the bridge itself"),
-        ("KAFKA__GROUP_ID", "x", "group_id is set by the bridge itself"),
+        ("KAFKA__ACKS", "1", "kafka.acks {name}: is set by the bridge itself and cannot be changed"),
+        ("KAFKA__TRANSACTIONAL_ID", "x", "kafka.transactional_id {name}: is set by the bridge itself"),
+        ("KAFKA__GROUP_ID", "x", "kafka.group_id {name}: is set by the bridge itself"),
+        ("KAFKA__SECURITY_PROTOCOL", "TLS", 'librdkafka does not accept it: Invalid value "TLS"'),
         # Typos, with the nearest name.
+        ("KAFKA__LINGERS_MS", "1", "kafka.lingers_ms {name}: librdkafka does not accept it: No such"),
+        ("KAFKA__LINGERS_MS", "1", 'property: "lingers.ms"; did you mean kafka.linger_ms?'),
+        ("KAFKA__SASL_USER", "me", 'property: "sasl.user"; did you mean kafka.sasl_username?'),
+        ("KAFKA__SSL_CA_LOCATON", "f", 'property: "ssl.ca.locaton"; did you mean kafka.ssl_ca_location?'),
         ("FEED__BASE_ULR", "x", "{name} is not a setting; did you mean feed.base_url?"),
         ("FEED__COLOUR", "x", "feed.colour {name} is not a setting; remove it"),
         ("FED__NAME", "x", "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean {feed}NAME?"),
@@ -239,12 +244,14 @@ def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("sasl = {a = 1}", "sasl must be a string, a number or true/false; write _ for the dots of a prop"),
-        ('"bootstrap.servers" = "b"', "bootstrap.servers is not a setting; did you mean bootstrap_servers?"),
-        ('bootstrap.servers = "b"', "bootstrap is not a setting; did you mean bootstrap_servers?"),
+        ('"bootstrap.servers" = "b"', "bootstrap.servers is not a setting; did you mean kafka.bootstrap_s"),
+        ('bootstrap.servers = "b"', "bootstrap is not a setting; did you mean kafka.bootstrap_servers?"),
     ],
 )
 def test_a_property_of_kafka_is_written_with_underscores(line: str, said: str, tmp_path: Path) -> None:
-    assert complaint(toml(tmp_path, f"[kafka]\n{line}\n")).startswith(f"kafka (BRIDGE_KAFKA): {said}")
+    name, _, rest = said.partition(" ")
+    variable = f"BRIDGE_KAFKA__{name.upper()}"
+    assert complaint(toml(tmp_path, f"[kafka]\n{line}\n")).startswith(f"kafka.{name} ({variable}): {rest}")
 
 
 def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
