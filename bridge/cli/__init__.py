@@ -123,7 +123,7 @@ def tail(
 
 @checkpoint.command("show")
 def checkpoint_show(config: Config = None, json: Json = False) -> None:
-    """Show the committed position of the feed, its state, counters, recent connections and owner."""
+    """Show the committed position of the feed, its state, counters, recent connection attempts and owner."""
     from bridge.doctor.kafka_checks import ask_members
     from bridge.inspection.readers import (
         checkpoint_as_json,

@@ -28,7 +28,7 @@ KafkaPort = Annotated[
     typer.Option(
         min=0,
         max=65535,
-        help="Port of Kafka: by default that of the last start or 9092, or a free one if that is taken.",
+        help="Port of Kafka: by default that of the last start or 9092, or a free one if it is taken.",
     ),
 ]
 RegistryPort = Annotated[
@@ -36,7 +36,7 @@ RegistryPort = Annotated[
     typer.Option(
         min=0,
         max=65535,
-        help="Port of the registry: by default that of the last start or 8080, or a free one if that is taken.",
+        help="Port of the registry: by default that of the last start or 8080, or a free one if it is taken.",
     ),
 ]
 ProviderPort = Annotated[

@@ -45,7 +45,7 @@ from bridge.config.sections import (
     parse_start,
 )
 from bridge.errors import SettingsError
-from bridge.formatting import shortened
+from bridge.formatting import format_duration, shortened
 from bridge.log import conceal
 
 _CREDENTIAL = env_name("feed", "auth_value")
@@ -80,8 +80,8 @@ class Settings(BaseSettings):
         if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
             raise ValueError(
                 f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
-                f"{self.limits.memory_seconds:g} s: it is older when the bridge connects. Choose a little "
-                "less, such as 71h."
+                f"{format_duration(self.limits.memory_seconds)}: it is older when the bridge connects. "
+                "Choose a little less, such as 71h."
             )
         return self
 
@@ -97,8 +97,9 @@ class Settings(BaseSettings):
         if sum(margins.values()) + _BEFORE_CONNECT_SECONDS >= memory:
             given = ", ".join(f"{name} = {seconds:g}" for name, seconds in margins.items())
             raise ValueError(
-                f"feed: {given} are too long for limits.max_age_seconds / limits.scale = {memory:g} s: "
-                "the revision that the bridge requests must be within the feed's memory"
+                f"feed: {given} are too long for limits.max_age_seconds / limits.scale = "
+                f"{format_duration(memory)}: the revision that the bridge requests must be within the feed's "
+                "memory"
             )
         return self
 

@@ -13,6 +13,7 @@ import httpx2
 
 from bridge.config import ApiSettings, proxy_error, tls
 from bridge.errors import SettingsError
+from bridge.formatting import format_duration
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """Turns a request into a response."""
@@ -91,7 +92,9 @@ class Transport:
                         break
                     await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
         except TimeoutError:
-            raise Unavailable(f"no answer in {self._timeout:g} s (BRIDGE_API__TIMEOUT_SECONDS)") from None
+            raise Unavailable(
+                f"no answer in {format_duration(self._timeout)} (BRIDGE_API__TIMEOUT_SECONDS)"
+            ) from None
         except httpx2.RequestError as error:
             raise Unavailable(str(error) or type(error).__name__) from None
         return Answer(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self, TypedDict, Unpack
 
 from bridge.errors import DevError
+from bridge.formatting import format_duration
 from bridge.sandbox.cluster import ports, servers, state
 from bridge.sandbox.cluster.downloads import Artifacts, obtain
 from bridge.sandbox.cluster.files import Progress, lock, silent, write_atomically
@@ -139,7 +140,7 @@ class Cluster:
                 server.start()
             for server in fresh:
                 if not server.wait(START_SECONDS):
-                    raise _failure(server, f"did not end within {START_SECONDS:g} s")
+                    raise _failure(server, f"did not end within {format_duration(START_SECONDS)}")
                 if not (server.directory / servers.FORMATTED).is_file():
                     raise _failure(server, f"left no {servers.FORMATTED} behind")
         finally:
@@ -161,7 +162,8 @@ class Cluster:
                 del pending[name]
             if pending and time.monotonic() - began > START_SECONDS:
                 raise _failure(
-                    self.servers[next(iter(pending))], f"did not answer within {START_SECONDS:g} s"
+                    self.servers[next(iter(pending))],
+                    f"did not answer within {format_duration(START_SECONDS)}",
                 )
             time.sleep(_POLL_SECONDS if pending else 0)
 
