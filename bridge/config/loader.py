@@ -111,13 +111,18 @@ class Settings(BaseSettings):
 
     def missing(self, *names: str) -> list[str]:
         """Return a line for each of the settings named that has no value: how to set it."""
-        return [
-            f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the file given "
-            "by --config."
-            for name in names
-            for section, _, key in [name.partition(".")]
-            if not getattr(getattr(self, section), key)
-        ]
+        problems = []
+        for name in names:
+            section, _, key = name.partition(".")
+            given, variable = getattr(self, section), env_name(section, key)
+            if hasattr(given, f"{key}_file"):
+                if getattr(given, f"{key}_file"):
+                    continue
+                variable += "(_FILE)"
+            if not getattr(given, key):
+                where = f"{key} under [{section}] in the file given by --config"
+                problems.append(f"{name} is not set. Set {variable}, or {where}.")
+        return problems
 
     def unusable(self, *sections: str) -> list[str]:
         """Return a line for each secret and certificate authority of these sections that cannot be used."""

@@ -113,11 +113,7 @@ class Transport:
 
 
 def _base(settings: ApiSettings) -> str:
-    if settings.base_url is None:
-        raise SettingsError(
-            "api.base_url is not set. Set BRIDGE_API__BASE_URL to the provider's base address, such as "
-            "https://provider.example."
-        )
+    assert settings.base_url is not None
     url = urlsplit(settings.base_url)
     host = url.netloc.rpartition("@")[2]  # credentials before the @ would replace the token
     base = f"{url.scheme}://{host}{url.path.rstrip('/')}"
