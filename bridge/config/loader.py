@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
 from pydantic import BaseModel, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -45,7 +46,7 @@ from bridge.config.sections import (
     parse_start,
 )
 from bridge.errors import SettingsError
-from bridge.formatting import format_duration, shortened
+from bridge.formatting import format_duration, plain_error, shortened
 from bridge.log import conceal
 
 _CREDENTIAL = env_name("feed", "auth_value")
@@ -198,10 +199,9 @@ def load(config: Path | None = None) -> Settings:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future")
         return settings
     except ValidationError as error:
-        lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
+        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
+        raise SettingsError(f"the settings file {config} cannot be read: {plain_error(error)}") from None
     except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
 
@@ -248,10 +248,13 @@ def _reject_invalid_json(environ: Mapping[str, str]) -> None:
                     raise SettingsError(f"{name} must be JSON, such as {example}") from None
 
 
-def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
-    path = path[:2]
+def _explain(error: ErrorDetails) -> str:
+    path, kind = tuple(map(str, error["loc"][:2])), error["type"]
+    message = re.sub(r"^\w+ should ", "must ", error["msg"].removeprefix("Value error, "))
+    if kind.startswith(("greater_than", "less_than", "finite_number")):  # a number, so no secret
+        message += f", not {error['input']}"
     if not path:
-        return message.removeprefix("Value error, ")
+        return message
     where = ".".join(path)
     if kind == "extra_forbidden":
         if where in RENAMED:
@@ -261,7 +264,7 @@ def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
         likely = [".".join((*path[:-1], name)) for name in close] or _elsewhere(path[-1])
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
         return f"{where} ({env_name(*path)}) is not a setting{hint}"
-    return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
+    return f"{where} ({env_name(*path)}): {message}"
 
 
 def _elsewhere(key: str) -> list[str]:

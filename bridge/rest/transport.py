@@ -13,7 +13,7 @@ import httpx2
 
 from bridge.config import ApiSettings, proxy_error, tls
 from bridge.errors import SettingsError
-from bridge.formatting import format_duration
+from bridge.formatting import format_duration, plain_error
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """Turns a request into a response."""
@@ -96,7 +96,7 @@ class Transport:
                 f"no answer in {format_duration(self._timeout)} (BRIDGE_API__TIMEOUT_SECONDS)"
             ) from None
         except httpx2.RequestError as error:
-            raise Unavailable(str(error) or type(error).__name__) from None
+            raise Unavailable(plain_error(error)) from None
         return Answer(
             response.status_code,
             response.headers,
