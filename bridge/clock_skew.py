@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bridge.errors import ClockError
-from bridge.formatting import parse_http_date
+from bridge.formatting import format_duration, parse_http_date
 
 DATE_STEP_SECONDS = 1.0
 """Resolution of `Date`, which is rounded down."""
@@ -50,9 +50,9 @@ def must_be_near(seconds: float, limit: float, setting: str, harm: str, *, also:
     `setting` names the limit, `harm` the consequence, `also` another setting to raise with it.
     """
     if abs(seconds) > limit:
-        side = "ahead of" if seconds > 0 else "behind"
+        by = f"{format_duration(abs(seconds))} {'ahead of' if seconds > 0 else 'behind'}"
         raise ClockError(
-            f"the provider's clock is {abs(seconds):.0f} s {side} ours, and {setting} = {limit:g}: {harm}. "
-            "Set this machine's clock right (is NTP running?); if the provider's is wrong, tell them, and "
+            f"the provider's clock is {by} ours, and {setting} = {limit:g}: {harm}. Set this machine's clock "
+            "right (is NTP running?); if the provider's is wrong, tell them, and "
             f"raise that limit{also} until then."
         )

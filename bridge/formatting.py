@@ -1,7 +1,8 @@
-"""Formats and parses times, durations and counts."""
+"""Formats times, durations, counts and errors; parses times."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -43,6 +44,15 @@ def plural(count: int, noun: str) -> str:
 def shortened(text: str, most: int = 200) -> str:
     """Cut a foreign text to a length that fits a line for an operator."""
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def plain_error(error: Exception) -> str:
+    """Return an error of a connection or a file in words, without the codes that Python adds.
+
+    `[Errno 111] Connect call failed ('127.0.0.1', 80)` is `Connect call failed 127.0.0.1:80`.
+    """
+    text = re.sub(r"\[(Errno|SSL|X509)\b[^\]]*\] ?| \(_ssl\.c:\d+\)", "", str(error))
+    return re.sub(r"\('([^']+)', (\d+)[\d, ]*\)", r"\1:\2", text) or type(error).__name__
 
 
 def camel_case(name: str) -> str:

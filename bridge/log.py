@@ -7,7 +7,7 @@ import logging
 import re
 import sys
 from json import dumps as json_dumps
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote, quote_plus
 
 import orjson
@@ -38,7 +38,7 @@ def configure(*, verbose: bool = False, json: bool | None = None) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, _name_the_library],
@@ -54,6 +54,14 @@ def configure(*, verbose: bool = False, json: bool | None = None) -> None:
     for library in ("librdkafka", "websockets", "httpx", "httpx2", "asyncio"):
         # Their errors are mostly an unreachable broker or provider, which is a state of the bridge.
         logging.getLogger(library).setLevel(logging.DEBUG if verbose else logging.CRITICAL)
+
+
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to the current sys.stderr, which progress bars replace to keep the lines above them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
 
 
 def _name_the_library(logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

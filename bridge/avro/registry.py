@@ -22,7 +22,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
 from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
-from bridge.formatting import shortened
+from bridge.formatting import plain_error, shortened
 
 _COMPATIBILITY: Final = "FULL_TRANSITIVE"
 _TIMEOUT_SECONDS: Final = 10
@@ -72,7 +72,9 @@ class Registry:
         try:
             self._client = SchemaRegistryClient(properties)
         except (OSError, ValueError, TypeError) as error:
-            text = f"registry.url or registry.ca_file cannot be used for {self._address}: {error}"
+            text = (
+                f"registry.url or registry.ca_file cannot be used for {self._address}: {plain_error(error)}"
+            )
             raise (RegistryUnavailable if settings in _accepted else SettingsError)(text) from None
         _accepted.add(settings)
         self._schemas: dict[int, Schema] = {}
@@ -178,7 +180,7 @@ class Registry:
             raise self._no_registry(what, "what is no JSON") from error
         except Exception as error:  # the errors of the client's HTTP library, which differs by version
             raise RegistryUnavailable(
-                f"the schema registry at {self._address} did not answer for {what}: {error!r}. "
+                f"the schema registry at {self._address} did not answer for {what}: {plain_error(error)}. "
                 "Check registry.url and registry.ca_file, and that it runs."
             ) from error
 

@@ -47,7 +47,9 @@ def main() -> Never:
     try:
         app(standalone_mode=True)
     except BridgeError as error:
-        for line in log.concealed(str(error)).splitlines():
+        from bridge.kafka.outage import outage
+
+        for line in log.concealed(outage.without_logged(str(error))).splitlines():
             typer.echo(f"error: {line}", err=True)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001  # the log masks secrets in the traceback
@@ -121,7 +123,7 @@ def tail(
 
 @checkpoint.command("show")
 def checkpoint_show(config: Config = None, json: Json = False) -> None:
-    """Show the committed position of the feed, its state, counters, recent connections and owner."""
+    """Show the committed position of the feed, its state, counters, recent connection attempts and owner."""
     from bridge.doctor.kafka_checks import ask_members
     from bridge.inspection.readers import (
         checkpoint_as_json,

@@ -25,12 +25,18 @@ Data = Annotated[
 ]
 KafkaPort = Annotated[
     int | None,
-    typer.Option(min=0, max=65535, help="Port of Kafka: 9092 by default, or a free one if that is taken."),
+    typer.Option(
+        min=0,
+        max=65535,
+        help="Port of Kafka: by default that of the last start or 9092, or a free one if it is taken.",
+    ),
 ]
 RegistryPort = Annotated[
     int | None,
     typer.Option(
-        min=0, max=65535, help="Port of the registry: 8080 by default, or a free one if that is taken."
+        min=0,
+        max=65535,
+        help="Port of the registry: by default that of the last start or 8080, or a free one if it is taken.",
     ),
 ]
 ProviderPort = Annotated[

@@ -8,7 +8,6 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from bridge.config.fields import FilePath, Name, Section, is_address, is_proxy, secret_of
-from bridge.errors import SettingsError
 
 ListEndpoint = Literal["sports", "regions", "leagues", "competitors", "markets", "all-markets"]
 PLACEHOLDERS: Final[dict[ListEndpoint, frozenset[str]]] = {
@@ -156,9 +155,4 @@ class ApiSettings(Section):
 
     def bearer(self) -> str:
         """Return the current token; a file is read at each call. Raises SettingsError like `read_secret`."""
-        if self.token is None and self.token_file is None:
-            raise SettingsError(
-                "api.token is not set. Set BRIDGE_API__TOKEN_FILE to the path of a file with the token, or "
-                "BRIDGE_API__TOKEN."
-            )
         return secret_of("BRIDGE_API__TOKEN", self.token, self.token_file)

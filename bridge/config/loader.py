@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
 from pydantic import BaseModel, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -45,7 +46,7 @@ from bridge.config.sections import (
     parse_start,
 )
 from bridge.errors import SettingsError
-from bridge.formatting import shortened
+from bridge.formatting import format_duration, plain_error, shortened
 from bridge.log import conceal
 
 _CREDENTIAL = env_name("feed", "auth_value")
@@ -80,8 +81,8 @@ class Settings(BaseSettings):
         if re.fullmatch(r"\d+[smhd]", start) and age_seconds(start) >= self.limits.memory_seconds:
             raise ValueError(
                 f"feed.start (BRIDGE_FEED__START) = {start} is not within the feed's memory of "
-                f"{self.limits.memory_seconds:g} s: it is older when the bridge connects. Choose a little "
-                "less, such as 71h."
+                f"{format_duration(self.limits.memory_seconds)}: it is older when the bridge connects. "
+                "Choose a little less, such as 71h."
             )
         return self
 
@@ -97,8 +98,9 @@ class Settings(BaseSettings):
         if sum(margins.values()) + _BEFORE_CONNECT_SECONDS >= memory:
             given = ", ".join(f"{name} = {seconds:g}" for name, seconds in margins.items())
             raise ValueError(
-                f"feed: {given} are too long for limits.max_age_seconds / limits.scale = {memory:g} s: "
-                "the revision that the bridge requests must be within the feed's memory"
+                f"feed: {given} are too long for limits.max_age_seconds / limits.scale = "
+                f"{format_duration(memory)}: the revision that the bridge requests must be within the feed's "
+                "memory"
             )
         return self
 
@@ -110,13 +112,18 @@ class Settings(BaseSettings):
 
     def missing(self, *names: str) -> list[str]:
         """Return a line for each of the settings named that has no value: how to set it."""
-        return [
-            f"{name} is not set. Set {env_name(section, key)}, or {key} under [{section}] in the file given "
-            "by --config."
-            for name in names
-            for section, _, key in [name.partition(".")]
-            if not getattr(getattr(self, section), key)
-        ]
+        problems = []
+        for name in names:
+            section, _, key = name.partition(".")
+            given, variable = getattr(self, section), env_name(section, key)
+            if hasattr(given, f"{key}_file"):
+                if getattr(given, f"{key}_file"):
+                    continue
+                variable += "(_FILE)"
+            if not getattr(given, key):
+                where = f"{key} under [{section}] in the file given by --config"
+                problems.append(f"{name} is not set. Set {variable}, or {where}.")
+        return problems
 
     def unusable(self, *sections: str) -> list[str]:
         """Return a line for each secret and certificate authority of these sections that cannot be used."""
@@ -192,10 +199,9 @@ def load(config: Path | None = None) -> Settings:
             raise SettingsError(f"feed.start (BRIDGE_FEED__START) = {settings.feed.start} is in the future")
         return settings
     except ValidationError as error:
-        lines = [_explain(tuple(str(part) for part in e["loc"]), e["type"], e["msg"]) for e in error.errors()]
-        raise SettingsError("\n".join(lines)) from None
+        raise SettingsError("\n".join(map(_explain, error.errors()))) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise SettingsError(f"the settings file {config} cannot be read: {error}") from None
+        raise SettingsError(f"the settings file {config} cannot be read: {plain_error(error)}") from None
     except (ValueError, RecursionError) as error:  # the variable of a whole section is not JSON
         raise SettingsError(f"the settings cannot be read: {error}") from None
 
@@ -242,10 +248,13 @@ def _reject_invalid_json(environ: Mapping[str, str]) -> None:
                     raise SettingsError(f"{name} must be JSON, such as {example}") from None
 
 
-def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
-    path = path[:2]
+def _explain(error: ErrorDetails) -> str:
+    path, kind = tuple(map(str, error["loc"][:2])), error["type"]
+    message = re.sub(r"^\w+ should ", "must ", error["msg"].removeprefix("Value error, "))
+    if kind.startswith(("greater_than", "less_than", "finite_number")):  # a number, so no secret
+        message += f", not {error['input']}"
     if not path:
-        return message.removeprefix("Value error, ")
+        return message
     where = ".".join(path)
     if kind == "extra_forbidden":
         if where in RENAMED:
@@ -255,7 +264,7 @@ def _explain(path: tuple[str, ...], kind: str, message: str) -> str:
         likely = [".".join((*path[:-1], name)) for name in close] or _elsewhere(path[-1])
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
         return f"{where} ({env_name(*path)}) is not a setting{hint}"
-    return f"{where} ({env_name(*path)}): {message.removeprefix('Value error, ')}"
+    return f"{where} ({env_name(*path)}): {message}"
 
 
 def _elsewhere(key: str) -> list[str]:

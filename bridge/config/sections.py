@@ -9,7 +9,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from bridge.config.fields import (
     LONGEST_AGE_DAYS,
@@ -23,6 +33,7 @@ from bridge.config.fields import (
     is_proxy,
     secret_of,
 )
+from bridge.config.librdkafka import property_error
 from bridge.config.secrets import read_secret, secret_trouble
 from bridge.errors import SettingsError
 from bridge.formatting import parse_instant, shortened
@@ -253,19 +264,15 @@ class KafkaSettings(BaseModel):
     """Addresses of brokers. Every command needs it but `dev`, `simulate`, `demo` and `schemas`."""
 
     @model_validator(mode="after")
-    def _are_scalars(self) -> Self:
-        for name, value in (self.model_extra or {}).items():
-            if name.replace(".", "_") in ("bootstrap_servers", "metadata_broker_list", "bootstrap"):
-                raise ValueError(f"{name} is not a setting; did you mean bootstrap_servers?")
-            if not isinstance(value, str | int | float | bool):
-                hint = "write _ for the dots of a property"
-                raise ValueError(f"{name} must be a string, a number or true/false; {hint}")
-            if isinstance(value, float):
-                raise ValueError(f"{name} must be a whole number")
-            if name.replace(".", "_") == "session_timeout_ms" and not _is_session(value):
-                raise ValueError(f"{name} must be a whole number from 1 to {LONGEST_SESSION_MS}")
-            if name.replace(".", "_") in _OURS:
-                raise ValueError(f"{name} is set by the bridge itself and cannot be changed")
+    def _are_properties(self) -> Self:
+        refused = {name: _refusal(name, value) for name, value in (self.model_extra or {}).items()}
+        errors: list[InitErrorDetails] = [
+            {"type": PydanticCustomError("property", "{why}", {"why": why}), "loc": (name,), "input": None}
+            for name, why in refused.items()
+            if why
+        ]
+        if errors:
+            raise ValidationError.from_exception_data("kafka", errors)
         return self
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -280,13 +287,29 @@ class KafkaSettings(BaseModel):
         """
         found: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap_servers or ""}
         for name, value in (self.model_extra or {}).items():
-            if name in ("sasl_password_file", "ssl_key_password_file"):
+            if name in _SECRET_FILES:
                 value = read_secret(f"BRIDGE_KAFKA__{name.upper()}", Path(str(value)))
                 name = name.removesuffix("_file")
             elif _SECRET.search(name):
                 conceal(str(value), name)
             found[name.replace("_", ".")] = value
         return found
+
+
+def _refusal(name: str, value: object) -> str:
+    """Return why a property of librdkafka cannot be set, "" if it can."""
+    key = name.replace(".", "_")
+    if key in ("bootstrap_servers", "metadata_broker_list", "bootstrap"):
+        return "is not a setting; did you mean kafka.bootstrap_servers?"
+    if not isinstance(value, str | int | float | bool):
+        return "must be a string, a number or true/false; write _ for the dots of a property"
+    if isinstance(value, float):
+        return "must be a whole number"
+    if key == "session_timeout_ms" and not _is_session(value):
+        return f"must be a whole number from 1 to {LONGEST_SESSION_MS}"
+    if key in _OURS:
+        return "is set by the bridge itself and cannot be changed"
+    return "" if name in _SECRET_FILES else property_error(key.replace("_", "."), value)
 
 
 def _is_session(value: str | int | float | bool) -> bool:
@@ -296,6 +319,7 @@ def _is_session(value: str | int | float | bool) -> bool:
 
 LONGEST_SESSION_MS = 3_600_000
 _SECRET = re.compile(r"pass(word|phrase)|secret|key[_.]pem|jaas")
+_SECRET_FILES = ("sasl_password_file", "ssl_key_password_file")
 _OURS = frozenset(
     {
         "acks",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bridge.config.fields import env_name
 from bridge.errors import SettingsError
+from bridge.formatting import plain_error
 from bridge.log import get
 
 _last: dict[Path | None, ssl.SSLContext] = {}
@@ -22,15 +23,16 @@ def context(section: str, ca_file: Path | None) -> ssl.SSLContext:
         _last[ca_file] = ssl.create_default_context(cafile=ca_file)
         _warned.discard(ca_file)
     except (OSError, ssl.SSLError) as error:
+        reason = plain_error(error)
         name = f"{section}.ca_file ({env_name(section, 'ca_file')})"
         if ca_file not in _last:
-            raise SettingsError(f"{name}: cannot use {ca_file} as certificates: {error}") from None
+            raise SettingsError(f"{name}: cannot use {ca_file} as certificates: {reason}") from None
         if ca_file not in _warned:
             get().warning(
                 "certificate file unusable, using the last certificates",
                 setting=name,
                 file=str(ca_file),
-                reason=str(error),
+                reason=reason,
             )
         _warned.add(ca_file)
     return _last[ca_file]

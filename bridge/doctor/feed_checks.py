@@ -12,7 +12,7 @@ from bridge.clock_skew import Skew
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import format_duration, format_utc
-from bridge.inspection.limits import LimitForecast
+from bridge.inspection.limits import LimitForecast, usage_in_words
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka import admin, clients, topics
 from bridge.observability.health import COMMIT_SECONDS
@@ -85,11 +85,13 @@ def assess_clock(settings: Settings, skew: Skew | None) -> Finding:
     if not seconds:
         return Finding(Outcome.OK, "the provider answers, and its clock agrees with ours")
     direction = "ahead of" if seconds > 0 else "behind"
-    message = f"the provider answers, and its clock is at least {abs(seconds):.1f} s {direction} ours"
+    message = (
+        f"the provider answers, and its clock is at least {format_duration(abs(seconds))} {direction} ours"
+    )
     if abs(seconds) <= limit:
         return Finding(Outcome.OK, message)
     advice = "Correct this machine's clock by NTP; if it is correct, tell the provider."
-    return Finding(Outcome.FAIL, f"{message}; more than {limit:g} s stop the bridge", advice)
+    return Finding(Outcome.FAIL, f"{message}; more than {format_duration(limit)} stop the bridge", advice)
 
 
 def committed(settings: Settings) -> Checkpoint | None:
@@ -105,7 +107,7 @@ def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: fl
         return Finding(Outcome.OK, f"none yet: the first run begins with feed.start = {settings.feed.start}")
     outcome, message, advice = _position(settings, checkpoint, now)
     limits = LimitForecast(settings, checkpoint, now, checkpoint.revision)
-    used = ", ".join(f"{limit.name} {limit.used:.0f} of {limit.allowed:g}" for limit in limits.usage)
+    used = ", ".join(f"{limit.name} {usage_in_words(limit)}" for limit in limits.usage)
     if limits.reconnect.until <= now:
         return Finding(outcome, f"{message}\nthe limits allow a reconnect now; used: {used}", advice)
     until, reason = format_utc(limits.reconnect.until), limits.reconnect.reason

@@ -21,6 +21,7 @@ from bridge.doctor import feed_checks, kafka_checks
 from bridge.doctor.finding import Finding, Outcome
 from bridge.errors import BridgeError, SettingsError
 from bridge.feed.provider_clock import ask
+from bridge.formatting import format_duration
 from bridge.kafka import clients, topics
 from bridge.kafka.blocking import Worker
 from bridge.kafka.election import group_of
@@ -117,7 +118,7 @@ def _run(check: Check, settings: Settings, patience: float) -> Finding:
     try:
         return worker.submit(partial(check.run, settings)).result(patience)
     except TimeoutError:
-        return Finding(Outcome.FAIL, f"no answer in {patience:g} s")
+        return Finding(Outcome.FAIL, f"no answer in {format_duration(patience)}")
     except BridgeError as error:
         return Finding(Outcome.FAIL, str(error))
     except Exception as error:  # noqa: BLE001  # whatever it is, the other checks still run

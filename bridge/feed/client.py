@@ -28,6 +28,7 @@ from bridge.errors import FeedError, FeedLost, FeedRefused
 from bridge.feed.framing import Assembler, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
+from bridge.formatting import plain_error
 
 HANG_UP_SECONDS = 1.5
 UNREAD_BYTES = 1024 * 1024
@@ -300,7 +301,7 @@ async def connect(
     except InvalidHandshake as error:
         raise FeedLost(f"the handshake failed: {request.without_secret(str(error))}") from None
     except (OSError, EOFError) as error:  # timeouts and TLS errors among them
-        detail = request.without_secret(str(error)) or type(error).__name__
+        detail = request.without_secret(plain_error(error))
         raise FeedLost(f"no connection: {detail}") from None
     except Exception as error:  # noqa: BLE001  # an odd answer ends this attempt only
         detail = request.without_secret(f"{type(error).__name__}: {error}")

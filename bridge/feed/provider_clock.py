@@ -11,6 +11,7 @@ from bridge import clock
 from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings, proxy_error, tls
 from bridge.errors import FeedLost
+from bridge.formatting import format_duration, plain_error
 
 _SCHEMES = {"ws": "http", "wss": "https"}
 
@@ -31,9 +32,10 @@ async def ask(settings: FeedSettings) -> Skew | None:
             async with client.stream("GET", _root(settings), headers=headers) as answer:
                 received = clock.now().monotonic
     except TimeoutError:
-        raise FeedLost(f"the provider did not answer in {settings.connect_timeout_seconds:g} s") from None
+        limit = format_duration(settings.connect_timeout_seconds)
+        raise FeedLost(f"the provider did not answer in {limit}") from None
     except httpx2.HTTPError as error:
-        raise FeedLost(f"the provider cannot be reached: {error or type(error).__name__}") from None
+        raise FeedLost(f"the provider at {_root(settings)} cannot be reached: {plain_error(error)}") from None
     if "age" in answer.headers:
         return None
     return from_dates(answer.headers.get_list("date"), asked, received)

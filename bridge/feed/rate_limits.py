@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from bridge.clock import Instant
 from bridge.config import LimitsSettings
+from bridge.formatting import format_duration, plural
 
 DECIDED_SECONDS = 10.0
 """How long after the decision an attempt may begin: Kafka has to commit it first."""
@@ -153,12 +154,12 @@ class Limiter:
             if window.may_count(ages):
                 free_at = self._free_at(window)
                 if free_at > at:
-                    reason = f"{window.connections} {window.name} connections in {window.seconds:g} s"
-                    return Decision(free_at, reason)
+                    attempts = plural(window.connections, f"{window.name} connection attempt")
+                    return Decision(free_at, f"{attempts} in {format_duration(window.seconds)}")
         if self._may_be_small(ages):
             excess = self._level(at).seconds + self._length(ages) - self._bucket
             if excess > 0:
-                reason = f"{self._bucket:g} s of small recovery in the leaking bucket"
+                reason = f"{format_duration(self._bucket)} of small recovery in the leaking bucket"
                 return Decision(at + self._until_room(at, revision, ages, excess), reason)
         return None
 

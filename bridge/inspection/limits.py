@@ -96,17 +96,27 @@ def forecast_as_lines(forecast: LimitForecast) -> str:
         lines.append(f"pause       backing off after a failure until {_until(paused_until, at)}")
     lines.append("limits")
     for limit in forecast.usage:
-        unit = " s" if limit.name == "bucket" else ""
         full = "" if limit.free_at is None else f", full until {format_utc(limit.free_at)}"
-        lines.append(f"  {limit.name:8}  {limit.used:.0f} of {limit.allowed:g}{unit}{full}")
+        lines.append(f"  {limit.name:8}  {usage_in_words(limit)}{full}")
     lines.append("attempts")
     return "\n".join([*lines, *map(attempt_as_line, forecast.ledger)])
+
+
+def usage_in_words(limit: LimitUsage) -> str:
+    """Return the usage of a limit: attempts, or the length of recoveries in the bucket."""
+    if limit.name == "bucket":
+        return f"{format_duration(round(limit.used))} of {format_duration(limit.allowed)}"
+    return f"{limit.used:.0f} of {limit.allowed:g}"
 
 
 def attempt_as_line(attempt: Attempt) -> str:
     """Return a connection attempt for people."""
     answer = "no answer" if attempt.answered_at is None else "refused" if attempt.refused else "accepted"
-    asked = "from the beginning" if attempt.initial else f"{attempt.recovery_seconds} s of recovery"
+    asked = (
+        "from the beginning"
+        if attempt.initial
+        else f"{format_duration(attempt.recovery_seconds)} of recovery"
+    )
     return f"  {_utc(attempt.at)}  {asked}, {answer}"
 
 

@@ -66,7 +66,7 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
         state = StateReader(settings, declared, registry.schema_by_id)
         value = state.checkpoint(give_up, reasons.append, visible=True)
         if given_up:
-            what = f"{declared.checkpoints.name} could not be read within {ANSWER_SECONDS:g} s"
+            what = f"{declared.checkpoints.name} could not be read within {format_duration(ANSWER_SECONDS)}"
             raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
         codec = registry.codec("feed-checkpoint")
         return None if value is None else Checkpoint.from_avro(codec.decode(value))
@@ -116,11 +116,11 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
     if checkpoint.catch_up is not None:
         lines.append(f"catching up: {_progress(checkpoint.catch_up, now)}")
     if checkpoint.skew is not None:
-        lines.append(f"clock       provider clock offset: {checkpoint.skew:+.1f} s (max)")
+        lines.append(f"clock       provider clock offset: {checkpoint.skew:+.1f}s (max)")
     age = format_duration(now - checkpoint.updated_at)
     lines += [
         f"committed   {format_utc(checkpoint.updated_at)} ({age} ago)",
-        f"revision    {checkpoint.revision} ({format_utc(checkpoint.revision)})",
+        f"position    {checkpoint.revision} ({format_utc(checkpoint.revision)})",
         f"owner       {checkpoint.owner}",
         f"received    {counters.received:,}",
         f"  published     {counters.published:,} ({counters.corrections:,} of them corrections)",
@@ -129,7 +129,7 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         f"  dead letters  {counters.dead_lettered:,}",
         f"  pings         {counters.pings:,}",
         f"  empty         {counters.empty:,}",
-        "connections",
+        "attempts",
     ]
     return "\n".join([*lines, *map(attempt_as_line, checkpoint.ledger)])
 
@@ -170,7 +170,7 @@ def _progress(catch_up: CatchUp, now: float) -> str:
     if catch_up.position is None:
         return "no message with a plausible settlementTime yet"
     distance = format_duration(max(0.0, now - catch_up.position))
-    position = f"{distance} behind, position {format_utc(catch_up.position)}"
+    position = f"{distance} behind, at {format_utc(catch_up.position)}"
     left = "" if catch_up.remaining is None else f", {format_duration(catch_up.remaining)} left"
     return f"{position}, {catch_up.rate:,.0f} messages/s{left}"
 

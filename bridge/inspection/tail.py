@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Message
 from bridge.avro.registry import Registry
 from bridge.config import Settings
 from bridge.errors import TopologyError
+from bridge.formatting import format_duration
 from bridge.inspection.readers import ANSWER_SECONDS, Bet, bets_of
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
@@ -83,9 +84,10 @@ class _Followed:
         if self.cursor.reached != reached:
             self._waited = 0.0
         elif self._until_end and self._waited > ANSWER_SECONDS:
-            what = f"{self._topic} could not be read to its end: nothing came for {ANSWER_SECONDS:g} s. "
-            likely = "No broker answers any more, or there is much to skip that was aborted"
-            raise KafkaUnavailable(outage.explain(what + likely))
+            what = f"{self._topic} could not be read to its end: nothing came for "
+            what += f"{format_duration(ANSWER_SECONDS)}. No broker answers any more, or there is much to "
+            what += "skip that was aborted"
+            raise KafkaUnavailable(outage.explain(what))
 
     def _connected(self) -> Consumer:
         consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition, cimpl
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge.config import KafkaSettings, env_name
@@ -168,31 +166,12 @@ def _create(
 
 
 def _explain(detail: str) -> str:
-    """Return why librdkafka refuses the settings: which one, and the nearest name if there is none of its."""
+    """Return why librdkafka refuses the settings together, and which one."""
     named = re.search(r'property:? "([\w.]+)"', detail)
     if named is None:
         return f"kafka: librdkafka does not accept the settings: {detail}"
     key = named[1].replace(".", "_")
-    near = get_close_matches(named[1], _known_properties(), n=1) if "No such" in detail else []
-    hint = f"; did you mean kafka.{near[0].replace('.', '_')}?" if near else ""
-    return f"kafka.{key} ({env_name('kafka', key)}): librdkafka does not accept it: {detail}{hint}"
-
-
-def _known_properties() -> list[str]:
-    """Return the names of librdkafka's properties, none where they cannot be found out.
-
-    The Python client has no call for them; the library that it is linked with prints them as a table.
-    """
-    table, size = ctypes.c_char_p(), ctypes.c_size_t()
-    try:
-        libc, library = ctypes.CDLL(None), ctypes.CDLL(cimpl.__file__)
-        libc.open_memstream.restype = ctypes.c_void_p
-        stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(table), ctypes.byref(size)))
-        library.rd_kafka_conf_properties_show(stream)
-        libc.fclose(stream)
-    except (OSError, AttributeError):  # a build that does not export it
-        return []
-    return re.findall(r"^([a-z][\w.]+) +\|", (table.value or b"").decode(), re.MULTILINE)
+    return f"kafka.{key} ({env_name('kafka', key)}): librdkafka does not accept it: {detail}"
 
 
 _accepted: set[tuple[Callable[..., object], frozenset[str], KafkaSettings]] = set()

@@ -90,19 +90,22 @@ def explained(what: str, client: AdminClient | None = None, right: str = "do thi
     except KafkaException as exception:
         error: KafkaError = exception.args[0]
         if error.retriable() or error.code() in _PASSING:
-            raise unanswered(what, f" ({error.str()})") from None
+            raise unanswered(what, error.str()) from None
         if lacks_right(error):
             raise TopologyError(f"{what}: {denied(error, right)}") from None
         raise TopologyError(f"{what}: {error.str()}") from None
     except (ValueError, TypeError) as error:
         raise TopologyError(f"{what}: {error}") from None
     except TimeoutError:  # raised by `admin.result_of`; librdkafka's time-outs are KafkaExceptions
-        raise unanswered(what, ", nor does the client") from None
+        raise unanswered(what, "the client does not answer either") from None
 
 
-def unanswered(what: str, detail: str = "") -> KafkaUnavailable:
-    """Return the error of an attempt that no broker has answered, with the addresses tried and the cause."""
-    return KafkaUnavailable(outage.explain(f"{what}: no broker answered{detail}", NO_ANSWER))
+def unanswered(what: str, unknown: str = NO_ANSWER) -> KafkaUnavailable:
+    """Return the error of an attempt that no broker has answered, with the addresses tried and the cause.
+
+    Without a known cause, the error has the client's error `unknown`.
+    """
+    return KafkaUnavailable(outage.explain(f"{what}: no broker answered", unknown))
 
 
 class ErrorAction(enum.Enum):

@@ -59,6 +59,8 @@ class Outage:
         self.properties: Mapping[str, Any] = {}
         """librdkafka's properties of the last client created."""
         self._reported: set[str] = set()
+        self._logged = ""
+        """What the log has of the cause, as in the text of an error."""
         self._verified: dict[str, str] = {}
         """A broker's error about its certificate → why TLS rejects it; until that is known, the error."""
 
@@ -79,7 +81,7 @@ class Outage:
 
     def over(self) -> None:
         """Forget the cause, because a broker has answered."""
-        self.cause = self._kind = ""
+        self.cause = self._kind = self._logged = ""
         self._verified = {}
         self._reported.clear()
 
@@ -94,14 +96,19 @@ class Outage:
             reason = reason.str()
         if not cause or SERVERS in reason:
             return reason
-        return f"{reason}. Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"
+        return f"{reason}{self._tried(cause)}"
+
+    def without_logged(self, text: str) -> str:
+        """Remove the cause from the text of an error if the log has it already."""
+        return text.replace(self._logged, "")
 
     def report(self) -> None:
         """Log the cause, once in an outage."""
         if self._kind not in self._reported:
             self._reported.add(self._kind)
             event = "Kafka cannot be used" if self._kind else "Kafka has not answered yet"
-            get().warning(event, reason=self.explain("no broker answers", NO_ANSWER))
+            self._logged = self._tried(self.cause or NO_ANSWER)
+            get().warning(event, reason=f"no broker answers{self._logged}")
 
     @contextmanager
     def watched(self, client: AdminClient) -> Iterator[None]:
@@ -126,6 +133,9 @@ class Outage:
         finally:
             answered.set()
             listener.join()
+
+    def _tried(self, cause: str) -> str:
+        return f". Tried {self.properties.get('bootstrap.servers')} ({SERVERS}): {cause}"
 
     def _note(self, kind: str, detail: str) -> None:
         words, settings = _CAUSES[kind]

@@ -21,6 +21,7 @@ from bridge.avro.registry import RegistryUnavailable
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
+from bridge.formatting import format_duration
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import KafkaUnavailable, Stalled, denied, explained, lacks_right
@@ -246,7 +247,7 @@ class TopicScan:
             settings, attempt, lambda: self.clock().monotonic - self.moved_at > patience
         )
         if not self.done:
-            raise KafkaUnavailable(f"{self.topic}: nothing came for {patience:g} s: {reason}")
+            raise KafkaUnavailable(f"{self.topic}: nothing came for {format_duration(patience)}: {reason}")
         return {} if self.cursor is None else {p: int(end) for p, end in enumerate(self.cursor.ends)}
 
     def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.formatting import plural
-from bridge.kafka.admin import metadata, result_of, topic_id
+from bridge.kafka.admin import LOOK_SECONDS, metadata, result_of, topic_id
 from bridge.kafka.errors import explained
 
 DAY_MS = 86_400_000
@@ -143,7 +143,7 @@ def plan(client: AdminClient, topics: Topics, needed: Sequence[Topic] | None = N
 
     Raises KafkaUnavailable when no broker answers, TopologyError when a right is missing.
     """
-    present = metadata(client, TIMEOUT_SECONDS).topics
+    present = metadata(client, LOOK_SECONDS).topics
     needed = topics.all() if needed is None else needed
     changes = [
         Change(
@@ -184,7 +184,7 @@ def apply(client: AdminClient, changes: list[Change], *, replication_factor: int
     """
     if refused := [c for c in changes if c.action is Action.REFUSE]:
         raise TopologyError("; ".join(f"{c.topic.name}: {c.detail}" for c in refused))
-    brokers = len(metadata(client, TIMEOUT_SECONDS).brokers)
+    brokers = len(metadata(client, LOOK_SECONDS).brokers)
     for change in changes:
         name = change.topic.name
         if change.action is Action.CREATE:

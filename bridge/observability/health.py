@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bridge.formatting import format_utc
+from bridge.formatting import format_duration, format_utc
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
 
@@ -76,16 +76,17 @@ def judge(status: StatusSnapshot, now: float) -> Health:
 def healthy(status: StatusSnapshot, now: float) -> HealthStatus:
     """Return whether the bridge makes progress, or waits for something that a restart would not bring."""
     if now - status.at > LOOP_SECONDS:
-        return HealthStatus(False, f"the event loop has been silent for {now - status.at:.0f} s")
+        return HealthStatus(False, f"the event loop has been silent for {format_duration(now - status.at)}")
     patience = status.idle_timeout_seconds + COMMIT_SECONDS
     if status.state is None and now - status.started_at > START_SECONDS:
-        return HealthStatus(False, f"still starting after {now - status.started_at:.0f} s")
+        return HealthStatus(False, f"still starting after {format_duration(now - status.started_at)}")
     if status.state in _MOVING:
         still = now - max(status.since, status.committed_at or status.since)
         if still > patience:
-            return HealthStatus(False, f"no commit for {still:.0f} s")
+            return HealthStatus(False, f"no commit for {format_duration(still)}")
     if status.state in _WAITING and status.until is not None and now - status.until > patience:
-        return HealthStatus(False, f"the wait should have ended {now - status.until:.0f} s ago")
+        late = format_duration(now - status.until)
+        return HealthStatus(False, f"the wait should have ended {late} ago")
     return HealthStatus(True, status.reason)
 
 

@@ -61,8 +61,8 @@ TOKEN_PAUSES_SECONDS: Final = (0.0, 1.0, 2.0)
 class Client:
     """Sends requests, several at once, at one pace for all of them. An async context manager.
 
-    Raises SettingsError if the base address or the token is missing, or a setting cannot be used. `network`
-    replaces the real network in tests.
+    Raises SettingsError if there is no usable token, or a setting cannot be used. `network` replaces the real
+    network in tests.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ import httpx2
 
 from bridge.config import ApiSettings, proxy_error, tls
 from bridge.errors import SettingsError
+from bridge.formatting import format_duration, plain_error
 
 Network: TypeAlias = httpx2.AsyncBaseTransport
 """Turns a request into a response."""
@@ -91,9 +92,11 @@ class Transport:
                         break
                     await asyncio.sleep(0)  # lets the timeout fire, however much one packet decompresses to
         except TimeoutError:
-            raise Unavailable(f"no answer in {self._timeout:g} s (BRIDGE_API__TIMEOUT_SECONDS)") from None
+            raise Unavailable(
+                f"no answer in {format_duration(self._timeout)} (BRIDGE_API__TIMEOUT_SECONDS)"
+            ) from None
         except httpx2.RequestError as error:
-            raise Unavailable(str(error) or type(error).__name__) from None
+            raise Unavailable(plain_error(error)) from None
         return Answer(
             response.status_code,
             response.headers,
@@ -110,11 +113,7 @@ class Transport:
 
 
 def _base(settings: ApiSettings) -> str:
-    if settings.base_url is None:
-        raise SettingsError(
-            "api.base_url is not set. Set BRIDGE_API__BASE_URL to the provider's base address, such as "
-            "https://provider.example."
-        )
+    assert settings.base_url is not None
     url = urlsplit(settings.base_url)
     host = url.netloc.rpartition("@")[2]  # credentials before the @ would replace the token
     base = f"{url.scheme}://{host}{url.path.rstrip('/')}"

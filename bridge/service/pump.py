@@ -124,7 +124,7 @@ class Pump:
             heard_at = max(heard_at, now if paused else connection.heard_at)
             if now >= heard_at + idle_timeout:
                 self._status.become(State.IDLE_TIMEOUT)
-                raise FeedLost(f"nothing came for {idle_timeout:g} s")
+                raise FeedLost(f"nothing came for {format_duration(idle_timeout)}")
             if goes_on and not pipeline.full:
                 await asyncio.sleep(0)
             else:

@@ -95,8 +95,8 @@ def run(
     Raises AuthError, ApiError, KafkaUnavailable, TopologyError, SinkError and SettingsError: nothing is
     published then, unless the message says that this is unknown.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
-    client = Client(settings.api)  # checks the settings before anything else
+    settings.need("api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url")
+    client = Client(settings.api)  # checks the token and the proxy before anything else
     topics.ensure(
         clients.admin(settings.kafka),
         settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.formatting import format_utc
+from bridge.formatting import format_duration, format_utc
 from bridge.observability.health import Health, HealthStatus
 from bridge.snapshots.results import Covered, Report
 
@@ -77,6 +77,7 @@ class JobStatus:
     def _stuck(self, now: float) -> str:
         if self.rests_until is not None:
             late = now - self.rests_until
-            return f"the next run should have begun {late:.0f} s ago" if late > LATE_SECONDS else ""
+            begun = f"the next run should have begun {format_duration(late)} ago"
+            return begun if late > LATE_SECONDS else ""
         still = now - self.at
-        return f"no progress for {still:.0f} s" if still > STUCK_SECONDS else ""
+        return f"no progress for {format_duration(still)}" if still > STUCK_SECONDS else ""

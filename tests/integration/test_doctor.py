@@ -66,7 +66,7 @@ async def test_before_the_first_run_nothing_is_wrong(place: Place) -> None:
     assert by_outcome(found, "ok") == found.keys() - {"topics", "leadership"} - PLAIN, found
     assert code == 0
     assert f"{place.prefix}.bets: create" in found["topics"]["message"]
-    assert f"{place.prefix}.bets-value: not registered yet" in found["registry"]["message"]
+    assert f"{place.prefix}.bets-value: `bridge run` registers it" in found["registry"]["message"]
     assert "s behind ours" in found["provider"]["message"]
     assert f"{place.prefix}.bets" not in place.admin().list_topics(timeout=10).topics
 

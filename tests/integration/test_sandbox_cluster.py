@@ -124,7 +124,7 @@ def test_an_owned_cluster_serves_through_faults_and_is_gone_when_closed(data: Pa
 
 
 def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data: Path) -> None:
-    """Two starts at once make one cluster; the next up after down finds records and schema ids."""
+    """Two starts at once make one cluster; the next up finds records and schema ids, at the old address."""
     lines = list[str]()
     states = list[State]()
 
@@ -153,8 +153,10 @@ def test_a_cluster_that_was_put_up_stays_until_down_and_keeps_what_it_knows(data
 
     psutil.Process(seen.members[1].identity.pid).kill()
     assert eventually(lambda: load(data).now() == "partial", seconds=5)
-    again = up(data, kafka_port=0, registry_port=0, progress=lines.append)
+    again = up(data, registry_port=0, progress=lines.append)
     assert any("had died" in line for line in lines)
+    assert again.bootstrap_servers == first.bootstrap_servers
+    assert lines[-1].endswith(f"correct your settings: {first.registry_url} → {again.registry_url}")
     assert consume(again.bootstrap_servers, "bets", 1) == [b"kept"]
     assert register(again.registry_url, "bets-value") == schema_id
 

@@ -65,12 +65,12 @@ async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Pl
         await until(lambda: "Live" in bridge.states(), "live")
         feed.inflict(Drop())
         await until(lambda: "WaitingForLimit" in bridge.states(), "waiting")
-        await until(lambda: place.checkpoint()["reason"] == "1 proper connections in 300 s", "its reason")
+        await until(lambda: place.checkpoint()["reason"] == "1 proper connection attempt in 5m", "its reason")
         shown = place.checkpoint()
         assert (shown["state"], shown["until"] > shown["updatedAt"]) == ("WaitingForLimit", True)
         await asyncio.sleep(1.5)
         health = await get(bridge, "/healthz")
-        assert (health.status_code, health.json()["reason"]) == (200, "1 proper connections in 300 s")
+        assert (health.status_code, health.json()["reason"]) == (200, "1 proper connection attempt in 5m")
         served, committed = (datetime.fromisoformat(seen["until"]) for seen in (health.json(), shown))
         assert abs((served - committed).total_seconds()) < 1  # wall and monotonic clock drift apart
         assert await bridge.end() == 0

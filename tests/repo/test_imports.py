@@ -149,6 +149,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
         "prometheus_client": ["bridge.observability", "bridge.snapshots.metrics"],
         "confluent_kafka": [
             "bridge.avro.registry",
+            "bridge.config.librdkafka",
             "bridge.doctor",
             "bridge.inspection",
             "bridge.kafka",

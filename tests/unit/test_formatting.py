@@ -1,10 +1,10 @@
-"""Moments and durations as people read them."""
+"""Times, durations and errors as people read them."""
 
 from __future__ import annotations
 
 import pytest
 
-from bridge.formatting import format_duration, format_utc, parse_instant
+from bridge.formatting import format_duration, format_utc, parse_instant, plain_error
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,17 @@ def test_a_moment_has_its_zone() -> None:
         parse_instant("2026-01-31T12:00:00Z") == parse_instant("2026-01-31T13:00:00+01:00") == 1_769_860_800
     )
     assert [parse_instant(text) for text in ("2026-01-31T12:00:00", "2h", "", "31.1.2026")] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(111, "Connect call failed ('127.0.0.1', 80)"), "Connect call failed 127.0.0.1:80"),
+        (OSError(111, "Connect call failed ('::1', 80, 0, 0)"), "Connect call failed ::1:80"),
+        (OSError("[SSL: BAD] certificate verify failed (_ssl.c:1006)"), "certificate verify failed"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
+def test_an_error_in_words_has_no_code_of_python(error: Exception, words: str) -> None:
+    """The address stays."""
+    assert plain_error(error) == words

@@ -33,7 +33,7 @@ async def test_a_wait_for_a_limit_names_it_and_its_end(world: World) -> None:
         world.inflict(Drop())
         await asyncio.sleep(20)
     waiting = world.last
-    assert (waiting.state, waiting.reason) == (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s")
+    assert (waiting.state, waiting.reason) == (State.WAITING_FOR_LIMIT, "5 proper connection attempts in 5m")
     assert waiting.until is not None
     await world.until(State.LIVE)
     assert world.provider.attempts[-1].at == pytest.approx(waiting.until, abs=0.1)
@@ -51,7 +51,7 @@ async def test_a_pause_after_a_failure_is_a_state_of_its_own(world: World) -> No
     waits = [c for c in world.kafka.checkpoints if c.state in (State.BACKING_OFF, State.WAITING_FOR_LIMIT)]
     assert {(c.state, c.reason) for c in waits} == {
         (State.BACKING_OFF, "a pause after a failure"),
-        (State.WAITING_FOR_LIMIT, "5 proper connections in 300 s"),
+        (State.WAITING_FOR_LIMIT, "5 proper connection attempts in 5m"),
     }
     assert all(c.until is not None and c.until > c.updated_at for c in waits)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self, TypedDict, Unpack
 
 from bridge.errors import DevError
+from bridge.formatting import format_duration
 from bridge.sandbox.cluster import ports, servers, state
 from bridge.sandbox.cluster.downloads import Artifacts, obtain
 from bridge.sandbox.cluster.files import Progress, lock, silent, write_atomically
@@ -39,9 +40,9 @@ class Wanted(TypedDict, total=False):
     brokers: int
     """1 by default."""
     kafka_port: int | None
-    """The first broker's, 9092 by default; the others have the next ones."""
+    """The first broker's, by default that of the last start, or 9092; the others have the next ones."""
     registry_port: int | None
-    """8080 by default."""
+    """By default that of the last start, or 8080."""
 
 
 class Cluster:
@@ -89,7 +90,7 @@ class Cluster:
             server.reap()
         # After `down` elsewhere, the state may be that of the next cluster in the same directory.
         if state.load(self._data) == self._state():
-            state.forget(self._data)
+            state.stopped(self._data)
 
     def start(self, progress: Progress) -> Self:
         """Start everything; returns when all of it answers. Raises DevError, and leaves nothing behind."""
@@ -139,7 +140,7 @@ class Cluster:
                 server.start()
             for server in fresh:
                 if not server.wait(START_SECONDS):
-                    raise _failure(server, f"did not end within {START_SECONDS:g} s")
+                    raise _failure(server, f"did not end within {format_duration(START_SECONDS)}")
                 if not (server.directory / servers.FORMATTED).is_file():
                     raise _failure(server, f"left no {servers.FORMATTED} behind")
         finally:
@@ -161,7 +162,8 @@ class Cluster:
                 del pending[name]
             if pending and time.monotonic() - began > START_SECONDS:
                 raise _failure(
-                    self.servers[next(iter(pending))], f"did not answer within {START_SECONDS:g} s"
+                    self.servers[next(iter(pending))],
+                    f"did not answer within {format_duration(START_SECONDS)}",
                 )
             time.sleep(_POLL_SECONDS if pending else 0)
 
@@ -251,7 +253,7 @@ def _stop(data: Path) -> bool:
     found = state.load(data)
     was_alive = found.now() != "stopped"
     stop_all([member.identity for member in found.members])
-    state.forget(data)
+    state.stopped(data)
     return was_alive
 
 
@@ -264,11 +266,18 @@ def _launch(
     registry_port: int | None = None,
 ) -> Cluster:
     progress(f"starting Kafka ({brokers} broker{'s' if brokers > 1 else ''}) and the registry in {data}")
-    attempts = 0
+    attempts, last = 0, state.load(data)
     while True:
-        listeners, http_port = ports.choose(brokers, kafka_port, registry_port, progress)
+        listeners, http_port = ports.choose(brokers, kafka_port, registry_port, progress, last.ports)
         try:
-            return Cluster(data, artifacts, listeners, http_port).start(progress)
+            cluster = Cluster(data, artifacts, listeners, http_port).start(progress)
+            for old, new in (
+                (last.bootstrap_servers, cluster.bootstrap_servers),
+                (last.registry_url, cluster.registry_url),
+            ):
+                if old not in ("", new):
+                    progress(f"warning: the address has changed, correct your settings: {old} → {new}")
+            return cluster
         except PortTaken:
             attempts += 1
             if attempts == PORT_ATTEMPTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from bridge.sandbox.cluster.files import Progress
@@ -49,14 +49,25 @@ def free_port(exclude: Container[int] = ()) -> int:
 
 
 def choose(
-    brokers: int, kafka_port: int | None, registry_port: int | None, progress: Progress
+    brokers: int,
+    kafka_port: int | None,
+    registry_port: int | None,
+    progress: Progress,
+    last: Sequence[int] = (),
 ) -> tuple[list[Listener], int]:
     """Return the ports of every broker and of the registry, all different.
 
-    Each is the one asked for, or by default a usual one, where that is free, otherwise another, with a line
-    that says so. 0 is any free port.
+    Each is the one given, or by default that of the `last` start (the registry's first) or a usual one. Where
+    that is taken it is another, and `progress` reports both. 0 is any free port.
     """
     taken: set[int] = set()
+    usual = [REGISTRY_PORT, *range(KAFKA_PORT, KAFKA_PORT + brokers)]
+    if len(last) == len(usual):
+        usual = [*last]
+    if registry_port is not None:
+        usual[0] = registry_port
+    if kafka_port is not None:
+        usual[1:] = [kafka_port and kafka_port + node for node in range(brokers)]
 
     def take(name: str, wanted: int) -> int:
         port = wanted if wanted and wanted not in taken and is_free(wanted) else free_port(taken)
@@ -65,10 +76,8 @@ def choose(
         taken.add(port)
         return port
 
-    http_port = take("registry", REGISTRY_PORT if registry_port is None else registry_port)
-    first = KAFKA_PORT if kafka_port is None else kafka_port
+    http_port = take("registry", usual[0])
     listeners = [
-        Listener(take(f"kafka-{node}", first and first + node - 1), take("controller", 0))
-        for node in range(1, brokers + 1)
+        Listener(take(f"kafka-{node}", usual[node]), take("controller", 0)) for node in range(1, brokers + 1)
     ]
     return listeners, http_port

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,11 +29,17 @@ class Member:
 
 @dataclass(frozen=True)
 class State:
-    """A cluster that was started; without members none was."""
+    """A cluster that was started; without members, the addresses of the last one, if any."""
 
     bootstrap_servers: str = ""
     registry_url: str = ""
     members: tuple[Member, ...] = ()
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports of the registry and of each broker; none without addresses."""
+        addresses = [self.registry_url, *(f"//{server}" for server in self.bootstrap_servers.split(","))]
+        return [port for address in addresses if (port := urlsplit(address).port)]
 
     def now(self) -> Literal["running", "partial", "stopped"]:
         """Return whether all servers, some or none run now."""
@@ -56,9 +63,10 @@ def load(data: Path) -> State:
         return State()
 
 
-def forget(data: Path) -> None:
-    """Remove the state of a cluster that was stopped."""
-    _file(data).unlink(missing_ok=True)
+def stopped(data: Path) -> None:
+    """Save that the cluster was stopped. Its ports are the default of the next start."""
+    if (last := load(data)).members:
+        save(data, replace(last, members=()))
 
 
 def _file(data: Path) -> Path:

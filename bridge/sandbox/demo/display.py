@@ -15,6 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from bridge.formatting import format_duration
 from bridge.inspection.readers import amount_in_words, payout_in_words
 from bridge.sandbox.demo.verify import Tally
 
@@ -116,11 +117,11 @@ class Board:
         tally = self.tally
         return (
             f"{self.state}: {tally.published:,} of {tally.sent:,} bets in the topic, {self.rate:,.0f}/s, "
-            f"revision {self.revision or '—'}, {tally.duplicates} duplicates, {len(tally.wrong)} wrong"
+            f"position {self.revision or '—'}, {tally.duplicates} duplicates, {len(tally.wrong)} wrong"
         )
 
     def __rich__(self) -> Group:
-        age = "" if self.revision is None else f" ({time.time() - self.revision:.0f} s ago)"
+        age = "" if self.revision is None else f" ({format_duration(time.time() - self.revision)} ago)"
         lag = "—" if self.lag is None else f"{self.lag * 1000:,.0f} ms"
         alarm = "bold red" if self.tally.duplicates or self.tally.wrong else "green"
         figures = Table.grid(padding=(0, 3))
@@ -129,7 +130,7 @@ class Board:
             ("rate", f"{self.rate:,.0f} bets/s", "in the topic, checked", f"{self.tally.published:,}"),
             ("delay", lag, "dead letters", f"{self.deadlettered:,}"),
             (
-                "committed revision",
+                "position",
                 f"{self.revision or '—'}{age}",
                 "duplicates / wrong",
                 Text(f"{self.tally.duplicates} / {len(self.tally.wrong)}", alarm),

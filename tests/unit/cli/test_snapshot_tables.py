@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from bridge.cli.snapshot_tables import LINE_SECONDS, Bars, plan_as_json, plan_as_table, report_as_table
 from bridge.clock import Instant
+from bridge.log import configure, get
 from bridge.snapshots.plan import Estimate
 from bridge.snapshots.results import Covered
 from tests.unit.snapshots.reports import AT, report
@@ -112,3 +113,13 @@ def test_a_line_now_and_then_elsewhere() -> None:
         ("events", 15, 100),
         ("events", 30, 100),
     ]
+
+
+def test_a_log_line_stands_above_the_bars() -> None:
+    """The next refresh of the bars would erase it if it went past them."""
+    file = io.StringIO()
+    configure(json=False)
+    with Bars(lambda: Instant(AT, AT), Console(file=file, force_terminal=True)) as bars:
+        bars("sports", 0, 2)
+        get().warning("on purpose")
+    assert "on purpose" in file.getvalue()

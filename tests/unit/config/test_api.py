@@ -104,5 +104,5 @@ def test_an_unknown_placeholder_is_refused(
 
 
 def test_an_unknown_endpoint_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match=r"^api\.query \(BRIDGE_API__QUERY\): Input should be 'sports'"):
+    with pytest.raises(SettingsError, match=r"^api\.query \(BRIDGE_API__QUERY\): must be 'sports'"):
         with_(monkeypatch, "query", json.dumps({"sport": {}}))

@@ -42,7 +42,7 @@ def test_a_path_that_names_no_file_is_an_error(tmp_path: Path) -> None:
 def test_a_file_without_read_permission_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "bridge.toml"
     file.touch(0)
-    assert "cannot be read: [Errno 13] Permission denied" in complaint(file)
+    assert "cannot be read: Permission denied" in complaint(file)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_session_time_out_is_a_plain_number_of_milliseconds(
 ) -> None:
     """The bridge relies on it, and librdkafka reads 1e300 as 1."""
     monkeypatch.setenv("BRIDGE_KAFKA__SESSION_TIMEOUT_MS", value)
-    assert complaint().endswith("session_timeout_ms must be a whole number from 1 to 3600000")
+    assert complaint().endswith("SESSION_TIMEOUT_MS): must be a whole number from 1 to 3600000")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e300", "1.5"])
@@ -83,4 +83,4 @@ def test_a_property_of_kafka_is_no_fraction(value: str, tmp_path: Path) -> None:
     """librdkafka has no fractional property, and would cut one."""
     file = tmp_path / "bridge.toml"
     file.write_text(f"[kafka]\nlinger_ms = {value}\n")
-    assert complaint(file) == "kafka (BRIDGE_KAFKA): linger_ms must be a whole number"
+    assert complaint(file) == "kafka.linger_ms (BRIDGE_KAFKA__LINGER_MS): must be a whole number"

@@ -113,25 +113,25 @@ def test_limits_may_be_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         ("feed.base_url", "https://:80", "must be an address"),
         ("feed.base_url", "https://[::1", "must be an address"),
         ("feed.base_url", f"https://{'a' * 64}.example", "must be an address"),
-        ("feed.name", "a b", "String should match"),
+        ("feed.name", "a b", "must match"),
         ("feed.name", "translations", "is reserved"),  # it would share a transactional id with the job,
         ("feed.name", "currencies", "is reserved"),  # and the two would fence each other
-        ("feed.on_gap", "ignore", "Input should be 'stop' or"),
-        ("feed.auth", "basic", "Input should be 'none', 'bearer'"),
+        ("feed.on_gap", "ignore", "must be 'stop' or"),
+        ("feed.auth", "basic", "must be 'none', 'bearer'"),
         ("feed.ping_reply", "pong", 'must be "none", "echo" or a template that contains {pingId}'),
         ("feed.start", "yesterday", "must be 0, an age such as 2d"),
-        ("feed.idle_timeout_seconds", "0", "Input should be greater than 0"),
-        ("feed.idle_timeout_seconds", "inf", "Input should be a finite"),
-        ("feed.live_after_pings_seconds", "-1", "Input should be greater than or"),
-        ("feed.safety_margin_seconds", "nan", "Input should be a"),
-        ("limits.bucket_drain", "0", "Input should be greater than or"),
-        ("topics.prefix", "a/b", "String should match"),
-        ("topics.min_compaction_lag_days", "3.9", "Input should be greater than or equal to 4"),
-        ("batch.max_records", "0", "Input should be"),
-        ("web.port", "65536", "Input should be"),
+        ("feed.idle_timeout_seconds", "0", "must be greater than 0, not 0$"),
+        ("feed.idle_timeout_seconds", "inf", "must be a finite"),
+        ("feed.live_after_pings_seconds", "-1", "must be greater than or"),
+        ("feed.safety_margin_seconds", "nan", "must be a"),
+        ("limits.bucket_drain", "0", "must be greater than or"),
+        ("topics.prefix", "a/b", "must match"),
+        ("topics.min_compaction_lag_days", "3.9", "must be greater than or equal to 4"),
+        ("batch.max_records", "0", "must be"),
+        ("web.port", "65536", "must be"),
         ("registry.url", "registry:8081", "must be an address such"),
         ("registry.url", "http://a:81,http://b:81", "must be an address such"),
-        ("api.sport_id_parameter", "", "String should have at least 1"),
+        ("api.sport_id_parameter", "", "must have at least 1"),
     ],
 )
 def test_a_wrong_value_is_named_with_the_fix(
@@ -152,10 +152,15 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("LIMITS__BUCKET_SECONDS", "3599", "must not be below large_age_seconds = 3600"),
         ("LIMITS__MAX_AGE_SECONDS", "3599", "3600 must not be above max_age_seconds = 3599"),
         ("API__KEEP_DAYS", "2", "recent_days = 3 must not be above keep_days = 2"),  # or names come and go
-        ("KAFKA__ACKS", "1", "acks is set by the bridge itself and cannot be changed"),
-        ("KAFKA__TRANSACTIONAL_ID", "x", "transactional_id is set by the bridge itself"),
-        ("KAFKA__GROUP_ID", "x", "group_id is set by the bridge itself"),
+        ("KAFKA__ACKS", "1", "kafka.acks {name}: is set by the bridge itself and cannot be changed"),
+        ("KAFKA__TRANSACTIONAL_ID", "x", "kafka.transactional_id {name}: is set by the bridge itself"),
+        ("KAFKA__GROUP_ID", "x", "kafka.group_id {name}: is set by the bridge itself"),
+        ("KAFKA__SECURITY_PROTOCOL", "TLS", 'librdkafka does not accept it: Invalid value "TLS"'),
         # Typos, with the nearest name.
+        ("KAFKA__LINGERS_MS", "1", "kafka.lingers_ms {name}: librdkafka does not accept it: No such"),
+        ("KAFKA__LINGERS_MS", "1", 'property: "lingers.ms"; did you mean kafka.linger_ms?'),
+        ("KAFKA__SASL_USER", "me", 'property: "sasl.user"; did you mean kafka.sasl_username?'),
+        ("KAFKA__SSL_CA_LOCATON", "f", 'property: "ssl.ca.locaton"; did you mean kafka.ssl_ca_location?'),
         ("FEED__BASE_ULR", "x", "{name} is not a setting; did you mean feed.base_url?"),
         ("FEED__COLOUR", "x", "feed.colour {name} is not a setting; remove it"),
         ("FED__NAME", "x", "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean {feed}NAME?"),
@@ -223,7 +228,7 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
         "[tpics]\nprefix = 'x'\n",
     )
     assert complaint(file).splitlines() == [
-        "feed.idle_timeout_seconds (BRIDGE_FEED__IDLE_TIMEOUT_SECONDS): Input should be greater than 0",
+        "feed.idle_timeout_seconds (BRIDGE_FEED__IDLE_TIMEOUT_SECONDS): must be greater than 0, not -1",
         "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
         "converter (BRIDGE_CONVERTER) is not a setting; did you mean feed.converter?",
         "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
@@ -239,12 +244,14 @@ def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("sasl = {a = 1}", "sasl must be a string, a number or true/false; write _ for the dots of a prop"),
-        ('"bootstrap.servers" = "b"', "bootstrap.servers is not a setting; did you mean bootstrap_servers?"),
-        ('bootstrap.servers = "b"', "bootstrap is not a setting; did you mean bootstrap_servers?"),
+        ('"bootstrap.servers" = "b"', "bootstrap.servers is not a setting; did you mean kafka.bootstrap_s"),
+        ('bootstrap.servers = "b"', "bootstrap is not a setting; did you mean kafka.bootstrap_servers?"),
     ],
 )
 def test_a_property_of_kafka_is_written_with_underscores(line: str, said: str, tmp_path: Path) -> None:
-    assert complaint(toml(tmp_path, f"[kafka]\n{line}\n")).startswith(f"kafka (BRIDGE_KAFKA): {said}")
+    name, _, rest = said.partition(" ")
+    variable = f"BRIDGE_KAFKA__{name.upper()}"
+    assert complaint(toml(tmp_path, f"[kafka]\n{line}\n")).startswith(f"kafka.{name} ({variable}): {rest}")
 
 
 def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_a_check_that_hangs_fails_after_its_time() -> None:
         found = outcomes(Check("a", hang), Check("b", lambda _: FINE), patience=0.05)
     finally:
         released.set()
-    assert found == {"a": Finding(Outcome.FAIL, "no answer in 0.05 s"), "b": FINE}
+    assert found == {"a": Finding(Outcome.FAIL, "no answer in 0.05s"), "b": FINE}
 
 
 def test_a_check_is_skipped_when_something_that_it_needs_failed_was_skipped_or_is_not_set() -> None:
@@ -217,9 +217,9 @@ def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
     [
         (None, Outcome.WARN, "without its time"),
         (Skew(-0.3, 0.7), Outcome.OK, "agrees with ours"),
-        (Skew(14.9, 16.1), Outcome.OK, "at least 14.9 s ahead of ours"),
-        (Skew(15.1, 16.3), Outcome.FAIL, "more than 15 s stop the bridge"),
-        (Skew(-17.0, -15.5), Outcome.FAIL, "at least 15.5 s behind ours"),
+        (Skew(14.9, 16.1), Outcome.OK, "at least 14.9s ahead of ours"),
+        (Skew(15.1, 16.3), Outcome.FAIL, "more than 15s stop the bridge"),
+        (Skew(-17.0, -15.5), Outcome.FAIL, "at least 15.5s behind ours"),
     ],
 )
 def test_a_clock_fails_where_it_would_stop_the_bridge(

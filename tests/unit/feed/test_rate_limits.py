@@ -24,9 +24,9 @@ def test_the_first_attempt_is_let_in_at_once(recovery: int | None) -> None:
 @pytest.mark.parametrize(
     ("recovery", "seconds", "reason"),
     [
-        (INITIAL, 1800, "5 initial connections in 1800 s"),
-        (SMALL, 300, "5 proper connections in 300 s"),
-        (LARGE, 1800, "5 large connections in 1800 s"),
+        (INITIAL, 1800, "5 initial connection attempts in 30m"),
+        (SMALL, 300, "5 proper connection attempts in 5m"),
+        (LARGE, 1800, "5 large connection attempts in 30m"),
     ],
 )
 def test_the_sixth_waits_until_the_first_leaves_the_window(

@@ -20,7 +20,7 @@ def test_the_bucket_may_be_filled_to_the_brim() -> None:
     made = limiter(attempt(2, 2000))
     assert wait(made, 3600 - 2002 - 22) == 0
     assert wait(made, 3600 - 2002 - 22 + 1) > 0
-    assert made.decide(at(), int(NOW - 3000)).reason == "3600 s of small recovery in the leaking bucket"
+    assert made.decide(at(), int(NOW - 3000)).reason == "1h of small recovery in the leaking bucket"
 
 
 def test_the_bucket_drains_four_seconds_a_second() -> None:

@@ -120,8 +120,8 @@ def test_a_forecast_for_people() -> None:
     assert "  initial   1 of 5" in lines
     assert lines[-3:] == [
         "  2026-09-21T14:06:40Z  from the beginning, accepted",
-        "  2026-09-21T14:10:00Z  1200 s of recovery, refused",
-        "  2026-09-21T14:11:40Z  1800 s of recovery, no answer",
+        "  2026-09-21T14:10:00Z  20m of recovery, refused",
+        "  2026-09-21T14:11:40Z  30m of recovery, no answer",
     ]
     held = forecast_as_lines(looked(NOW, 3_000)).splitlines()[2]
     assert held.startswith("reconnect   not before 2026-09-21T14:")

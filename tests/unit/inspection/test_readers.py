@@ -87,19 +87,19 @@ def test_a_checkpoint_as_json_has_its_times_in_words() -> None:
 
 
 def test_a_checkpoint_for_people() -> None:
-    """Every counter, and what came of each connection."""
+    """Every counter, and what came of each connection attempt."""
     lines = checkpoint_as_lines(CHECKPOINT, 1_790_000_302.25).splitlines()
     assert "state       CatchingUp" in lines
     assert "committed   2026-09-21T14:18:20.250000Z (2s ago)" in lines
-    assert "revision    1790000000 (2026-09-21T14:13:20Z)" in lines
+    assert "position    1790000000 (2026-09-21T14:13:20Z)" in lines
     assert "  published     1,200 (3 of them corrections)" in lines
     assert lines[-3:] == [
         "  2026-09-21T14:13:20Z  from the beginning, no answer",
-        "  2026-09-21T14:15:00.500000Z  100 s of recovery, refused",
-        "  2026-09-21T14:16:40Z  200 s of recovery, accepted",
+        "  2026-09-21T14:15:00.500000Z  1m 40s of recovery, refused",
+        "  2026-09-21T14:16:40Z  3m 20s of recovery, accepted",
     ]
     bare = replace(CHECKPOINT, ledger=())
-    assert checkpoint_as_lines(bare, 1_790_000_302.25).splitlines()[-1] == "connections"
+    assert checkpoint_as_lines(bare, 1_790_000_302.25).splitlines()[-1] == "attempts"
 
 
 def test_a_checkpoint_says_why_and_how_long() -> None:
@@ -107,7 +107,7 @@ def test_a_checkpoint_says_why_and_how_long() -> None:
     waiting = replace(
         CHECKPOINT,
         state=State.WAITING_FOR_LIMIT,
-        reason="5 large connections in 1800 s",
+        reason="5 large connection attempts in 30m",
         since=1_790_000_290.0,
         until=1_790_001_000.0,
         skew=-1.5,
@@ -116,10 +116,10 @@ def test_a_checkpoint_says_why_and_how_long() -> None:
     lines = checkpoint_as_lines(waiting, 1_790_000_300.0).splitlines()
     assert lines[1:6] == [
         "state       WaitingForLimit since 2026-09-21T14:18:10Z",
-        "reason      5 large connections in 1800 s",
+        "reason      5 large connection attempts in 30m",
         "until       2026-09-21T14:30:00Z",
-        "catching up: 1h 5m behind, position 2026-09-21T13:13:20Z, 1,234 messages/s, 1m 30s left",
-        "clock       provider clock offset: -1.5 s (max)",
+        "catching up: 1h 5m behind, at 2026-09-21T13:13:20Z, 1,234 messages/s, 1m 30s left",
+        "clock       provider clock offset: -1.5s (max)",
     ]
     shown = checkpoint_as_json(waiting)
     assert (shown["since"], shown["until"]) == ("2026-09-21T14:18:10Z", "2026-09-21T14:30:00Z")

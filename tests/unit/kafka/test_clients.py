@@ -94,32 +94,13 @@ def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
     """Nor does it look like a broker's refusal: the call can be tried again."""
     monkeypatch.setattr(admin, "ANSWER_SECONDS", 0.01)
     with (
-        pytest.raises(KafkaUnavailable, match=r"^reading: no broker answered, nor does the client"),
+        pytest.raises(KafkaUnavailable, match=r"^reading: no broker .*: the client does not answer either$"),
         explained("reading"),
     ):
         admin.result_of(Future())
 
 
 # Properties.
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "ends"),
-    [
-        ("lingers_ms", "1", 'No such configuration property: "lingers.ms"; did you mean kafka.linger_ms?'),
-        ("sasl_user", "me", 'property: "sasl.user"; did you mean kafka.sasl_username?'),
-        ("ssl_ca_locaton", "f", 'property: "ssl.ca.locaton"; did you mean kafka.ssl_ca_location?'),
-        ("zzz", "1", 'No such configuration property: "zzz"'),
-        ("security_protocol", "TLS", 'Invalid value "TLS" for configuration property "security.protocol"'),
-    ],
-)
-def test_a_property_that_librdkafka_refuses_is_a_wrong_setting(name: str, value: str, ends: str) -> None:
-    """The error names it as it is set, and the nearest one where there is none of that name."""
-    wrong = KafkaSettings.model_validate({"bootstrap_servers": "127.0.0.1:1", name: value})
-    with pytest.raises(SettingsError) as caught:
-        clients.producer(wrong, transactional_id="t", max_record_bytes=1_000_000)
-    assert str(caught.value).startswith(f"kafka.{name} (BRIDGE_KAFKA__{name.upper()}): librdkafka")
-    assert str(caught.value).endswith(ends)
 
 
 def test_a_client_that_was_made_before_can_be_made_again_later(tmp_path: Path) -> None:

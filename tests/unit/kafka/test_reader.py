@@ -193,7 +193,7 @@ def test_an_end_that_is_not_reached_is_reported(
 ) -> None:
     """With the cause."""
     log.waits, log.stable, log.breaks = [*waits], stable, breaks
-    with pytest.raises(KafkaUnavailable, match=rf"^t: nothing came for 0\.05 s: {reason}"):
+    with pytest.raises(KafkaUnavailable, match=rf"^t: nothing came for 0\.05s: {reason}"):
         TopicScan("t", lambda _: None, stall_seconds=0.05).read(SETTINGS)
 
 

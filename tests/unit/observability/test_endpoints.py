@@ -95,8 +95,8 @@ def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
     [
         ("/healthz", STARTED, "200 OK", {"ok": True, **dict.fromkeys(UNKNOWN)}),
         ("/readyz", STARTED, UNAVAILABLE, {"ok": False, "reason": "still starting"}),
-        ("/healthz", STALLED, UNAVAILABLE, {"ok": False, "reason": "no commit for 3600 s"}),
-        ("/readyz", STALLED, UNAVAILABLE, {"ok": False, "reason": "no commit for 3600 s"}),
+        ("/healthz", STALLED, UNAVAILABLE, {"ok": False, "reason": "no commit for 1h"}),
+        ("/readyz", STALLED, UNAVAILABLE, {"ok": False, "reason": "no commit for 1h"}),
         ("/healthz", WAITING, "200 OK", {"ok": True, "until": "2026-09-21T14:13:30Z"}),
         ("/readyz", WAITING, UNAVAILABLE, {"ok": False, "state": "WaitingForKafka", "reason": "why"}),
     ],

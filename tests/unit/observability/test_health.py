@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.formatting import format_duration
 from bridge.observability.health import (
     COMMIT_SECONDS,
     LOOP_SECONDS,
@@ -65,7 +66,7 @@ def test_a_state_that_commits_is_healthy_while_it_does(
     last = status(state, since=since, committed_at=committed_at)
     assert healthy(last, NOW) == HealthStatus(True, "why")
     later = replace(last, at=NOW + 1)
-    assert healthy(later, NOW + 1) == HealthStatus(False, f"no commit for {PATIENCE + 1:.0f} s")
+    assert healthy(later, NOW + 1) == HealthStatus(False, f"no commit for {format_duration(PATIENCE + 1)}")
     assert ready(later, NOW + 1) == healthy(later, NOW + 1)
     assert healthy(replace(later, idle_timeout_seconds=IDLE_TIMEOUT + 1), NOW + 1).ok
 
@@ -80,7 +81,7 @@ def test_waiting_for_something_outside_is_healthy(state: State) -> None:
 def test_a_silent_event_loop_is_neither_healthy_nor_ready(state: State | None) -> None:
     last = replace(status(state, since=NOW, committed_at=NOW), started_at=NOW)
     assert healthy(last, NOW + LOOP_SECONDS).ok
-    dead = HealthStatus(False, "the event loop has been silent for 11 s")
+    dead = HealthStatus(False, "the event loop has been silent for 11s")
     assert healthy(last, NOW + LOOP_SECONDS + 1) == dead
     assert ready(last, NOW + LOOP_SECONDS + 1) == dead
 

@@ -131,7 +131,7 @@ def test_an_invalid_body_is_an_error_at_once(body: str, reason: str) -> None:
         (Reply(429), "HTTP 429: []"),
         (Reply(error=httpx2.ReadError), "in the script"),
         (Reply(headers={"Content-Encoding": "gzip"}, body=b"no gzip"), "Error -3"),
-        (Reply(after=31), "no answer in 30 s"),
+        (Reply(after=31), "no answer in 30s"),
         (Reply(body=""), f"{SPORTS} answered with incomplete JSON: it ends after 0 "),
         (Reply(body='[{"id": 1'), f"{SPORTS} answered with incomplete JSON: it ends after 9 "),
         (

@@ -95,11 +95,10 @@ async def test_only_the_beginning_of_a_huge_refusal_is_kept() -> None:
     assert str(answer) == "HTTP 400: ." + "ж" * (EXCERPT_CHARACTERS - 1)
 
 
-@pytest.mark.parametrize("base", [None, "https://provider.example/\x01"])
-def test_an_invalid_base_address_names_its_setting(base: str | None) -> None:
+def test_an_invalid_base_address_names_its_setting() -> None:
     """With an example."""
     with pytest.raises(SettingsError, match=r"BRIDGE_API__BASE_URL.* https://provider\.example"):
-        Transport(api(base_url=base))
+        Transport(api(base_url="https://provider.example/\x01"))
 
 
 @pytest.mark.parametrize("proxy", ["ftp://user:pass@proxy.example", "http://user:pass@proxy:no-port"])

@@ -156,7 +156,7 @@ async def test_the_later_of_limit_and_pause_decides_and_gives_the_reason(desk: D
     for _ in range(4):
         desk.limiter.attempt(desk.clock(), int(EPOCH) - 100)
     _, decision = desk.connector.next_attempt(desk.clock())
-    assert decision.reason == "5 proper connections in 300 s"
+    assert decision.reason == "5 proper connection attempts in 5m"
     assert decision.until > EPOCH + 300
 
 
@@ -179,7 +179,7 @@ async def test_attempts_are_counted_by_how_they_end(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("revision", "asked_time", "certain", "words"),
     [
-        (EPOCH + 61, Skew(100, 101), int(EPOCH - HOUR), "100 s ahead of ours"),
+        (EPOCH + 61, Skew(100, 101), int(EPOCH - HOUR), "1m 40s ahead of ours"),
         (EPOCH + 61, None, None, "start the bridge again"),
         (EPOCH - 4 * DAY, Skew(-2 * DAY, -2 * DAY + 1), None, "behind ours"),
     ],

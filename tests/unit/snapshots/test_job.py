@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import orjson
 import pytest
+from pydantic import SecretStr
 
-from bridge.config import KafkaSettings, RegistrySettings, Settings
+from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import topics
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
-from bridge.snapshots.model import Counts
+from bridge.snapshots.model import Counts, Job
 from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import DAY, LANGUAGES, NOW, WORLD, Provider, Runs, api, mention
@@ -27,7 +29,9 @@ EVENT, OTHER = WORLD.events[:2]
 SWEDISH: dict[str, Any] = {"languages": ["sv"]}
 SETTINGS = Settings(api=api())
 REACHABLE = Settings(
-    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
+    api=api(base_url="http://127.0.0.1:1", token=SecretStr("t")),
+    kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"),
+    registry=RegistrySettings(url="http://127.0.0.1:1"),
 )
 TASK = Task("translations", Scope.of(api()))
 
@@ -185,8 +189,14 @@ def test_a_state_topic_that_was_created_again_ends_the_run(ids: str) -> None:
     assert bool(runs.state_topic) is (ids == "aab")
 
 
-def test_settings_are_looked_at_first() -> None:
-    """Neither Kafka nor the provider is asked anything before."""
-    for given, name in ((SETTINGS, "kafka.bootstrap_servers"), (REACHABLE, "api.token")):
-        with pytest.raises(SettingsError, match=name):
-            job.run(given, TASK, lambda *_: None, threading.Event())
+@pytest.mark.parametrize("name", ["translations", "currencies"])
+def test_all_settings_that_a_run_lacks_are_reported_at_once(name: Job) -> None:
+    """Before anything is asked. A token may also be given by its file."""
+    with_file = Settings(api=ApiSettings(base_url="http://127.0.0.1:1", token_file=Path("token")))
+    for settings, expected in (
+        (Settings(), ["api.base_url", "api.token", "kafka.bootstrap_servers", "registry.url"]),
+        (with_file, ["kafka.bootstrap_servers", "registry.url", "BRIDGE_API__TOKEN_FILE:"]),
+    ):
+        with pytest.raises(SettingsError) as caught:
+            job.run(settings, Task(name, TASK.scope), lambda *_: None, threading.Event())
+        assert [line.split()[0] for line in str(caught.value).splitlines()] == expected

@@ -31,6 +31,19 @@ def test_ports_of_a_cluster_are_all_different() -> None:
     assert lines[0].startswith(f"kafka-1: port {wanted} is taken, using ")
 
 
+def test_the_ports_of_the_last_start_are_used_again() -> None:
+    """A port that is given, or that something else has taken, is another."""
+    lines = list[str]()
+    with socket.create_server((ports.HOST, 0)) as server:
+        last = [ports.free_port(), server.getsockname()[1]]
+        [listener], registry_port = ports.choose(1, None, None, lines.append, last)
+        assert registry_port == last[0]
+        assert lines == [f"kafka-1: port {last[1]} is taken, using {listener.client}"]
+    [listener], registry_port = ports.choose(1, None, given := ports.free_port(last), lines.append, last)
+    assert (listener.client, registry_port) == (last[1], given)
+    assert len(lines) == 1
+
+
 def test_port_zero_is_any_free_port_below_those_of_outgoing_connections() -> None:
     """A client must not be given a stopped broker's port as its own."""
     lines = list[str]()

@@ -50,11 +50,16 @@ def test_a_running_server_has_memory_and_a_dead_one_none() -> None:
     assert second.memory() is None
 
 
-def test_down_leaves_a_recycled_pid_alone_and_forgets_the_state(tmp_path: Path) -> None:
+def test_down_leaves_a_recycled_pid_alone_and_keeps_only_the_addresses(tmp_path: Path) -> None:
     """This very process has the pid that the file names, and lives on."""
     state.save(tmp_path, cluster(DEAD))
     assert down(tmp_path) is False
-    assert state.load(tmp_path) == State()
+    assert state.load(tmp_path) == cluster()
+
+
+def test_the_ports_of_a_state_are_those_of_its_addresses() -> None:
+    """The registry's first."""
+    assert (cluster().ports, State().ports) == ([8080, 9092], [])
 
 
 def test_down_where_nothing_ever_ran_creates_nothing(tmp_path: Path) -> None:

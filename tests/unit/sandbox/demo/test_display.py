@@ -65,6 +65,6 @@ def test_elsewhere_than_on_a_terminal_there_are_lines(capsys: Any) -> None:
         board.tick()
     out, err = capsys.readouterr()
     assert err.startswith("Live: 1,200 of 1,234 bets in the topic, ")
-    assert err.endswith("revision 17, 1 duplicates, 2 wrong\n")
+    assert err.endswith("position 17, 1 duplicates, 2 wrong\n")
     assert err.count("Live") == 1
     assert "settlement bridge" in out
