@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from math import inf
 from types import MappingProxyType
@@ -58,18 +58,21 @@ _SCALED = (
 ENTITIES = Entities(1, EPOCH, Sizes(sports=2, regions=2, leagues=2, competitors=10, events=20))
 
 
-class _Stream(Stream):
-    """Caches its messages, so that a replay is generated once."""
+@lru_cache(maxsize=8)
+def _made(_origin: float, _settings: StreamSettings) -> dict[tuple[int, float], Published]:
+    """Return the messages made so far of the streams with this origin and these settings."""
+    return {}
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._made: dict[int, Published] = {}
+
+class _Stream(Stream):
+    """Caches its messages: a replay generates them once, and so do worlds that publish the same."""
 
     def message(self, slot: int) -> Published:
         """Return the message of a slot."""
-        if slot not in self._made:
-            self._made[slot] = super().message(slot)
-        return self._made[slot]
+        made, key = _made(self.origin, self.settings), (slot, self.clock.reading(self.at(slot)))
+        if key not in made:
+            made[key] = super().message(slot)
+        return made[key]
 
 
 class Leadership:
