@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from itertools import groupby
 from math import inf
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from bridge.sandbox.provider.bets import message
 from bridge.sandbox.provider.faults import Clear, Fault
 from bridge.sandbox.provider.feed import Policy, Provider
 from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
+from bridge.sandbox.provider.stream import StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes
 from bridge.sandbox.provider.world.entities import World as Entities
 from bridge.service.interfaces import Dependencies, GiveUp
@@ -36,6 +36,7 @@ from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.gap import Cause
+from tests.streams import CachedStream
 from tests.virtual.feed import UNKNOWN, Feed, Network
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import as_test, run
@@ -56,23 +57,6 @@ _SCALED = (
     "connect_timeout_seconds",
 )
 ENTITIES = Entities(1, EPOCH, Sizes(sports=2, regions=2, leagues=2, competitors=10, events=20))
-
-
-@lru_cache(maxsize=8)
-def _made(_origin: float, _settings: StreamSettings) -> dict[tuple[int, float], Published]:
-    """Return the messages made so far of the streams with this origin and these settings."""
-    return {}
-
-
-class _Stream(Stream):
-    """Caches its messages: a replay generates them once, and so do worlds that publish the same."""
-
-    def message(self, slot: int) -> Published:
-        """Return the message of a slot."""
-        made, key = _made(self.origin, self.settings), (slot, self.clock.reading(self.at(slot)))
-        if key not in made:
-            made[key] = super().message(slot)
-        return made[key]
 
 
 class Leadership:
@@ -125,7 +109,7 @@ class World:
         published = StreamSettings(
             rate=rate, burst=burst, resettle=0.3, max_out_of_orderness_seconds=2 / scale, odd=odd
         )
-        stream = _Stream(ENTITIES, EPOCH - history, published)
+        stream = CachedStream(ENTITIES, EPOCH - history, published)
         if ahead:
             stream.clock.step(-inf, ahead)
         policy = policy or Policy()

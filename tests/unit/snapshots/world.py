@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any, Self, TypeVar
 
@@ -114,6 +115,16 @@ def key(kind: str, number: int, relations: Any) -> bytes:
             return f"{kind}:{number}".encode()
 
 
+_TRANSLATIONS = Codec(load("translation"), 1)
+
+
+@lru_cache(maxsize=20_000)
+def _texts(value: bytes) -> dict[str, str]:
+    """Return language → text of a translation's record."""
+    texts: dict[str, str] = _TRANSLATIONS.decode(value)["translations"]
+    return texts
+
+
 class Topic(dict[bytes, bytes]):
     """What a compacted topic of a job holds: key → value."""
 
@@ -148,7 +159,7 @@ class Topic(dict[bytes, bytes]):
 
     def texts(self) -> dict[bytes, dict[str, str]]:
         """Key → language → text."""
-        return {key: self.codec.decode(value)["translations"] for key, value in self.items()}
+        return {key: dict(_texts(value)) for key, value in self.items()}
 
     def translation(self, key: str) -> Translation:
         """The record of a key."""
