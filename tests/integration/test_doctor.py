@@ -98,9 +98,9 @@ async def test_a_feed_that_is_owned_is_well(place: Place) -> None:
 
     shown = await asyncio.to_thread(lambda: place.run("limits", "--recover", "50m", "--json"))
     assert shown.returncode == 0, shown.stderr
-    outlook = json.loads(shown.stdout)
-    assert (outlook["allowedNow"], len(outlook["attempts"])) == (False, 2)
-    assert 2_999 < outlook["recoverySeconds"] <= 3_000
+    limits = json.loads(shown.stdout)
+    assert (limits["allowedNow"], len(limits["attempts"])) == (False, 2)
+    assert 2_999 < limits["recoverySeconds"] <= 3_000
 
 
 async def test_what_would_stop_a_run_is_found(place: Place) -> None:

@@ -3,8 +3,8 @@
 The provider publishes in order; a connection first replays, with pauses in which it only pings, and then
 sends live. Live it may become slower than it publishes, and pause then. The bridge may stop reading. What it
 may not do without: in a pause of the replay the next message, and in one of a slow feed the last, is older
-than the disorder (and the skew between the clocks, which is known), because closer to now no one can tell a
-pause from a quiet feed; and the first message that comes so late has a time.
+than the out-of-orderness (and the skew between the clocks, which is known), because closer to now no one can
+distinguish a pause from a quiet feed; and the first message that comes so late has a time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from bridge.config import FeedSettings
 from bridge.feed.position import Position
 
-OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+MARGIN, OUT_OF_ORDER, QUIET = 30.0, 60.0, 120.0
 SETTINGS = FeedSettings(
-    safety_margin_seconds=OVERLAP, max_out_of_orderness_seconds=DISORDER, live_after_pings_seconds=QUIET
+    safety_margin_seconds=MARGIN, max_out_of_orderness_seconds=OUT_OF_ORDER, live_after_pings_seconds=QUIET
 )
 BEGAN = 1_790_000_000.0
 NO_TIME = -62_135_596_800.0
@@ -37,7 +37,7 @@ class Published:
 
 @st.composite
 def timelines(draw: st.DrawFn) -> list[Published]:
-    """Up to some hundred messages, in bursts and after silences, settled up to the disorder before."""
+    """Up to some hundred messages, in bursts and after silences, settled up to OUT_OF_ORDER before."""
     at, found = BEGAN, []
     for _ in range(draw(st.integers(1, 12))):
         gap = draw(st.sampled_from([0.0, 0.1, 1.0, 7.0, 30.0, 100.0, 700.0, 4000.0]))
@@ -46,7 +46,7 @@ def timelines(draw: st.DrawFn) -> list[Published]:
         for _ in range(draw(st.integers(1, 70))):
             at += step
             kind = draw(st.integers(0, 9))
-            delay = draw(st.sampled_from([0.0, 0.5, 10.0, 59.0, DISORDER]))
+            delay = draw(st.sampled_from([0.0, 0.5, 10.0, 59.0, OUT_OF_ORDER]))
             late = draw(st.sampled_from([61.0, 89.0, 91.0, 3600.0, 90_000.0]))
             settled = {0: NO_TIME, 1: None, 2: at - late}.get(kind, at - delay)
             found.append(Published(at, settled))
@@ -67,7 +67,7 @@ class Reader:
     @property
     def margin(self) -> float:
         """What is older than that when it comes cannot be taken for what is near now, seconds."""
-        return DISORDER + abs(self.ahead)
+        return OUT_OF_ORDER + abs(self.ahead)
 
     def read(self, at: float, message: int | None) -> None:
         """A message by its number, or a ping."""
@@ -139,7 +139,7 @@ def connect(data: st.DataObject, reader: Reader, now: float) -> float:
         stop = data.draw(_STOPS, "stop of reading")
         waiting = now + stop
         # The queue keeps its order: pings and data as they were sent, all read at the same moment.
-        if stop > OVERLAP / 2:
+        if stop > MARGIN / 2:
             position.after_read_pause()
         sent_at = now
         while sent_at <= waiting:

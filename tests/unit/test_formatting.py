@@ -19,7 +19,7 @@ from bridge.formatting import format_duration, format_utc, parse_instant
     ],
 )
 def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
-    """Of whole seconds where it is one; a moment that no calendar has is still told."""
+    """Of whole seconds where it is one; a time that no calendar has is formatted too."""
     assert format_utc(seconds) == text
 
 

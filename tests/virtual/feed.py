@@ -69,7 +69,7 @@ class Connection:
         self._after_read_pause = False
         self._read_at = clock()
         self.heard_at = self._read_at.monotonic
-        self._end: FeedError = FeedLost("hung up")
+        self._end: FeedError = FeedLost("disconnected")
         self.read()
 
     @property

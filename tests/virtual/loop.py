@@ -82,4 +82,4 @@ def as_test(
 
 def in_virtual_time(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Turn a coroutine function into a test in virtual time."""
-    return as_test(story, lambda told: run(told()), supplied=0)
+    return as_test(story, lambda play: run(play()), supplied=0)

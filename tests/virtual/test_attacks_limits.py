@@ -51,7 +51,7 @@ async def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no
 
 # The limits are law; `decide` is asked for the attempt that is made. `Connector.connect` waits for the
 # limiter with the position as it is, which asks for seconds. Then `_look_back` takes it back to what is
-# certain, hours ago, and the dial is made without asking the limiter for *that* recovery.
+# certain, hours ago, and the attempt is made without asking the limiter for *that* recovery.
 @in_world(rate=0.2, history=5 * HOUR, feed={"start": "4h"}, policy=Policy(replay_rate=1))
 async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> None:
     """Five large recoveries in ten minutes, then a checkpoint of a clock that was two hours ahead."""

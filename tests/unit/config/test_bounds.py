@@ -126,11 +126,11 @@ def limits_can_be_kept(settings: Settings) -> None:
     codec = Codec(load_schema("feed-checkpoint"), READ_ONLY)
     for at in (NOW, NOW + 1):
         for revision in (0, LAST.revision, int(NOW - settings.limits.memory_seconds)):
-            outlook = forecast(settings, LAST, at, revision)
-            assert at <= outlook.connect_at < math.inf
-            outlook_as_json(outlook)
-            outlook_as_lines(outlook)
-            waiting = replace(LAST, revision=revision, until=outlook.connect_at)
+            result = forecast(settings, LAST, at, revision)
+            assert at <= result.connect_at < math.inf
+            outlook_as_json(result)
+            outlook_as_lines(result)
+            waiting = replace(LAST, revision=revision, until=result.connect_at)
             codec.encode(waiting.to_avro())
             assess_checkpoint(settings, waiting, at)
 
@@ -204,9 +204,9 @@ def test_the_longest_age_and_the_last_moments_work() -> None:
     for moment in MOMENTS:
         at = parse_moment(moment, NOW)
         for revision in (LAST.revision, math.ceil(at) - longest):
-            outlook = forecast(Settings(), LAST, at, revision)
-            assert outlook_as_json(outlook)
-            assert outlook_as_lines(outlook)
+            result = forecast(Settings(), LAST, at, revision)
+            assert outlook_as_json(result)
+            assert outlook_as_lines(result)
     assert parse_window(None, MOMENTS[-1], NOW).end == 253_402_351_199_000
 
 

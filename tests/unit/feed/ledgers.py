@@ -8,7 +8,7 @@ from bridge.feed.rate_limits import Attempt, Limiter
 
 NOW = 1_790_000_000.0
 TIMEOUT = 10.0
-"""With 10 s until the dial begins and 2 s of margin, an attempt may reach the provider for 22 s."""
+"""With 10 s until the attempt begins and 2 s of margin, an attempt may reach the provider for 22 s."""
 NEVER_ANSWERED = None
 
 
@@ -41,4 +41,4 @@ def wait(made: Limiter, recovery: int | None) -> float:
 
 def used(made: Limiter) -> dict[str, float]:
     """How much of each limit is used now."""
-    return {room.name: room.used for room in made.usage(at())}
+    return {limit.name: limit.used for limit in made.usage(at())}

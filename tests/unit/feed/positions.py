@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from bridge.config import FeedSettings
 from bridge.feed.position import Position
 
-OVERLAP, DISORDER, QUIET = 30.0, 60.0, 120.0
+MARGIN, OUT_OF_ORDER, QUIET = 30.0, 60.0, 120.0
 SETTINGS = FeedSettings(
-    safety_margin_seconds=OVERLAP, max_out_of_orderness_seconds=DISORDER, live_after_pings_seconds=QUIET
+    safety_margin_seconds=MARGIN, max_out_of_orderness_seconds=OUT_OF_ORDER, live_after_pings_seconds=QUIET
 )
 WINDOW = 50
 BLIND_QUIET = 3600.0

@@ -7,10 +7,10 @@ import pytest
 from bridge.feed.position import Position
 from tests.unit.feed.positions import (
     DAY,
-    DISORDER,
+    MARGIN,
     NO_TIME,
     NOW,
-    OVERLAP,
+    OUT_OF_ORDER,
     QUIET,
     SETTINGS,
     WINDOW,
@@ -42,15 +42,15 @@ def test_a_revision_stays_until_the_window_is_full() -> None:
     made = replay(position(), [NOW - DAY] * (WINDOW - 1))
     assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - DAY)
-    assert made.revision == NOW - DAY - OVERLAP
+    assert made.revision == NOW - DAY - MARGIN
 
 
 def test_catching_up_follows_the_lowest_of_the_last_times() -> None:
     """The lowest counts for as long as it is among the last 50."""
     made = replay(position(), [NOW - DAY, *(NOW - DAY + 500 + n for n in range(WINDOW - 1))])
-    assert made.revision == NOW - DAY - OVERLAP
+    assert made.revision == NOW - DAY - MARGIN
     made.data(NOW, NOW - DAY + 1000)
-    assert made.revision == NOW - DAY + 500 - OVERLAP
+    assert made.revision == NOW - DAY + 500 - MARGIN
     assert not made.live
 
 
@@ -65,7 +65,7 @@ def test_times_that_are_not_plausible_are_ignored(settled: float) -> None:
     assert made.revision == NOW - 2 * DAY
     assert not made.live
     made.data(NOW, NOW - DAY)
-    assert made.revision == NOW - DAY - OVERLAP
+    assert made.revision == NOW - DAY - MARGIN
 
 
 def test_the_newest_plausible_time_is_known() -> None:
@@ -85,18 +85,18 @@ def test_a_gap_is_skipped_forwards_only() -> None:
     assert made.revision == NOW - DAY
 
 
-@pytest.mark.parametrize("age", [0.0, DISORDER])
+@pytest.mark.parametrize("age", [0.0, OUT_OF_ORDER])
 def test_three_times_in_a_row_within_the_disorder_of_now_make_it_live(age: float) -> None:
-    """Then the revision is the time of receipt, less disorder and overlap."""
+    """Then the revision is the time of receipt, less out-of-orderness and safety margin."""
     made = replay(position(), [NOW - age] * 2)
     assert not made.live
     assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - age)
     assert made.live
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
-@pytest.mark.parametrize("age", [DISORDER + 0.001, -0.001])
+@pytest.mark.parametrize("age", [OUT_OF_ORDER + 0.001, -0.001])
 def test_times_outside_the_disorder_do_not(age: float) -> None:
     """Neither a little older nor from the future."""
     made = replay(position(), [NOW - age] * 10)
@@ -118,9 +118,9 @@ def test_live_data_and_pings_move_the_revision() -> None:
     """Data that are near now, and pings: the feed is in order."""
     made = live()
     made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - DISORDER - OVERLAP
+    assert made.revision == NOW + 10 - OUT_OF_ORDER - MARGIN
     made.data(NOW + 20, NOW - 40)
-    assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    assert made.revision == NOW + 20 - OUT_OF_ORDER - MARGIN
 
 
 def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None:
@@ -136,18 +136,18 @@ def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None
     made.not_understood(NOW + 23)
     made.data(NOW + 24, NOW + 24)
     made.ping(NOW + 30)
-    assert made.revision == NOW + 30 - DISORDER - OVERLAP
+    assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.not_understood(NOW + 40)
     assert not made.quiet(NOW + 40 + QUIET)
     made.ping(NOW + 50)
     made.ping(NOW + 49 + QUIET)
-    assert made.revision == NOW + 30 - DISORDER - OVERLAP
+    assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.ping(NOW + 50 + QUIET)
-    assert made.revision == NOW + 50 + QUIET - DISORDER - OVERLAP
+    assert made.revision == NOW + 50 + QUIET - OUT_OF_ORDER - MARGIN
     made.not_understood(NOW + 400)
     made.connected()
     replay(made, [NOW + 500] * 3, at=NOW + 500)
-    assert made.revision == NOW + 500 - DISORDER - OVERLAP
+    assert made.revision == NOW + 500 - OUT_OF_ORDER - MARGIN
 
 
 def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
@@ -158,7 +158,7 @@ def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
         made.data(NOW + 4 * number, NOW + 4 * number)
     assert not made.live
     replay(made, [NOW + 240] * WINDOW, at=NOW + 240)
-    assert made.revision >= NOW + 120 - OVERLAP
+    assert made.revision >= NOW + 120 - MARGIN
 
 
 def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
@@ -166,10 +166,10 @@ def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
     made = live()
     made.set_right(NOW + 600)
     replay(made, [NOW + 601] * 3, at=NOW + 601)
-    made.ping(NOW + 600 + DISORDER + 2 * OVERLAP - 1)
-    assert made.revision == NOW - DISORDER - OVERLAP
-    made.ping(NOW + 600 + DISORDER + 2 * OVERLAP)
-    assert made.revision == NOW + 600 + OVERLAP
+    made.ping(NOW + 600 + OUT_OF_ORDER + 2 * MARGIN - 1)
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
+    made.ping(NOW + 600 + OUT_OF_ORDER + 2 * MARGIN)
+    assert made.revision == NOW + 600 + MARGIN
 
 
 def test_a_revision_that_lies_in_the_future_is_taken_back() -> None:
@@ -189,7 +189,7 @@ def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) ->
         made.ping(NOW + 20)
         assert made.revision == before
     made.data(NOW + 20, NOW + 20)
-    assert made.revision == NOW + 20 - DISORDER - OVERLAP
+    assert made.revision == NOW + 20 - OUT_OF_ORDER - MARGIN
     assert made.live
 
 
@@ -197,7 +197,7 @@ def test_the_revision_is_a_whole_second_in_the_past() -> None:
     """A fraction is cut off, never rounded up."""
     made = live()
     made.ping(NOW + 0.999)
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_the_revision_never_goes_back() -> None:
@@ -206,7 +206,7 @@ def test_the_revision_never_goes_back() -> None:
     made.ping(NOW - 500)
     made.connected()
     replay(made, [NOW - 300] * WINDOW)
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_a_reconnection_is_catching_up_again() -> None:
@@ -215,7 +215,7 @@ def test_a_reconnection_is_catching_up_again() -> None:
     made.connected()
     assert not made.live
     made.ping(NOW + 50)
-    assert made.revision == NOW - DISORDER - OVERLAP
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_a_stall_is_catching_up_again() -> None:
@@ -234,10 +234,10 @@ def test_a_stall_is_catching_up_again() -> None:
 
 
 def test_many_old_data_in_a_row_end_being_live() -> None:
-    """Fifty settled longer than the disorder ago mean that the feed is behind; one near clears that."""
+    """Fifty bets older than the out-of-orderness mean that the feed is behind; one near now clears that."""
     made = replay(live(), [NOW - DAY] * (WINDOW - 1))
     assert made.live
-    made.data(NOW, NOW - DISORDER)
+    made.data(NOW, NOW - OUT_OF_ORDER)
     replay(made, [NOW - DAY] * (WINDOW - 1))
     assert made.live
     made.data(NOW, NOW - DAY)
@@ -245,13 +245,13 @@ def test_many_old_data_in_a_row_end_being_live() -> None:
 
 
 def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
-    """What came before may come again for disorder and overlap more, counted from the moment it went live."""
+    """Earlier messages may come again for out-of-orderness and safety margin, counted from going live."""
     made = position()
     assert made.replaying(NOW)
     replay(made, [NOW] * 3)
     made.data(NOW + 50, NOW + 50)
-    assert made.replaying(NOW + DISORDER + OVERLAP)
-    assert not made.replaying(NOW + DISORDER + OVERLAP + 0.001)
+    assert made.replaying(NOW + OUT_OF_ORDER + MARGIN)
+    assert not made.replaying(NOW + OUT_OF_ORDER + MARGIN + 0.001)
     made.after_read_pause()
     assert made.replaying(NOW + 1000)
 

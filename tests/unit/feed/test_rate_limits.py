@@ -1,4 +1,4 @@
-"""When the provider may be dialled: the windows, and what counts in which, at exact moments."""
+"""When a connection attempt is allowed: the windows, and what counts in which, at exact moments."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_each_window_has_its_settings(name: str, recovery: int | None) -> None:
 
 
 def test_an_attempt_without_an_answer_counts_from_the_end_of_its_time_out() -> None:
-    """The dial may begin ten seconds after its decision, and be seen by the provider as late as that."""
+    """The attempt may begin ten seconds after its decision, and be seen by the provider as late as that."""
     unanswered = [attempt(100, took=NEVER_ANSWERED)] * 5
     assert wait(limiter(*unanswered), INITIAL) == 1800 - 100 + 10 + 10 + 2
     assert wait(limiter(*unanswered, timeout=30), INITIAL) == 1800 - 100 + 10 + 30 + 2

@@ -48,7 +48,7 @@ def test_a_clock_that_is_set_there_and_back_leaves_the_ledger_as_it_was(step: fl
 
 @pytest.mark.parametrize("step", STEPS)
 def test_everything_that_asks_the_limiter_keeps_the_ledger_true(step: float) -> None:
-    """A decision, an attempt, its answer, and a look at the room."""
+    """A decision, an attempt, its answer, and a look at the usage."""
     decided, attempted, answered, looked = (limiter(attempt(0)) for _ in range(4))
     for made in (decided, attempted, answered, looked):
         made.usage(at())
@@ -99,7 +99,7 @@ def test_a_ledger_from_the_future_happened_now_at_the_latest() -> None:
 def test_an_attempt_from_the_future_was_on_its_way_as_long_as_it_was() -> None:
     """It may have arrived as a large one, and it fills the bucket by as much."""
     made = limiter(attempt(-500, 3595, took=5), attempt(-500, 100, took=5))
-    usage = {room.name: room.used for room in made.usage(at(2))}
+    usage = {limit.name: limit.used for limit in made.usage(at(2))}
     assert usage == {"initial": 0, "proper": 2, "large": 1, "bucket": 3600 + 107}
 
 

@@ -28,10 +28,10 @@ def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> Li
 
 
 def test_what_fits_is_let_in() -> None:
-    """A short recovery does; each limit tells what is used of it."""
-    outlook = looked(NOW, 30)
-    assert (outlook.connect_at, outlook.reason) == (NOW, "")
-    usage = {room.name: room for room in outlook.usage}
+    """A short recovery does; each limit shows its usage."""
+    result = looked(NOW, 30)
+    assert (result.connect_at, result.reason) == (NOW, "")
+    usage = {limit.name: limit for limit in result.usage}
     assert list(usage) == ["initial", "proper", "large", "bucket"]
     assert [(usage[name].used, usage[name].allowed) for name in ("initial", "proper", "large")] == [
         (1, 5),
@@ -40,14 +40,14 @@ def test_what_fits_is_let_in() -> None:
     ]
     # 1203 s seen 197 s ago and 1822 s seen 78 s ago: asked, on their way, with 4 s a second drained.
     assert usage["bucket"].used == 1_203 - 4 * 119 + 1_822 - 4 * 78
-    assert outlook.ledger == LEDGER
+    assert result.ledger == LEDGER
 
 
 def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
     """Until enough has drained, and not when it is asked later."""
-    outlook = looked(NOW, 3_000)
-    assert NOW < outlook.connect_at < NOW + 900
-    assert "bucket" in outlook.reason
+    result = looked(NOW, 3_000)
+    assert NOW < result.connect_at < NOW + 900
+    assert "bucket" in result.reason
     assert looked(NOW + 1_000, 3_000).connect_at == NOW + 1_000
 
 
@@ -126,13 +126,13 @@ def test_an_outlook_for_people() -> None:
 def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
     """The limits would allow a connection; the bridge waits. A pause that is over is not shown."""
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
-    outlook = forecast(SETTINGS, waiting, NOW, int(NOW) - 30)
-    assert outlook_as_lines(outlook).splitlines()[2:5] == [
+    result = forecast(SETTINGS, waiting, NOW, int(NOW) - 30)
+    assert outlook_as_lines(result).splitlines()[2:5] == [
         "reconnect   allowed now",
         "pause       backing off after a failure until 2026-09-21T14:13:32Z, in 12s",
         "limits",
     ]
-    shown = outlook_as_json(outlook)
+    shown = outlook_as_json(result)
     assert (shown["allowedNow"], shown["pausedUntil"]) == (True, "2026-09-21T14:13:32Z")
     for over in (forecast(SETTINGS, waiting, NOW + 12, int(NOW)), looked(NOW, 30)):
         assert outlook_as_json(over)["pausedUntil"] is None
@@ -142,7 +142,7 @@ def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
 def test_a_limit_that_is_spent_says_until_when() -> None:
     """For people and for scripts."""
     ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))
-    outlook = looked(NOW, 30, ledger)
+    result = looked(NOW, 30, ledger)
     # Two seconds are for the provider's counting it later than it answered.
-    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in outlook_as_lines(outlook)
-    assert outlook_as_json(outlook)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"
+    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in outlook_as_lines(result)
+    assert outlook_as_json(result)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"

@@ -195,7 +195,7 @@ def test_a_member_may_have_a_name_of_its_own(plain: Any) -> None:
 
 @pytest.mark.parametrize(("given", "seconds"), [({}, 10.0), ({"session_timeout_ms": "6000"}, 6.0)])
 def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float) -> None:
-    """As the member is told, whose default is not the client's."""
+    """As the member is configured, whose default is not the client's."""
     assert clients.session_seconds(KafkaSettings.model_validate(given)) == seconds
 
 

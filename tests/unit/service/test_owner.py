@@ -39,7 +39,7 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
     assert (seen["eta"], seen["queue_messages"], seen["batch_records"]) == (None, 0, 0)
     assert seen["rate"] == pytest.approx(0.6, abs=0.1)
     assert seen["commit_durations"].count == world.kafka.transactions
-    assert {room.name: room.used for room in seen["usage"]} == {
+    assert {limit.name: limit.used for limit in seen["usage"]} == {
         "initial": 1,
         "proper": 0,
         "large": 1,
@@ -50,7 +50,7 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
 
 @in_world(feed={"start": "2036-01-01T00:00:00Z"})
 async def test_a_first_start_in_the_future_is_a_wrong_setting(world: World) -> None:
-    """Nothing is committed and nothing dialled."""
+    """Nothing is committed, and no connection is attempted."""
     world.start()
     error = await world.ended()
     assert isinstance(error, SettingsError)
@@ -115,7 +115,7 @@ def test_pings_are_answered(reply: str, pattern: str) -> None:
 
 @in_world(rate=0.2)
 async def test_what_no_replay_can_bring_back_is_forgotten(world: World) -> None:
-    """The guard stays small, however long the bridge lives."""
+    """The deduplicator stays small, however long the bridge runs."""
     world.start()
     await asyncio.sleep(HOUR)
     assert world.owner is not None

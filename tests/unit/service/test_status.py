@@ -1,4 +1,4 @@
-"""Each change of state is told once, with its reason."""
+"""Each change of state is logged once, with its reason."""
 
 from __future__ import annotations
 

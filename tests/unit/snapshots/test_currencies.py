@@ -73,7 +73,7 @@ async def test_a_second_run_writes_nothing(full: bool) -> None:
 
 
 async def test_oddities_are_told_and_the_rest_is_published() -> None:
-    """A currency without a symbol has no key; one of another type is Unknown. Each is told once."""
+    """A currency without a symbol has no key; one of another type is Unknown. Each is reported once."""
     provider, found = Provider(odd_currencies=True), topic()
     outcome = await exchange(provider, found, mention())
     assert published(found) == LISTED | {"XTS": Currency("XTS", "Unknown", 2)}
@@ -165,7 +165,7 @@ async def test_without_a_right_to_the_list_nothing_of_it_is_touched() -> None:
 
 
 async def test_without_a_right_to_precisions_the_list_is_published() -> None:
-    """And what was not told is asked for as soon as there is the right."""
+    """And what was not answered is requested as soon as there is the right."""
     provider, found = Provider(forbidden={"currency-precision"}), topic()
     outcome = await exchange(provider, found, USED)
     assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
@@ -207,7 +207,7 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
 
 
 async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
-    """And told."""
+    """And reported."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     before = published(found)
@@ -219,10 +219,10 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
 
 async def test_progress_is_told_of_both_steps() -> None:
     """Up to the total."""
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     job = Currencies(api(), topic().codec, topic().known(USED, full=False))
-    await job.run(Provider(), "id", lambda what, done, total: told.append((what, done, total)))
-    assert told == [
+    await job.run(Provider(), "id", lambda what, done, total: reported.append((what, done, total)))
+    assert reported == [
         *(("active currencies", done, 4) for done in range(1, 5)),
         *(("currencies by symbol", done, 2) for done in range(1, 3)),
     ]

@@ -248,7 +248,7 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     references.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
     runs.bets(references)
     provider = Provider()
-    # Neither is known by the provider: that is told, and not what this is about.
+    # The provider knows neither, which is reported, and not what this test is about.
     runs.run(provider, settings=settings)
     league = EVENT.league.id
     provider.catalogue.remove("league", league)

@@ -58,7 +58,7 @@ class Stop(threading.Event):
 
 
 class Kafka(Topic):
-    """The topics of a job and its publisher. Each read of the ends differs, which tells attempts apart."""
+    """The topics of a job and its publisher. Each read of the ends differs, which distinguishes attempts."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()

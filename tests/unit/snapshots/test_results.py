@@ -27,7 +27,7 @@ def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
 
 
 def test_shares_are_by_language() -> None:
-    """What lacks one is missing, and told by its key."""
+    """What lacks one is missing, and reported by its key."""
     references = References()
     references.listed["sport"] |= {1, 2, 3, 4}
     have = records(

@@ -25,7 +25,7 @@ POLICIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -> None:
-    """While the provider tells the same."""
+    """While the provider's answers stay the same."""
     provider, topic, references = Provider(**policy), Topic(), mention(*WORLD.events[:4])
     first = await translate(provider, topic, references)
     assert len(first.written) > 200

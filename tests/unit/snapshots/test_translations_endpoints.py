@@ -1,4 +1,4 @@
-"""Each of the 13 endpoints of translations tells something that no other does."""
+"""Each of the 13 endpoints of translations has something that no other has."""
 
 from __future__ import annotations
 

@@ -45,15 +45,15 @@ def api(**changes: Any) -> ApiSettings:
 
 
 class Provider:
-    """Answers as the client would hand it on; `disorder` shuffles which of several answers comes first."""
+    """Answers as the client would hand it on; `shuffle` shuffles which of several answers comes first."""
 
-    def __init__(self, disorder: Random | None = None, world: World = WORLD, **policy: Any) -> None:
+    def __init__(self, shuffle: Random | None = None, world: World = WORLD, **policy: Any) -> None:
         chosen = {"rate": 1e6, "burst": 10**6, "languages": LANGUAGES, **policy}
         self.rest = Rest(world, RestPolicy(**chosen))
         self.catalogue = self.rest.catalogue
         self.most_at_once = 0
         self._at_once = 0
-        self.disorder = disorder
+        self.shuffle = shuffle
         self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
         self.requests = 0
 
@@ -69,7 +69,7 @@ class Provider:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            for _ in range(self.disorder.randrange(12) if self.disorder else 0):
+            for _ in range(self.shuffle.randrange(12) if self.shuffle else 0):
                 await asyncio.sleep(0)
             answer = self.rest.answer(NOW, request.target, self.authorization)
         finally:

@@ -107,9 +107,9 @@ def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
     answer = feed.connect(NOW + 5, int(NOW))
     assert isinstance(answer, Refusal)
     assert answer.close_code == 4029
-    told = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
+    logged = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
     let = (101, None, False)
-    assert told == [let, (101, 4029, True), let, let, let, (101, 4029, True)]
+    assert logged == [let, (101, 4029, True), let, let, let, (101, 4029, True)]
 
 
 def test_pings_come_on_time_and_differ(stream: Stream) -> None:
