@@ -14,7 +14,6 @@ from bridge.kafka.batch import Record
 from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual import world as world_module
 from tests.virtual.kafka import CODECS
 from tests.virtual.world import DAY, HOUR, World, in_world
 
@@ -71,12 +70,9 @@ async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> No
 # anchors to the wall clock before it asks. Where that was set wrong (the provider had said so, and it was not
 # believed) and the provider cannot be asked just now, the ledger of the last term looks an hour older.
 @in_world(rate=0.5)
-async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(world: World) -> None:
     """Leadership is lost and won again while the wall clock is wrong and the provider away for 5 s."""
-    clock = AnchoredClock(world.clock)  # one for the process, as `bridge.service.app` has it
-    monkeypatch.setattr(world_module, "AnchoredClock", lambda _: clock)
+    world.anchored = clock = AnchoredClock(world.clock)  # one for the process, as in `bridge.service.app`
     world.start()
     await world.until(State.LIVE)
     for _ in range(5):

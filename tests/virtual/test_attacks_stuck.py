@@ -12,7 +12,7 @@ import pytest
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, GapError, SettingsError
 from bridge.sandbox.provider.faults import Drop, Garbage, Pause
-from bridge.sandbox.provider.feed import Connection, Policy
+from bridge.sandbox.provider.feed import Policy
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
@@ -27,12 +27,8 @@ from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 @with_desk(revision=EPOCH + 37, certain=int(EPOCH - 4 * DAY), connect_timeout_seconds=30.0)
 async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
     """The position is 17 s in the future after the first answer, and 3 s past after the second."""
-
-    async def ask(_settings: object) -> None:
-        await asyncio.sleep(20)
-
     await desk.checkpointer.commit()
-    desk.timekeeper._ask = ask
+    desk.answer_seconds = 20
     await desk.connector.connect()
 
 
@@ -228,14 +224,11 @@ async def test_the_certain_position_is_within_memory_at_the_connection(world: Wo
 # ping with an unknown field moves nothing and takes the trust in others away, for ever where all pings have
 # it. Decided so (0001), but nothing bounds it: each reconnection asks for hours, and three days without a
 # bet end the bridge.
-def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only() -> None:
     """A feed without a bet for four hours, connected all the time, then one drop."""
-    ping = Connection._ping
-    monkeypatch.setattr(Connection, "_ping", lambda self: ping(self)[:-1] + b',"at":1}')
 
     async def story(world: World) -> None:
+        world.network.altered = lambda body: body if b'"data"' in body else body[:-1] + b',"at":1}'
         world.start(on_gap="stop")
         await world.until(State.LIVE)
         world.inflict(Pause(seconds=5 * HOUR))

@@ -122,6 +122,8 @@ class World:
         self.slept = 0.0
         """For how long its machine was paused, all in all: its monotonic clock stood still meanwhile."""
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
+        self.anchored: AnchoredClock | None = None
+        """The clock of all terms; None makes one for each process."""
         self.leadership = Leadership()
         self.kafka = Kafka(declare(self.settings))
         self.status = Status("f", self.clock)
@@ -155,7 +157,7 @@ class World:
             )
         self.processes += 1
         self._before = self.kafka.transactions
-        clock = AnchoredClock(self.clock)
+        clock = self.anchored or AnchoredClock(self.clock)
         self.status = Status("f", clock)
         dependencies = Dependencies(
             topics=self.kafka.topics,
