@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from bridge.errors import SettingsError
 from bridge.snapshots.model import KINDS
 from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate
 from bridge.snapshots.references import References
@@ -27,6 +30,11 @@ def test_a_choice_narrows() -> None:
     assert Scope.of(api(), events=[7]).narrowed
     chosen = Scope.of(api(), languages=["sv", "sv"])
     assert (chosen.narrowed, chosen.languages) == (True, ("sv",))
+
+
+def test_a_language_that_the_settings_lack_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"--language fr is not one of api\.languages \(en, sv, de\)"):
+        Scope.of(api(), languages=["sv", "fr"])
 
 
 def test_languages_in_another_order_are_all_of_them() -> None:
