@@ -86,7 +86,7 @@ def test_a_gap_is_skipped_forwards_only() -> None:
 
 
 @pytest.mark.parametrize("age", [0.0, OUT_OF_ORDER])
-def test_three_times_in_a_row_within_the_disorder_of_now_make_it_live(age: float) -> None:
+def test_three_times_in_a_row_near_now_make_it_live(age: float) -> None:
     """Then the revision is the time of receipt, less out-of-orderness and safety margin."""
     made = replay(position(), [NOW - age] * 2)
     assert not made.live
@@ -97,7 +97,7 @@ def test_three_times_in_a_row_within_the_disorder_of_now_make_it_live(age: float
 
 
 @pytest.mark.parametrize("age", [OUT_OF_ORDER + 0.001, -0.001])
-def test_times_outside_the_disorder_do_not(age: float) -> None:
+def test_times_that_are_not_near_now_do_not(age: float) -> None:
     """Neither a little older nor from the future."""
     made = replay(position(), [NOW - age] * 10)
     assert not made.live

@@ -39,7 +39,7 @@ def test_a_skew_does_not_make_old_data_near() -> None:
     assert not replay(position(skew=7), [NOW - OUT_OF_ORDER - 0.001] * 3).live
 
 
-def test_fifty_times_in_a_row_from_the_future_tell_the_skew() -> None:
+def test_fifty_times_in_a_row_from_the_future_show_the_skew() -> None:
     """It is what half of them are ahead by, however far the others are; then they are near."""
     made = replay(position(), [*[NOW + DAY] * 10, NOW + 1, *[NOW + 5] * 20, *[NOW + 3] * (WINDOW - 32)])
     assert made.skew == 0
@@ -89,7 +89,7 @@ def test_a_connection_begins_with_what_its_handshake_says() -> None:
     assert made.skew == 0
 
 
-def test_a_handshake_that_tells_is_believed_and_not_the_data() -> None:
+def test_a_handshake_with_the_time_is_believed_and_not_the_data() -> None:
     """By its word a time may lie ahead by so much; fifty in a row that lie further ahead are a question."""
     made = position()
     made.connected(0.0, ahead=0.75)

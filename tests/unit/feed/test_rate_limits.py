@@ -198,7 +198,7 @@ def test_the_clocks_agree_where_nothing_is_said_of_them() -> None:
     ("seconds", "skew", "oldest_replayable"),
     [(0.0, 0, -DAYS + 23), (0.25, 0, -DAYS + 24), (0.0, 5, -DAYS + 28), (1.0, 0.5, -DAYS + 25)],
 )
-def test_the_edge_is_within_the_memory_when_the_dial_arrives(
+def test_the_edge_is_within_the_memory_when_the_attempt_arrives(
     seconds: float, skew: float, oldest_replayable: int
 ) -> None:
     """22 seconds later, by the other clock, and one more because the ledger rounds up."""

@@ -232,7 +232,7 @@ def member(name: str, holds: bool = False) -> Member:
         ),
     ],
 )
-def test_a_person_is_told_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
+def test_a_person_sees_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
     """And, where one is waited for, by when a dead one's place is free: a session from now."""
     assert leadership_as_lines(group, CHECKPOINT, 10.0, LAST) == f"leadership  {lines}"
 
@@ -246,7 +246,7 @@ def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
     )
 
 
-def test_a_script_is_told_the_same() -> None:
+def test_a_script_gets_the_same() -> None:
     """Null marks what Kafka does not report."""
     group = Group((member("a"), member("b")), True)
     assert leadership_as_json(group, CHECKPOINT, 10.0, LAST + 0.5) == {

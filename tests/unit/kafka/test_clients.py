@@ -84,7 +84,7 @@ def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
 
 
 @pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])
-def test_an_end_that_nobody_told_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
+def test_an_unknown_end_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
     """A broker that falls silent is no error to the client: it makes up an offset."""
     with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker .*: no answer$"):
         admin.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]

@@ -92,7 +92,7 @@ def test_a_loop_of_crashes_is_seen_through() -> None:
     assert watch.look(group("last+"), at(12.2)) == Wait()
 
 
-def test_a_group_that_does_not_settle_is_told() -> None:
+def test_a_group_that_does_not_settle_is_reported() -> None:
     """Who outlives a session without an owner is alive, and something else is the matter."""
     watch = Watch("me", SESSION)
     watch.look(group("a", "me"), at(0))
@@ -113,7 +113,7 @@ def test_the_last_owner_is_who_a_rebalance_waits_for() -> None:
     assert [m.name for m in group("a", "b", joining=True).awaited("gone")] == ["a", "b"]
 
 
-def test_owners_and_standbys_are_told_apart() -> None:
+def test_owners_and_standbys_are_distinguished() -> None:
     """By the assignment."""
     found = group("a+", "b", "c")
     assert (found.owners, found.standbys) == (["h"], 2)

@@ -31,7 +31,7 @@ NOWHERE = "127.0.0.1:1"
         ("https", "ca_file", None, r"BRIDGE_FEED__CA_FILE.*cannot use"),
     ],
 )
-def test_what_the_dial_will_need_is_looked_at_before_anything_else(
+def test_what_a_connection_will_need_is_checked_before_anything_else(
     scheme: str, setting: str, content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a standby would pass for ready, and fail when it is needed."""
@@ -78,7 +78,7 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
     assert len(made) == 3
 
 
-async def test_a_standby_that_is_told_no_more_does_not_repeat_what_is_over(
+async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By when a place is free is shown for as long as Kafka says who is in the group."""

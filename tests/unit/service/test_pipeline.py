@@ -329,7 +329,7 @@ def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
     assert line.pipeline.position.revision == int(NOW + 165) - 90
 
 
-def test_a_stall_is_told_to_the_position_before_the_message() -> None:
+def test_the_position_learns_of_a_stall_before_the_message() -> None:
     """What was read after it may be old, and is looked for among what was published before."""
     line = live()
     assert line.pipeline.position.live

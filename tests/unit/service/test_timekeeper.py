@@ -54,7 +54,7 @@ class Scene:
 
 
 @in_virtual_time
-async def test_the_machine_is_believed_where_the_provider_agrees_or_does_not_tell() -> None:
+async def test_the_machine_is_believed_if_the_provider_agrees_or_shows_no_time() -> None:
     """The skew is that of the clock that is believed."""
     scene = Scene()
     scene.set_by, scene.ahead = 100.0, 110.0
@@ -112,7 +112,7 @@ async def test_data_that_raise_a_doubt_are_asked_about_again_and_again() -> None
     assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
 
 
-def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
+def test_if_the_provider_shows_no_time_the_clock_goes_on_as_it_did() -> None:
     """It is asked again. If bets come from the future, as after a pause, another handshake has to show it."""
 
     async def story() -> None:
@@ -125,7 +125,7 @@ def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
 
 
 @in_virtual_time
-async def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
+async def test_before_a_connection_attempt_a_clock_that_was_set_is_settled() -> None:
     """By the provider; where it never answers, the machine is believed after some tries."""
     scene = Scene()
     assert (await scene.keeper.settle(), scene.asked) == (0, 0)

@@ -131,7 +131,7 @@ async def test_nothing_is_asked_by_id_twice() -> None:
     assert provider.asked()["all-competitor"] == len(WORLD.competitors)
 
 
-async def test_progress_is_told_of_each_step() -> None:
+async def test_progress_of_each_step_is_reported() -> None:
     """One after the other up to the total, without a step that has nothing to do."""
     reported: list[tuple[str, int, int]] = []
     references = mention(*EVENTS[:3])

@@ -33,7 +33,7 @@ def say(collected: MergedNames, *items: Any) -> None:
         collected.item("sport", item)
 
 
-def test_what_was_told_in_all_languages_is_known() -> None:
+def test_what_was_answered_in_all_languages_is_known() -> None:
     """A nameless answer adds nothing, and neither does a text in one language."""
     collected = MergedNames(ALL, {})
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
@@ -66,7 +66,7 @@ def test_a_selection_of_two_events_is_the_later_ones() -> None:
         )
 
 
-def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
+def test_what_a_thing_belongs_to_is_kept_as_first_answered() -> None:
     """And completed where it lacks one."""
     collected = MergedNames(ALL, {})
     market = {

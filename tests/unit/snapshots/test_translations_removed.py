@@ -255,7 +255,7 @@ async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
     assert outcome.counts["venue"].records == 1
 
 
-async def test_a_record_that_cannot_be_read_is_told_and_written_anew() -> None:
+async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> None:
     """It stands in the way of no other, and is not taken for a reason to remove anything."""
     provider, topic = Provider(), Topic()
     await translate(provider, topic, mention(EVENT))
