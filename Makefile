@@ -12,6 +12,11 @@ PEERS  := $(VENV)/bench
 # The modules that setup.py compiles. A compiled module older than its source would hide the source.
 COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
 
+# The modules that decide and do no I/O, by name.
+CORES := $(shell sed -n '/^CORES = /,/^]/s/^    "\(.*\)",$$/\1/p' tests/repo/test_imports.py)
+comma := ,
+space := $(subst ,, )
+
 COMPUTING := tests/virtual tests/property tests/unit
 # The suites of the compiled modules, by name; test_field_reader.py covers field_layout.py.
 OF_COMPILED := tests/unit/avro/test_field_reader.py $(foreach module,$(COMPILED),$(foreach name,$(basename $(notdir $(module))), \
@@ -28,7 +33,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants check lock clean
+.PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +118,10 @@ mutants: setup ## run mutation tests of rate limits, position, deduplicator and 
 		score = 100 * (s["killed"] + s["timeout"]) / s["total"]; \
 		print("%.1f %% of %d mutants killed, 95 required" % (score, s["total"])); raise SystemExit(score < 95)'
 
+coverage: setup ## measure which lines and branches of the cores the unit and property tests run; takes minutes
+	@$(PLAIN) nice $(BIN)/coverage run --branch --source=$(subst $(space),$(comma),$(CORES)) -m pytest tests/unit tests/property $(ARGS)
+	@$(BIN)/coverage report --show-missing
+
 check: setup ## run lint, format, types, schemas
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -140,6 +149,6 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf .venv .venv-* .bridge-dev build dist *.egg-info *.so .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev build dist *.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

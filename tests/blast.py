@@ -71,7 +71,7 @@ class RawProvider:
         await until(lambda: self._writer is not None, "a connection")
 
     async def send(self, pieces: Iterable[bytes], *, listen: bool = True) -> int:
-        """Send these bytes, as fast as they are read; returns how many, also where the bridge hangs up first.
+        """Send these bytes, as fast as they are read. Returns how many, even if the bridge disconnects first.
 
         Meanwhile what the bridge sends is read or not.
         """
@@ -163,7 +163,7 @@ class Damage:
     letters: dict[str, int]
     published: int
     connections: int
-    """How often the bridge has dialled anew."""
+    """How often the bridge has connected again."""
 
 
 class Target:
@@ -177,11 +177,11 @@ class Target:
     async def throw(self, bomb: Bomb, *, endless: bool = False) -> Damage:
         """Send a bomb and a bet behind it; returns when the bet is published.
 
-        An endless one is sent, and what the bridge answers is not read, until it hangs up.
+        An endless one is sent, and what the bridge answers is not read, until it disconnects.
         """
         proc, provider, topics = Path(f"/proc/{self._bridge.process.pid}"), self._provider, self._topics
         letters, bets, before = topics.letters.copy(), topics.bets.total(), provider.connections
-        told = self._turns.stat().st_size if self._turns.exists() else 0
+        size = self._turns.stat().st_size if self._turns.exists() else 0
         (proc / "clear_refs").write_text("5")  # the peak is what it is now
         wire = await provider.send(bomb.wire(), listen=not endless)
         if endless:
@@ -193,7 +193,7 @@ class Target:
         status = (proc / "status").read_text()
         peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
         turns = (
-            [float(line) for line in self._turns.read_text()[told:].split()] if self._turns.exists() else []
+            [float(line) for line in self._turns.read_text()[size:].split()] if self._turns.exists() else []
         )
         return Damage(
             bomb.name,

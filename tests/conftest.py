@@ -50,7 +50,7 @@ def place(cluster: dev.Cluster, tmp_path: Path) -> Iterator[Place]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A wait that Kafka itself has made vain, by a fault of its own, is told as an expected failure.
+    """A wait that Kafka itself has made vain, by a fault of its own, is reported as an expected failure.
 
     Nothing but a wait: what is lost, doubled or wrong fails, whatever the broker did.
     """

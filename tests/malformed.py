@@ -91,7 +91,7 @@ MALFORMED: dict[str, Malform] = {
     "null": _whole(lambda data: b"null", "the message: Input should be an object"),
     "data is an array": _field("data", "[]"),
     "ping id is a number": _field("pingId", "7"),
-    # a bet that cannot be told apart from others
+    # a bet that cannot be distinguished from others
     "no bet id": _field("data.betId", None),
     "bet id is null": _field("data.betId", "null"),
     "bet id is empty": _field("data.betId", '""'),

@@ -7,7 +7,7 @@ from typing import Any
 from bridge.clock import Instant
 from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
-from bridge.feed.rate_limits import Attempt, Limiter
+from bridge.feed.rate_limits import Attempt, Limiter, LimitUsage
 from bridge.formatting import format_duration, format_utc, parse_instant
 from bridge.state.checkpoint import Checkpoint, State
 

@@ -28,7 +28,7 @@ LONGEST_LIFE_SECONDS = 20.0
 PATIENCE = 3600.0
 
 
-def dialled(feed: Simulator, bridge: Bridge, times: int) -> bool:
+def connected(feed: Simulator, bridge: Bridge, times: int) -> bool:
     """Whether the provider was connected to this often; fails the campaign if the bridge has ended."""
     assert bridge.process.poll() is None, bridge.text()
     return len(feed.connections) >= times
@@ -55,7 +55,7 @@ async def test_three_days_killed_at_random(place: Place) -> None:
         settings["FEED__BASE_URL"] = feed.url
         for kill in range(KILLS):
             bridge = place.bridge(**settings)
-            await until(partial(dialled, feed, bridge, kill + 1), f"dial {kill + 1}", 600)
+            await until(partial(connected, feed, bridge, kill + 1), f"connection {kill + 1}", 600)
             await asyncio.sleep(random.uniform(0, LONGEST_LIFE_SECONDS))
             assert bridge.process.poll() is None, bridge.text()
             bridge.kill()
@@ -66,13 +66,13 @@ async def test_three_days_killed_at_random(place: Place) -> None:
         await asyncio.sleep(10)
         assert await bridge.end() == 0
         tally = await asyncio.to_thread(Audit(place, feed).go_on)  # minutes, for a million
-        breaches, dials = len(feed.breaches), len(feed.connections)
+        breaches, connections = len(feed.breaches), len(feed.connections)
     counters = place.checkpoint()["counters"]
     figures = {
         "campaign": "three-days",
         "messages": tally.sent,
         "kills": KILLS,
-        "dials": dials,
+        "connections": connections,
         "received": counters["received"],
         "published": tally.published,
         "lost": tally.missing,

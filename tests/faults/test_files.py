@@ -39,7 +39,7 @@ async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: 
         await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
         feed.inflict(Drop())
-        await until(lambda: bridge.states().count("Live") > 2, "dialled again", so_far=bridge.text)
+        await until(lambda: bridge.states().count("Live") > 2, "connected again", so_far=bridge.text)
         assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
     assert "hush" not in bridge.text()

@@ -34,11 +34,11 @@ async def test_a_new_owner_waits_for_what_an_open_transaction_hides(place: Place
         assert await asyncio.to_thread(other.flush, 20) == 0
         await asyncio.sleep(2)  # what the bridge commits now is hidden from read_committed readers
         bridge.kill()
-        dials = len(feed.connections)
+        connections = len(feed.connections)
         successor = place.bridge(**settings)
         await until(lambda: "Standby" in successor.states(), "standing by")
         await asyncio.sleep(6)  # longer than the dead owner keeps its place in the group
-        assert len(feed.connections) == dials
+        assert len(feed.connections) == connections
         await asyncio.to_thread(other.abort_transaction, 20)
         await until(lambda: "Live" in successor.states(), "live")
         assert_exact(await place.settled(feed, successor))

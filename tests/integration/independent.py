@@ -1,4 +1,4 @@
-"""A provider of the REST side for tests alone: its truth is plain data, and it can be told to misbehave.
+"""A provider of the REST side for tests alone: its truth is plain data, and it can misbehave on demand.
 
 It knows the interface and shares nothing with the bridge nor with the simulator, so that neither is its own
 judge. Everything is numbered from 0.

@@ -96,13 +96,15 @@ def started(settings: Settings, group: str) -> tuple[BaseProcess, Connection]:
 
     It says when it is about to begin with the first snapshot, and the number of each that it has published.
     """
-    told, tell = SERVER.Pipe(duplex=False)
-    process = SERVER.Process(target=publish_for_ever, args=(settings.model_dump(), group, tell), daemon=True)
+    reports, report = SERVER.Pipe(duplex=False)
+    process = SERVER.Process(
+        target=publish_for_ever, args=(settings.model_dump(), group, report), daemon=True
+    )
     process.start()
-    return process, told
+    return process, reports
 
 
-def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> None:
+def publish_for_ever(given: dict[str, Any], group: str, report: Connection) -> None:
     """Publish with a lock that nobody else has: so none waits for the session of a dead one."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     settings = Settings.model_validate(given)
@@ -115,10 +117,10 @@ def publish_for_ever(given: dict[str, Any], group: str, tell: Connection) -> Non
     lock.acquire(None)
     with closing(Publisher(settings, JOB, lock)) as publisher:
         last = publisher.open()
-        tell.send("ready")
+        report.send("ready")
         for number in itertools.count(int(last.id) + 1 if last else 1):
             publisher.publish(records(settings, number), partial(sealer.record, number))
-            tell.send(number)
+            report.send(number)
 
 
 def _end_with_parent() -> None:

@@ -119,14 +119,14 @@ class Jobs:
     async def run(self, name: Job = "translations", *, full: bool = False, **narrowed: Any) -> Report:
         """One run in this process."""
         task = self.task(name, full=full, **narrowed)
-        told: dict[str, tuple[int, int]] = {}
+        steps: dict[str, tuple[int, int]] = {}
 
         def progress(what: str, done: int, total: int) -> None:
-            told[what] = done, total
+            steps[what] = done, total
 
         report = await asyncio.to_thread(job.run, self.settings(), task, progress, threading.Event())
         assert report is not None
-        assert {what: told[what] for what in told if told[what][0] != told[what][1]} == {}
+        assert {what: steps[what] for what in steps if steps[what][0] != steps[what][1]} == {}
         self.must_not_tell(repr(report) + json.dumps(report.as_json()))
         await until(lambda: self._visible(name) and self._visible("snapshots"), "all of it to be visible")
         return report

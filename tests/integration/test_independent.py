@@ -64,9 +64,9 @@ async def test_a_403_that_ends(place: Place) -> None:
         provider.wrong = [Wrong(403, EVENT, 2)]
         done = await jobs.partial()
         equal_but(await jobs.published(done), truth, ["event:2"])
-        (told,) = done.report["leftOut"]
-        assert (told["endpoint"], told["id"]) == (EVENT, "2")
-        assert "403" in told["why"]
+        (left,) = done.report["leftOut"]
+        assert (left["endpoint"], left["id"]) == (EVENT, "2")
+        assert "403" in left["why"]
 
         provider.mend()
         narrowed = await jobs.run("--kind", "sport")  # pays nothing of what is owed
@@ -112,7 +112,7 @@ async def test_a_404_for_one_language(place: Place) -> None:
         (unknown,) = [note for note in done.report["notes"] if "unknown to the provider" in note]
         assert re.findall(r"\d+", unknown)[-1] == "3"
         provider.mend()
-        assert await jobs.published(await jobs.well("--full")) == truth  # what is well told is not owed
+        assert await jobs.published(await jobs.well("--full")) == truth  # what was answered is not owed
 
 
 async def test_markets_that_always_fail(place: Place) -> None:
@@ -127,7 +127,7 @@ async def test_markets_that_always_fail(place: Place) -> None:
             provider.asked.clear()
             done = await jobs.partial("--metrics-file", str(metrics))
             assert done.left_out(ALL_MARKETS, MARKETS) == done.left_out_everywhere() == {"1"}
-            assert all("500" in told["why"] for told in done.report["leftOut"])
+            assert all("500" in left["why"] for left in done.report["leftOut"])
             assert provider.asked[ALL_MARKETS, 1, None]
             assert re.search(r"^bridge_snapshot_left_out\w*({.*})? [1-9]", metrics.read_text(), re.MULTILINE)
             lost = of_markets(provider, 1)

@@ -86,9 +86,9 @@ async def test_malformed_messages_are_dead_lettered(place: Place, converter: str
     assert sorted(letter.value() or b"" for letter in letters) == sorted(spoilt)
     assert len(set(kinds)) >= 20
     for letter in letters:
-        told = dict(letter.headers() or [])["reason"]
-        assert isinstance(told, bytes)
-        assert spoilt[letter.value() or b""] in told.decode()
+        header = dict(letter.headers() or [])["reason"]
+        assert isinstance(header, bytes)
+        assert spoilt[letter.value() or b""] in header.decode()
     assert place.checkpoint()["counters"]["deadLettered"] == 200
 
 

@@ -82,7 +82,7 @@ async def test_every_bet_comes_with_its_names_in_every_language(place: Place) ->
         await asyncio.to_thread(lambda: abort(place, misnamed(place)))
         with Join(place, IDLE_SECONDS) as join:
             await until(lambda: len(join.bets()) > 500, "500 bets")
-            told = len(join.bets())
+            early_count = len(join.bets())
             feed.rest.catalogue.rename("sport", 1, NEW_NAME)
             await publish_names(place, feed)
             changed_at = feed.now()
@@ -97,7 +97,7 @@ async def test_every_bet_comes_with_its_names_in_every_language(place: Place) ->
 
     renamed, corrections = 0, 0
     previous: dict[str, dict[str, Any]] = {}
-    early_ones = {(line["betId"], line["settlementVersion"]) for line in join.bets()[:told]}
+    early_ones = {(line["betId"], line["settlementVersion"]) for line in join.bets()[:early_count]}
     for message in published:
         old, new = before.line(message), after.line(message)
         identity = old["betId"], old["settlementVersion"]

@@ -103,7 +103,7 @@ class Tail:
                     break
                 if bet is not None:
                     self.seen.append((bet.record.key or b"").decode())
-        except BaseException as error:  # noqa: BLE001  # the test tells it
+        except BaseException as error:  # noqa: BLE001  # the test raises it
             self.failed = error
 
     def end(self) -> None:
@@ -207,9 +207,9 @@ def test_foreign_records_are_skipped_and_logged(place: Place) -> None:
             assert len(json.loads(ran.stdout)) == 3  # the key of a gap says nothing
             count = 6
         [line] = ran.stderr.splitlines()
-        told = json.loads(line)
-        assert (told["level"], told["count"]) == ("warning", count)
-        assert told["first"].startswith(
+        logged = json.loads(line)
+        assert (logged["level"], logged["count"]) == ("warning", count)
+        assert logged["first"].startswith(
             f"{topic} partition 0 offset 1 was not written by a bridge: not in the"
         )
         assert len(line) < 500

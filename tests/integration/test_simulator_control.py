@@ -29,7 +29,7 @@ def simulator(**changes: Any) -> Simulator:
     return Simulator(SimulatorSettings(**chosen))
 
 
-def dial(provider: Simulator, query: str = "") -> connect:
+def connection(provider: Simulator, query: str = "") -> connect:
     address = provider.url.replace("http", "ws", 1)
     return connect(f"{address}{PATH}{query}", proxy=None, close_timeout=0.2, max_queue=None)
 
@@ -73,14 +73,14 @@ async def test_the_feed_continues_while_the_truth_is_read() -> None:
     async with (
         asyncio.timeout(60),
         simulator(rate=200, history_seconds=100) as provider,
-        dial(provider) as client,
+        connection(provider) as client,
     ):
-        telling = asyncio.create_task(asyncio.to_thread(request, provider.control_url, "GET", "/truth"))
+        answering = asyncio.create_task(asyncio.to_thread(request, provider.control_url, "GET", "/truth"))
         meanwhile = 0
-        while not telling.done():
+        while not answering.done():
             await client.recv()
             meanwhile += 1
-        _, body = await telling
+        _, body = await answering
     assert len(body.splitlines()) > 20_000
     assert meanwhile > 20
 
@@ -88,7 +88,7 @@ async def test_the_feed_continues_while_the_truth_is_read() -> None:
 async def test_faults_reach_the_feed() -> None:
     """Each is seen by the client: silence and its end, a refusal, a close code, a cut without any."""
     async with simulator() as provider, asyncio.timeout(20):
-        async with dial(provider) as client:
+        async with connection(provider) as client:
             await inflict(provider, "stall")
             with pytest.raises(TimeoutError):
                 await drain(client)
@@ -102,8 +102,8 @@ async def test_faults_reach_the_feed() -> None:
             assert caught.value.rcvd is not None
             assert caught.value.rcvd.code == 1012
         with pytest.raises(InvalidStatus, match="401"):
-            await dial(provider)
-        async with dial(provider) as client:
+            await connection(provider)
+        async with connection(provider) as client:
             assert len(await page(provider, "/connections")) == 1
             await inflict(provider, "drop", abort=True)
             with pytest.raises(ConnectionClosed) as caught:

@@ -22,7 +22,7 @@ def settings(**changes: Any) -> SimulatorSettings:
     return SimulatorSettings(**{"port": 0, "rate": 2000, "compression": "none", **changes})
 
 
-def dial(simulator: Simulator, query: str = "", **options: Any) -> connect:
+def connection(simulator: Simulator, query: str = "", **options: Any) -> connect:
     address = simulator.url.replace("http", "ws", 1)
     # A client that leaves with its queue full would wait long for the provider's half of the close.
     return connect(f"{address}{PATH}{query}", proxy=None, **{"close_timeout": 0.2, **options})
@@ -47,7 +47,7 @@ async def drain(socket: ClientConnection) -> None:
 
 async def refusal(simulator: Simulator, query: str = "", **options: Any) -> int:
     with pytest.raises(InvalidStatus) as caught:
-        await dial(simulator, query, **options)
+        await connection(simulator, query, **options)
     return caught.value.response.status_code
 
 
@@ -55,7 +55,7 @@ async def test_a_client_gets_the_whole_truth() -> None:
     """History by replay, then the live stream, then what was injected: every byte of the truth, in order."""
     async with (
         Simulator(settings(history_seconds=1)) as simulator,
-        dial(simulator, f"?revision={int(simulator.now()) - 10}") as socket,
+        connection(simulator, f"?revision={int(simulator.now()) - 10}") as socket,
     ):
         got = await read(socket, 2400)
         simulator.inject(b'{"data":{"betId":7}}')
@@ -72,8 +72,8 @@ async def test_a_refusal_can_be_a_close_code() -> None:
     async with (
         asyncio.timeout(5),
         Simulator(settings(refusal="close", refusal_close_code=4029)) as simulator,
-        dial(simulator) as first,
-        dial(simulator) as second,
+        connection(simulator) as first,
+        connection(simulator) as second,
     ):
         with pytest.raises(ConnectionClosed) as caught:
             await second.recv()
@@ -83,10 +83,10 @@ async def test_a_refusal_can_be_a_close_code() -> None:
 
 async def test_the_second_can_replace_the_first() -> None:
     """With second = replace the first is closed, even while the provider is stalled."""
-    async with Simulator(settings(second="replace")) as simulator, dial(simulator) as first:
+    async with Simulator(settings(second="replace")) as simulator, connection(simulator) as first:
         simulator.inflict(Stall())
         await asyncio.sleep(0.05)
-        async with dial(simulator) as second, asyncio.timeout(5):
+        async with connection(simulator) as second, asyncio.timeout(5):
             with pytest.raises(ConnectionClosed):
                 await drain(first)
             simulator.inflict(Clear())
@@ -97,17 +97,17 @@ async def test_a_client_without_credentials_is_refused() -> None:
     wanted = settings(auth="header", auth_name="X-Key", auth_value=SecretStr("s3cret"))
     async with Simulator(wanted) as simulator:
         assert await refusal(simulator, additional_headers={"X-Key": "s3cretx"}) == 401
-        async with dial(simulator, additional_headers={"X-Key": "s3cret"}):
+        async with connection(simulator, additional_headers={"X-Key": "s3cret"}):
             assert [attempt.status for attempt in simulator.connections] == [401, 101]
 
 
 async def test_a_client_that_ends_without_a_closing_handshake_frees_its_place() -> None:
     async with Simulator(settings()) as simulator:
-        socket = await dial(simulator)
+        socket = await connection(simulator)
         await read(socket, 1)
         socket.transport.abort()
         await socket.wait_closed()
-        async with dial(simulator) as again:
+        async with connection(simulator) as again:
             await read(again, 1)
 
 
@@ -115,7 +115,7 @@ async def test_a_drop_closes_the_connection() -> None:
     """A dropped client sees a close with a handshake, an aborted one without."""
     async with Simulator(settings()) as simulator:
         for abort, code in ((False, 1001), (True, None)):
-            async with dial(simulator) as socket:
+            async with connection(simulator) as socket:
                 await read(socket, 1)
                 simulator.inflict(Drop(abort=abort))
                 with pytest.raises(ConnectionClosed) as caught:
@@ -127,9 +127,9 @@ async def test_long_messages_go_out_in_fragments() -> None:
     """Frames have the size asked for, the last what is left, and the messages are whole."""
     wanted = settings(rate=20, fragment_bytes=4000, large_every=2, large_bytes=10_000)
     async with Simulator(wanted) as simulator, asyncio.timeout(10):
-        async with dial(simulator, "?revision=0") as socket:
+        async with connection(simulator, "?revision=0") as socket:
             whole = await read(socket, 6)
-        async with dial(simulator, "?revision=0") as socket:
+        async with connection(simulator, "?revision=0") as socket:
             sizes: list[list[int]] = []
             for _ in range(6):
                 sizes.append([len(part) async for part in socket.recv_streaming(decode=False)])
@@ -146,18 +146,18 @@ async def test_an_abort_does_not_wait_for_a_client_that_does_not_read() -> None:
     async with (
         asyncio.timeout(10),
         Simulator(settings(rate=20_000)) as simulator,
-        dial(simulator, max_queue=1),
+        connection(simulator, max_queue=1),
     ):
         await asyncio.sleep(0.3)
         simulator.inflict(Drop(abort=True))
-        async with dial(simulator) as again:
+        async with connection(simulator) as again:
             assert len(await read(again, 1)) == 1
 
 
 async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
     """A slow client loses nothing: the rest waits at the provider, not in its memory."""
     async with Simulator(settings(rate=20_000, history_seconds=0.5)) as simulator:
-        async with dial(simulator, f"?revision={int(simulator.now()) - 10}", max_queue=4) as socket:
+        async with connection(simulator, f"?revision={int(simulator.now()) - 10}", max_queue=4) as socket:
             await asyncio.sleep(0.3)
             got = await read(socket, 4000)
         truth = simulator.published()
@@ -168,7 +168,7 @@ async def test_pings_and_replies() -> None:
     """Pings are messages with a pingId, and what the client answers can be looked up."""
     async with (
         Simulator(settings(ping_seconds=0.05)) as simulator,
-        dial(simulator, max_queue=None) as socket,
+        connection(simulator, max_queue=None) as socket,
         asyncio.timeout(5),
     ):
         while b'"pingId":"' not in (ping := await socket.recv(decode=False)):
@@ -181,10 +181,10 @@ async def test_the_date_header_is_the_providers_clock() -> None:
     """Accepted or refused, with a skew and after a jump, which does not affect the log of connections."""
     async with Simulator(settings(clock_skew_seconds=7200)) as simulator:
         simulator.inflict(ClockJump(by=-3600))
-        async with dial(simulator) as socket:
+        async with connection(simulator) as socket:
             assert socket.response is not None
             with pytest.raises(InvalidStatus) as caught:
-                await dial(simulator)
+                await connection(simulator)
         for response in (socket.response, caught.value.response):
             assert len(response.headers.get_all("Date")) == 1
             moment = parsedate_to_datetime(response.headers["Date"]).timestamp()

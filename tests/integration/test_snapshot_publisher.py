@@ -307,13 +307,13 @@ def killed_again_and_again(settings: Settings) -> int:
             numbers.add(int(value[5:].split()[0]))
 
     for kill in range(KILLS):
-        process, told = started(settings, f"{settings.topics.prefix}.lock-{kill}")
-        with told:
+        process, reports = started(settings, f"{settings.topics.prefix}.lock-{kill}")
+        with reports:
             if kill:  # the first is killed somewhere on its way to the first transaction
-                assert told.poll(30)
-                told.recv()
+                assert reports.poll(30)
+                reports.recv()
             if kill % 2:  # and half of them only once they have published
-                assert told.poll(30)
+                assert reports.poll(30)
             time.sleep(dice.uniform(0, 0.5))
             process.kill()
             process.join()

@@ -51,7 +51,7 @@ def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
 
 def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
     """The broker's error for a record of that size and age."""
-    told: list[Any] = []
+    delivered: list[Any] = []
     producer = Producer(
         {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 10**7, "log_level": 0}
     )
@@ -60,10 +60,10 @@ def refusal(settings: Settings, size: int, age: float = 0) -> str | None:
         bytes(size),
         b"k",
         timestamp=round((time.time() - age) * 1000),
-        on_delivery=lambda error, _: told.append(error and error.name()),
+        on_delivery=lambda error, _: delivered.append(error and error.name()),
     )
     assert producer.flush(60) == 0
-    [error] = told
+    [error] = delivered
     return None if error is None else str(error)
 
 

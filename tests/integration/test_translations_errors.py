@@ -193,19 +193,20 @@ def test_a_wrong_answer(
             assert failure is not None
             assert failure.exit_code == wrong.code, place
             assert ends or "api.max_left_out_share" in str(failure), place
-            told = [str(failure)]
+            reported = [str(failure)]
         else:
             assert not ends, place
             assert not outcome.removed, place
-            told = [left.why for left in outcome.left_out]
+            reported = [left.why for left in outcome.left_out]
             if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
-                assert (told, outcome.owed) == ([], set())  # it was told, or asked for by halves
+                # Another answer had it, or it was asked for in part.
+                assert (reported, outcome.owed) == ([], set())
                 continue
             assert bool(outcome.owed) == owes, place
         struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}
         assert struck, place
-        assert told or not (owes or endpoint in LISTS), place
-        for why in told:
+        assert reported or not (owes or endpoint in LISTS), place
+        for why in reported:
             assert wrong.says in why, place
             assert "no right" in why or any(f"GET {target}" in why for target in struck), place
             assert provider.token not in why, place

@@ -109,8 +109,8 @@ def feed(
     """Judge the messages; publish and return those to be published."""
     published = []
     for version, content in messages:
-        verdict = deduplicator.judge(KEY, version, schema + content, written_as(content), replaying=replaying)
-        if verdict in (DedupResult.NEW, DedupResult.CORRECTION):
+        result = deduplicator.judge(KEY, version, schema + content, written_as(content), replaying=replaying)
+        if result in (DedupResult.NEW, DedupResult.CORRECTION):
             deduplicator.publish(KEY, version, schema + content, at=0.0)
             published.append((version, content))
     return published

@@ -4,7 +4,7 @@ The provider publishes in order; a connection first replays, with pauses in whic
 sends live. Live it may become slower than it publishes, and pause then. The bridge may stop reading. What it
 may not do without: in a pause of the replay the next message, and in one of a slow feed the last, is older
 than the out-of-orderness (and the skew between the clocks, which is known), because closer to now no one can
-tell a pause from a quiet feed; and the first message that comes so late has a time.
+distinguish a pause from a quiet feed; and the first message that comes so late has a time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 from bridge.feed.position import Position
 
-MARGIN, UNORDERED, AFTER_PINGS = 30.0, 60.0, 120.0
+MARGIN, OUT_OF_ORDER, AFTER_PINGS = 30.0, 60.0, 120.0
 SETTINGS = FeedSettings(
-    safety_margin_seconds=MARGIN, max_out_of_orderness_seconds=UNORDERED, live_after_pings_seconds=AFTER_PINGS
+    safety_margin_seconds=MARGIN,
+    max_out_of_orderness_seconds=OUT_OF_ORDER,
+    live_after_pings_seconds=AFTER_PINGS,
 )
 BEGAN = 1_790_000_000.0
 NO_TIME = -62_135_596_800.0
@@ -38,7 +40,7 @@ class Published:
 
 @st.composite
 def timelines(draw: st.DrawFn) -> list[Published]:
-    """Up to some hundred messages, in bursts and after silences, settled at most a minute before."""
+    """Up to some hundred messages, in bursts and after silences, settled up to OUT_OF_ORDER before."""
     at, found = BEGAN, []
     for _ in range(draw(st.integers(1, 12))):
         gap = draw(st.sampled_from([0.0, 0.1, 1.0, 7.0, 30.0, 100.0, 700.0, 4000.0]))
@@ -47,7 +49,7 @@ def timelines(draw: st.DrawFn) -> list[Published]:
         for _ in range(draw(st.integers(1, 70))):
             at += step
             kind = draw(st.integers(0, 9))
-            delay = draw(st.sampled_from([0.0, 0.5, 10.0, 59.0, UNORDERED]))
+            delay = draw(st.sampled_from([0.0, 0.5, 10.0, 59.0, OUT_OF_ORDER]))
             late = draw(st.sampled_from([61.0, 89.0, 91.0, 3600.0, 90_000.0]))
             settled = {0: NO_TIME, 1: None, 2: at - late}.get(kind, at - delay)
             found.append(Published(at, settled))
@@ -68,7 +70,7 @@ class Reader:
     @property
     def margin(self) -> float:
         """What is older than that when it comes cannot be taken for what is near now, seconds."""
-        return UNORDERED + abs(self.ahead)
+        return OUT_OF_ORDER + abs(self.ahead)
 
     def read(self, at: float, message: int | None) -> None:
         """A message by its number, or a ping."""

@@ -1,4 +1,4 @@
-"""Whatever the provider tells of whatever bets mention: it is published whole and true, and only once."""
+"""Whatever the provider answers for whatever bets refer to is published complete, correct and once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ few = settings(max_examples=40, deadline=None)
 
 languages = st.frozensets(st.sampled_from(LANGUAGES), max_size=2)
 missing = st.tuples(languages, languages).filter(lambda both: not both[0] & both[1])
-"""Languages that one form lacks and those that the other does; what both lack nobody tells."""
+"""Languages that one form lacks and those that the other does; what both lack has no source."""
 policies = st.fixed_dictionaries(
     {
         "missing": missing,
@@ -51,7 +51,7 @@ def run(
     provider: Provider, topic: Topic, references: References, order: tuple[int, Random], full: bool
 ) -> tuple[set[bytes], set[bytes]]:
     """Keys that one run writes and removes."""
-    concurrency, provider.disorder = order
+    concurrency, provider.shuffle = order
     chosen = api(concurrency=concurrency, language_keys={"sv-SE": "sv"})
     outcome = asyncio.run(translate(provider, topic, references, full=full, settings=chosen))
     return set(outcome.written), outcome.removed

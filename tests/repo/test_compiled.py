@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 
@@ -15,7 +16,8 @@ from tests.repo.source import PACKAGE, ROOT
 
 PLAIN = ROOT / "tests" / "plain"
 COMPILED = re.findall(r'^    "(bridge/.+\.py)",$', (ROOT / "setup.py").read_text("utf-8"), re.MULTILINE)
-LIBRARIES = sorted(PACKAGE.rglob("*.so"))
+LIBRARIES = sorted(PACKAGE.rglob(f"*{EXTENSION_SUFFIXES[0]}"))
+"""Those that this Python loads."""
 
 
 @pytest.mark.parametrize("name", COMPILED)

@@ -15,7 +15,7 @@ class Machine:
 
 
 def test_an_anchored_clock_goes_on_steadily() -> None:
-    """However the wall clock is set; it says by how much that was, and believes it only when told to."""
+    """However the wall clock is set; it reports by how much, and adopts it only when anchored."""
     machine = Machine()
     clock = AnchoredClock(machine)
     assert (clock(), clock.stepped) == (Instant(1000.0, 7.0), 0)

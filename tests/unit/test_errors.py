@@ -50,7 +50,7 @@ def test_exit_codes_are_not_shared_by_strangers() -> None:
         ("later", "the provider refused the connection: HTTP 429: later"),
     ],
 )
-def test_a_refusal_tells_its_status(detail: str, text: str) -> None:
+def test_a_refusal_has_its_status(detail: str, text: str) -> None:
     """With the provider's words, where it has any."""
     error = FeedRefused("HTTP 429", detail, 429)
     assert (str(error), error.status) == (text, 429)

@@ -19,7 +19,7 @@ from bridge.formatting import format_duration, format_utc, parse_instant, plain_
     ],
 )
 def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
-    """Of whole seconds where it is one; a moment that no calendar has is still told."""
+    """Of whole seconds where it is one; a time that no calendar has is formatted too."""
     assert format_utc(seconds) == text
 
 
@@ -41,7 +41,7 @@ def test_a_moment_is_written_in_utc(seconds: float, text: str) -> None:
         (345_600, "4d"),
     ],
 )
-def test_a_duration_is_told_by_its_two_largest_units(seconds: float, text: str) -> None:
+def test_a_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
     """Of which the second is left out where it is nothing."""
     assert format_duration(seconds) == text
 

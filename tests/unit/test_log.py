@@ -62,7 +62,7 @@ def test_for_people_it_is_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("library", ["librdkafka", "websockets", "asyncio"])
 def test_what_libraries_say_is_shown_on_demand(library: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their errors are mostly a broker or a provider that is away, which the bridge tells itself."""
+    """Their errors are mostly a broker or a provider that is away, which the bridge reports itself."""
     log.configure()
     logging.getLogger(library).error("a broker is away")
     assert capsys.readouterr().err == ""

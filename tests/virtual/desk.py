@@ -55,6 +55,8 @@ class Desk:
         self.set_by = 0.0
         self.asked_time: Skew | FeedLost | None = None
         """The provider's clock less the machine's, or why it does not say."""
+        self.answer_seconds = 0.0
+        """How long the provider takes to report it."""
         self.still_owner = True
         self.provider = Provider()
         self.clock = AnchoredClock(self.machine)
@@ -101,6 +103,8 @@ class Desk:
         return Instant(EPOCH + monotonic + self.set_by, monotonic)
 
     async def _ask_time(self, _settings: FeedSettings) -> Skew | None:
+        if self.answer_seconds:
+            await asyncio.sleep(self.answer_seconds)
         if isinstance(self.asked_time, FeedLost):
             raise self.asked_time
         return self.asked_time and self.asked_time.by(-EPOCH - self.set_by)

@@ -39,6 +39,8 @@ class Network:
     """So many handshakes arrive, and their answers never do."""
     shows_date: bool = True
     """Whether the provider's answers carry a `Date`."""
+    altered: Callable[[bytes], bytes] = bytes
+    """What becomes of a message on its way."""
     token: str = ""
     """What the provider wants to see as a bearer token; nothing when empty."""
 
@@ -69,7 +71,7 @@ class Connection:
         self._after_read_pause = False
         self._read_at = clock()
         self.heard_at = self._read_at.monotonic
-        self._end: FeedError = FeedLost("hung up")
+        self._end: FeedError = FeedLost("disconnected")
         self.read()
 
     @property
@@ -142,7 +144,7 @@ class Connection:
     def _receive(self, bodies: list[bytes]) -> None:
         self._note_reading()
         self.heard_at = self._read_at.monotonic
-        for body in bodies:
+        for body in map(self._feed.network.altered, bodies):
             self._queue.append(Received(body, self._read_at.wall, self._after_read_pause))
             self._after_read_pause = False
         self._wake()

@@ -7,10 +7,12 @@ an answer: so a process dies between its commit and the answer.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from itertools import dropwhile
+from functools import lru_cache
+from itertools import islice
 from typing import TypeVar
 from zlib import crc32
 
@@ -33,6 +35,12 @@ CODECS = Codecs(*(Codec(load(name), number) for number, name in enumerate(_SCHEM
 _VERSIONS = FieldReader("settlement.SettledBet", "settlementVersion", lambda _: load("settled-bet"))
 
 
+@lru_cache(maxsize=20_000)
+def _identity(value: bytes) -> tuple[int, bytes]:
+    """Return version and fingerprint of a bet's record."""
+    return _VERSIONS.read(value), fingerprint(value)
+
+
 class Kafka:
     """The topics, each a list of records by partition, and the waiting jobs."""
 
@@ -47,6 +55,8 @@ class Kafka:
         self.handed_over: list[Record] = []
         """Of the batch in hand."""
         self._log: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
+        self._newest: dict[tuple[str, int], list[int]] = defaultdict(list)
+        """The highest timestamp up to each record of a partition."""
         self._jobs: deque[Callable[[], None]] = deque()
         self._back_at = 0.0
         self._loop = asyncio.get_running_loop()
@@ -73,6 +83,8 @@ class Kafka:
         for record in records:
             partition = record.partition if record.partition >= 0 else crc32(record.key or b"") % 6
             self._log[record.topic][partition].append(record)
+            newest = self._newest[record.topic, partition]
+            newest.append(max(record.timestamp, newest[-1] if newest else 0))
 
     def records(self, topic: str) -> list[Record]:
         """Return all records of a topic.
@@ -101,18 +113,18 @@ class Kafka:
         """Restore the deduplicator as `bridge.state.restore` does."""
         deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since):
-            version = _VERSIONS.read(record.content)
-            deduplicator.publish(
-                record.key or b"", version, fingerprint(record.content), record.timestamp / 1000
-            )
+            version, content = _identity(record.content)
+            deduplicator.publish(record.key or b"", version, content, record.timestamp / 1000)
         for record in self._since(self.topics.deadletters.name, since):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():
                 deduplicator.record_dead_letter(record.key or b"", record.timestamp / 1000)
         return deduplicator
 
     def _since(self, topic: str, since: float) -> Iterator[Record]:
-        for partition in self._log[topic].values():
-            yield from dropwhile(lambda record: record.timestamp < int(since * 1000), partition)
+        """Yield the records of each partition from the first one that is as new as that."""
+        for number, partition in self._log[topic].items():
+            first = bisect_left(self._newest[topic, number], int(since * 1000))
+            yield from islice(partition, first, None)
 
     def _work(self) -> None:
         while self._jobs and self._loop.time() >= self._back_at:

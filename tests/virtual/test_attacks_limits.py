@@ -14,7 +14,6 @@ from bridge.kafka.batch import Record
 from bridge.sandbox.provider.faults import Drop, Refuse
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual import world as world_module
 from tests.virtual.kafka import CODECS
 from tests.virtual.world import DAY, HOUR, World, in_world
 
@@ -51,7 +50,7 @@ async def test_a_machine_that_was_paused_and_loses_its_next_connection_breaks_no
 
 # The limits are law; `decide` is asked for the attempt that is made. `Connector.connect` waits for the
 # limiter with the position as it is, which asks for seconds. Then `_look_back` takes it back to what is
-# certain, hours ago, and the dial is made without asking the limiter for *that* recovery.
+# certain, hours ago, and the attempt is made without asking the limiter for *that* recovery.
 @in_world(rate=0.2, history=5 * HOUR, feed={"start": "4h"}, policy=Policy(replay_rate=1))
 async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> None:
     """Five large recoveries in ten minutes, then a checkpoint of a clock that was two hours ahead."""
@@ -71,12 +70,9 @@ async def test_a_position_that_is_taken_back_is_judged_again(world: World) -> No
 # anchors to the wall clock before it asks. Where that was set wrong (the provider had said so, and it was not
 # believed) and the provider cannot be asked just now, the ledger of the last term looks an hour older.
 @in_world(rate=0.5)
-async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_second_term_in_one_process_keeps_the_age_of_the_ledger(world: World) -> None:
     """Leadership is lost and won again while the wall clock is wrong and the provider away for 5 s."""
-    clock = AnchoredClock(world.clock)  # one for the process, as `bridge.service.app` has it
-    monkeypatch.setattr(world_module, "AnchoredClock", lambda _: clock)
+    world.anchored = clock = AnchoredClock(world.clock)  # one for the process, as in `bridge.service.app`
     world.start()
     await world.until(State.LIVE)
     for _ in range(5):

@@ -34,7 +34,7 @@ async def test_messages_queued_before_a_clock_step_do_not_advance_the_position(w
     await world.check(*[gap.cause for gap in world.kafka.gaps])
 
 
-# A gap is declared when the position is older than three days at the dial. The anchored clock stood still
+# A gap is declared when the position is older than three days at the attempt. The anchored clock stood still
 # with the machine, so `Connector._look_back` takes a position that is four days old for a minute old, though
 # the wall clock is right by then. The handshake sets the clock right (`note`), and nobody looks again
 # whether what was asked for was within the feed's memory.
@@ -57,8 +57,8 @@ BURST = {"rate": 60 / 7200, "burst": 60}
 
 # A position that turns out to lie in the future is a gap (0011: waiting until it is past would lose, in
 # silence). `FeedOwner._certain` knows at the start that the position lies in the future, but
-# `Connector._look_back` only looks at the moment of the dial. While the provider is away, or a limit holds
-# the dial up, it passes, and all is forgotten.
+# `Connector._look_back` only looks at the moment of the attempt. While the provider is away, or a limit
+# delays the attempt, it passes, and all is forgotten.
 @pytest.mark.parametrize("shows_date", [False, True])
 @in_world(**BURST)
 async def test_a_position_in_the_future_is_a_gap_even_if_it_passes_before_the_connection(

@@ -12,7 +12,7 @@ import pytest
 from bridge.config import FeedSettings
 from bridge.errors import FeedLost, GapError, SettingsError
 from bridge.sandbox.provider.faults import Drop, Garbage, Pause
-from bridge.sandbox.provider.feed import Connection, Policy
+from bridge.sandbox.provider.feed import Policy
 from bridge.service.interfaces import GiveUp
 from bridge.state.checkpoint import State
 from bridge.state.deduplicator import Deduplicator
@@ -27,12 +27,8 @@ from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
 @with_desk(revision=EPOCH + 37, connect_timeout_seconds=30.0)
 async def test_a_reset_is_committed_however_long_the_second_question_takes(desk: Desk) -> None:
     """The position is 17 s in the future after the first answer, and 3 s past after the second."""
-
-    async def ask(_settings: object) -> None:
-        await asyncio.sleep(20)
-
     await desk.checkpointer.commit()
-    desk.timekeeper._ask, desk.connector.certain_revision = ask, int(EPOCH - 4 * DAY)
+    desk.answer_seconds, desk.connector.certain_revision = 20, int(EPOCH - 4 * DAY)
     await desk.connector.connect()
 
 
@@ -84,7 +80,7 @@ async def test_a_question_that_cannot_be_asked_does_not_end_the_process(world: W
 # STUCK for the life of the connection; after three days a false gap. Rule broken: the position follows the
 # feed. The handshake has a Date, the answer at the root has none (or an Age, or nobody answers). After a
 # pause every bet comes from the future: not near, not plausible. `watch` asks once a minute in vain;
-# neither the wall clock, which is right, nor a new handshake, which would tell, is tried.
+# neither the wall clock, which is right, nor a new handshake, which would show it, is tried.
 @pytest.mark.parametrize("root", ["no date", "no answer"])
 @in_world(rate=0.1)
 async def test_a_paused_machine_is_set_right_without_an_answer_of_the_root_path(
@@ -131,10 +127,10 @@ async def test_far_and_near_bets_in_turn_do_not_hold_the_position(world: World, 
 
 
 # Settings that are accepted work (feed.safety_margin_seconds takes 0). The socket counts as not read after
-# half the overlap, but `note_alive` comes once a second: with less than 2 s every message is `stalled`,
+# half the margin, but `note_alive` comes once a second: with less than 2 s every message is `stalled`,
 # clears the window, and the position never moves.
-@pytest.mark.parametrize("overlap", [0.0, 1.0, 1.9])
-def test_a_small_safety_margin_does_not_hold_the_position(overlap: float) -> None:
+@pytest.mark.parametrize("margin", [0.0, 1.0, 1.9])
+def test_a_small_safety_margin_does_not_hold_the_position(margin: float) -> None:
     """Two hours of an ordinary feed."""
 
     async def story(world: World) -> None:
@@ -142,11 +138,11 @@ def test_a_small_safety_margin_does_not_hold_the_position(overlap: float) -> Non
         await asyncio.sleep(2 * HOUR)
         assert world.feed.moment() - world.last.revision < HOUR
 
-    play(story, rate=0.2, feed={"safety_margin_seconds": overlap, "max_clock_skew_seconds": 0.0})
+    play(story, rate=0.2, feed={"safety_margin_seconds": margin, "max_clock_skew_seconds": 0.0})
 
 
 # Before anything is skipped the provider is asked for the time (0011). `Connector._look_back` does not look,
-# after `answer(...)`, whether it was answered or the process told to stop. With on_gap = stop it then skips
+# after `answer(...)`, whether it was answered or the process is to stop. With on_gap = stop it then skips
 # by a clock that nobody has confirmed.
 @in_world(rate=0.05)
 async def test_a_stop_during_the_question_declares_no_gap(world: World) -> None:
@@ -197,9 +193,9 @@ async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
     """Kafka takes 15 s for the first checkpoint: the attempt is not made, and the next one is the first."""
     restored = world.kafka.deduplicator
 
-    def deduplicator(since: float, give_up: GiveUp, told: Callable[[str], None]) -> Deduplicator:
+    def deduplicator(since: float, give_up: GiveUp, on_status: Callable[[str], None]) -> Deduplicator:
         world.kafka.away(15)
-        return restored(since, give_up, told)
+        return restored(since, give_up, on_status)
 
     world.kafka.deduplicator = deduplicator  # type: ignore[method-assign,assignment]
     world.start()
@@ -208,7 +204,7 @@ async def test_a_withdrawn_first_attempt_does_not_count(world: World) -> None:
 
 
 # What is lost is declared, once. Where nothing was published, what is certain is the edge of the feed's
-# memory at the start. By the time of the dial the edge has moved on, and what the first gap has already is
+# memory at the start. By the time of the attempt the edge has moved on, and what the first gap has already is
 # declared as `TooOld` as well.
 @in_world(rate=0.05)
 async def test_the_certain_position_is_within_memory_at_the_connection(world: World) -> None:
@@ -228,14 +224,11 @@ async def test_the_certain_position_is_within_memory_at_the_connection(world: Wo
 # ping with an unknown field moves nothing and takes the trust in others away, for ever where all pings have
 # it. Decided so (0001), but nothing bounds it: each reconnection asks for hours, and three days without a
 # bet end the bridge.
-def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only() -> None:
     """A feed without a bet for four hours, connected all the time, then one drop."""
-    ping = Connection._ping
-    monkeypatch.setattr(Connection, "_ping", lambda self: ping(self)[:-1] + b',"at":1}')
 
     async def story(world: World) -> None:
+        world.network.altered = lambda body: body if b'"data"' in body else body[:-1] + b',"at":1}'
         world.start(on_gap="stop")
         await world.until(State.LIVE)
         world.inflict(Pause(seconds=5 * HOUR))

@@ -45,7 +45,7 @@ async def test_a_clock_that_is_too_far_off_stops_the_bridge(world: World, ahead:
     world.inflict(Drop())
     error = await world.ended()
     assert isinstance(error, ClockError)
-    assert f"20 s {side} ours" in str(error) or f"19 s {side} ours" in str(error)
+    assert re.search(rf"\b(19\.\d|20)s {side} ours", str(error))
     assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))
     world.inflict(ClockJump(by=-ahead))
     await asyncio.sleep(600)
@@ -96,7 +96,7 @@ async def test_our_clock_is_set_by_an_hour_and_back(
 @pytest.mark.parametrize("step", [-HOUR, HOUR, 50.0])
 @pytest.mark.parametrize("cut", ["drop", "kill"])
 @in_world(rate=0.05, burst=30)
-async def test_our_clock_is_wrong_for_minutes_in_a_quiet_spell(
+async def test_our_clock_is_wrong_for_minutes_while_the_feed_is_quiet(
     world: World, step: float, shows_date: bool, cut: str
 ) -> None:
     """Pings promise nothing by it: once it is right everything is there, without a stop and without a gap."""
@@ -135,7 +135,7 @@ async def test_a_machine_that_is_paused_is_set_right_by_the_provider(world: Worl
 
 @pytest.mark.parametrize("time", ["9999-12-31T23:59:59", "two hours ahead"])
 @in_world(rate=0.5)
-async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_tells_the_time(
+async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_shows_the_time(
     world: World, time: str
 ) -> None:
     """Fifty in a row and more, in each replay: the handshake says that the clocks agree."""
@@ -163,7 +163,7 @@ async def test_settlement_times_from_the_future_stop_nothing_where_the_provider_
 async def test_a_position_that_was_committed_by_a_wrong_clock_is_a_gap(
     world: World, on_gap: str, quiet: bool
 ) -> None:
-    """Of a provider that does not tell the time, after an hour of pings: nothing is lost but the promise."""
+    """Of a provider that does not show the time, after an hour of pings: nothing is lost but the promise."""
     world.network.shows_date = False
     world.set_by = HOUR
     world.start()

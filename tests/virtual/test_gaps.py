@@ -29,13 +29,13 @@ async def outage(world: World, seconds: float) -> int:
 def assert_bounds(world: World, revision: int) -> None:
     """Assert that the gap reaches from the committed to the requested revision, to the second."""
     [gap] = world.kafka.gaps
-    dial = world.provider.attempts[-1]
-    assert dial.revision is not None
-    assert (gap.start, gap.end) == (revision, dial.revision)
-    oldest_replayable = dial.at - 3 * DAY
+    attempt = world.provider.attempts[-1]
+    assert attempt.revision is not None
+    assert (gap.start, gap.end) == (revision, attempt.revision)
+    oldest_replayable = attempt.at - 3 * DAY
     assert (
         oldest_replayable < gap.end < oldest_replayable + 60
-    )  # within memory, whenever the dial had arrived
+    )  # within memory, whenever the attempt had arrived
 
 
 @in_world(rate=RATE)

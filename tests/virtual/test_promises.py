@@ -90,8 +90,8 @@ async def test_a_provider_that_closes_every_few_minutes_is_reconnected_at_once(w
     for _ in range(12):
         await world.until(State.LIVE, State.QUIET)
         await asyncio.sleep(270)
-        dials = len(world.provider.attempts)
+        attempts = len(world.provider.attempts)
         world.inflict(Drop())
         await asyncio.sleep(10)
-        assert len(world.provider.attempts) == dials + 1
+        assert len(world.provider.attempts) == attempts + 1
     await world.check()

@@ -31,7 +31,7 @@ def test_a_credential_that_was_rotated_is_read_again(tmp_path: Path) -> None:
         world.network.token = "new"
         world.network.there = 1.0
         world.inflict(Drop())
-        await asyncio.sleep(1.5)  # dialled with the old one; refused soon
+        await asyncio.sleep(1.5)  # connected with the old one; refused soon
         file.write_text("new")
         await world.check()
         refused = [attempt for attempt in world.last.ledger if attempt.recovery_seconds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from functools import lru_cache
 from typing import NamedTuple
 
 from bridge.errors import ConversionError
@@ -13,6 +14,16 @@ from tests.virtual.kafka import CODECS, Kafka
 
 ON_ITS_WAY_SECONDS = 2.0
 """What was published so shortly before the end need not have come."""
+
+
+_PARSER = MessageParser()
+
+
+@lru_cache(maxsize=20_000)
+def _record(message: bytes) -> tuple[bytes, bytes] | None:
+    """Return key and value of a message's record; None for an empty message. Raises ConversionError."""
+    bet = _PARSER.parse(message).bet
+    return None if bet is None else (bet["betId"].encode(), CODECS.bets.encode(bet))
 
 
 class Truth:
@@ -27,18 +38,18 @@ class Truth:
         begin = min(since, *(attempt.since for attempt in attempts if attempt.since is not None))
         self._bets: dict[bytes, list[_Expected]] = defaultdict(list)
         self._letters: list[_Expected] = []
-        parser = MessageParser()
         for published in log.read(begin, now):
             at = clock.reading(published.at)
             lost = any(gap.start <= at < gap.end for gap in gaps)
             must = since <= published.at <= now - ON_ITS_WAY_SECONDS and not lost
             try:
-                bet = parser.parse(published.body).bet
+                record = _record(published.body)
             except ConversionError:
                 self._letters.append(_Expected(published.body, must))
                 continue
-            if bet is not None:  # of what has neither ping nor bet nothing is to come
-                self._bets[bet["betId"].encode()].append(_Expected(CODECS.bets.encode(bet), must))
+            if record is not None:
+                key, value = record
+                self._bets[key].append(_Expected(value, must))
 
     def compare(self, kafka: Kafka) -> int:
         """Raises AssertionError at the first bet of which a message is lost, doubled or out of order."""

@@ -28,7 +28,7 @@ from bridge.sandbox.provider.bets import message
 from bridge.sandbox.provider.faults import Clear, Fault
 from bridge.sandbox.provider.feed import Policy, Provider
 from bridge.sandbox.provider.rate_limits import Limits
-from bridge.sandbox.provider.stream import Published, Stream, StreamSettings
+from bridge.sandbox.provider.stream import StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes
 from bridge.sandbox.provider.world.entities import World as Entities
 from bridge.service.interfaces import Dependencies, GiveUp
@@ -36,6 +36,7 @@ from bridge.service.owner import FeedOwner
 from bridge.service.status import Status
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.gap import Cause
+from tests.streams import CachedStream
 from tests.virtual.feed import UNKNOWN, Feed, Network
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import as_test, run
@@ -56,20 +57,6 @@ _SCALED = (
     "connect_timeout_seconds",
 )
 ENTITIES = Entities(1, EPOCH, Sizes(sports=2, regions=2, leagues=2, competitors=10, events=20))
-
-
-class _Stream(Stream):
-    """Caches its messages, so that a replay is generated once."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._made: dict[int, Published] = {}
-
-    def message(self, slot: int) -> Published:
-        """Return the message of a slot."""
-        if slot not in self._made:
-            self._made[slot] = super().message(slot)
-        return self._made[slot]
 
 
 class Leadership:
@@ -122,7 +109,7 @@ class World:
         published = StreamSettings(
             rate=rate, burst=burst, resettle=0.3, max_out_of_orderness_seconds=2 / scale, odd=odd
         )
-        stream = _Stream(ENTITIES, EPOCH - history, published)
+        stream = CachedStream(ENTITIES, EPOCH - history, published)
         if ahead:
             stream.clock.step(-inf, ahead)
         policy = policy or Policy()
@@ -135,6 +122,8 @@ class World:
         self.slept = 0.0
         """For how long its machine was paused, all in all: its monotonic clock stood still meanwhile."""
         self.feed = Feed(self.provider, self.network, self.clock, EPOCH)
+        self.anchored: AnchoredClock | None = None
+        """The clock of all terms; None makes one for each process."""
         self.leadership = Leadership()
         self.leadership_changed = asyncio.Event()
         self.kafka = Kafka(declare(self.settings))
@@ -169,7 +158,7 @@ class World:
             )
         self.processes += 1
         self._before = self.kafka.transactions
-        clock = AnchoredClock(self.clock)
+        clock = self.anchored or AnchoredClock(self.clock)
         self.status = Status("f", clock)
         dependencies = Dependencies(
             settings=self.settings,

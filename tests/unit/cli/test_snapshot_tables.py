@@ -40,7 +40,7 @@ def test_a_report_fits(width: int) -> None:
 
 
 def test_as_many_languages_as_there_may_be() -> None:
-    """Those with equal shares are told together."""
+    """Those with equal shares share a line."""
     named = {f"l{number:02}": 10 for number in range(30)} | {"xx": 0}
     rows = [Covered("event", 10, named, ["event:1"])]
     text = shown(report_as_table(report(coverage=rows, languages=tuple(named))))

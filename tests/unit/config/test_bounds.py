@@ -69,10 +69,10 @@ def leaves(annotation: Any) -> Iterator[Any]:
 
 def test_there_are_numbers_among_the_settings() -> None:
     """In sections of all kinds, alone and in collections."""
-    found = [*numeric()]
-    assert {("web", "port", False), ("feed", "refusal_statuses", True)} <= {*found}
-    assert ("topics", "replication_factor", False) in found
-    assert len(found) > 20
+    result = [*numeric()]
+    assert {("web", "port", False), ("feed", "refusal_statuses", True)} <= {*result}
+    assert ("topics", "replication_factor", False) in result
+    assert len(result) > 20
 
 
 @pytest.mark.parametrize("source", ["environment", "file"])
@@ -126,11 +126,11 @@ def limits_can_be_kept(settings: Settings) -> None:
     codec = Codec(load_schema("feed-checkpoint"), READ_ONLY)
     for at in (NOW, NOW + 1):
         for revision in (0, LAST.revision, int(NOW - settings.limits.memory_seconds)):
-            found = LimitForecast(settings, LAST, at, revision)
-            assert at <= found.reconnect.until < math.inf
-            forecast_as_json(found)
-            forecast_as_lines(found)
-            waiting = replace(LAST, revision=revision, until=found.reconnect.until)
+            result = LimitForecast(settings, LAST, at, revision)
+            assert at <= result.reconnect.until < math.inf
+            forecast_as_json(result)
+            forecast_as_lines(result)
+            waiting = replace(LAST, revision=revision, until=result.reconnect.until)
             codec.encode(waiting.to_avro())
             assess_checkpoint(settings, waiting, at)
 
@@ -204,9 +204,9 @@ def test_the_longest_age_and_the_last_moments_work() -> None:
     for moment in MOMENTS:
         at = parse_moment(moment, NOW)
         for revision in (LAST.revision, math.ceil(at) - longest):
-            found = LimitForecast(Settings(), LAST, at, revision)
-            assert forecast_as_json(found)
-            assert forecast_as_lines(found)
+            result = LimitForecast(Settings(), LAST, at, revision)
+            assert forecast_as_json(result)
+            assert forecast_as_lines(result)
     assert parse_window(None, MOMENTS[-1], NOW).end == 253_402_351_199_000
 
 

@@ -26,7 +26,7 @@ def test_what_was_read_before_stands_while_the_file_is_none(content: str | None,
     assert tls.context("feed", file).get_ca_certs() != before
 
 
-def test_a_file_that_never_was_one_is_told(tmp_path: Path) -> None:
+def test_a_file_that_never_was_one_is_reported(tmp_path: Path) -> None:
     """By its setting."""
     with pytest.raises(SettingsError, match=r"BRIDGE_API__CA_FILE\): cannot use .*/nothing"):
         tls.context("api", tmp_path / "nothing")

@@ -8,7 +8,7 @@ from bridge.feed.rate_limits import Attempt, Limiter
 
 NOW = 1_790_000_000.0
 TIMEOUT = 10.0
-"""With 10 s until the dial begins and 2 s of margin, an attempt may reach the provider for 22 s."""
+"""With 10 s until the attempt begins and 2 s of margin, an attempt may reach the provider for 22 s."""
 NEVER_ANSWERED = None
 
 

@@ -8,9 +8,11 @@ from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 from bridge.feed.position import Position
 
-MARGIN, UNORDERED, AFTER_PINGS = 30.0, 60.0, 120.0
+MARGIN, OUT_OF_ORDER, AFTER_PINGS = 30.0, 60.0, 120.0
 SETTINGS = FeedSettings(
-    safety_margin_seconds=MARGIN, max_out_of_orderness_seconds=UNORDERED, live_after_pings_seconds=AFTER_PINGS
+    safety_margin_seconds=MARGIN,
+    max_out_of_orderness_seconds=OUT_OF_ORDER,
+    live_after_pings_seconds=AFTER_PINGS,
 )
 WINDOW = 50
 PINGS_ALONE = 3600.0

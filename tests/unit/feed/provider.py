@@ -81,7 +81,7 @@ class Reader:
         self._woken = woken
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Wait until the connection has told of it."""
+        """Wait until the connection has reported it."""
         async with asyncio.timeout(PATIENCE):
             while not done():
                 self._woken.clear()
@@ -109,7 +109,7 @@ async def reading(base_url: str, *, clock: Clock = now, **changes: Any) -> Async
 
 
 async def failure(base_url: str, **changes: Any) -> Exception:
-    """What a dial ends with that cannot succeed."""
+    """The error of a connection attempt that cannot succeed."""
     with pytest.raises((FeedLost, FeedRefused, SettingsError)) as caught:
         async with reading(base_url, **changes):
             pass

@@ -210,7 +210,7 @@ async def test_what_came_before_the_end_can_still_be_taken() -> None:
 
 
 @pytest.mark.parametrize("size", [5, 100_000])
-async def test_a_provider_that_breaks_the_protocol_is_hung_up_on(size: int) -> None:
+async def test_a_broken_protocol_ends_the_connection(size: int) -> None:
     """A masked frame, small or large, ends the connection; what came before is kept."""
     data = frame(Opcode.TEXT, b"before") + frame(Opcode.TEXT, bytes(size), masked=True)
     async with provider(writing(data), compression=None) as url, reading(url) as reader:

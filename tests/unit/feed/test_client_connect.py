@@ -46,7 +46,7 @@ async def test_the_credential_is_sent(settings: dict[str, Any], seen: str, tmp_p
     assert [seen in requests[0], seen.replace("s3cret", "rotated") in requests[1]] == [True, True]
 
 
-async def test_a_refusal_tells_its_status_and_a_little_of_its_text() -> None:
+async def test_a_refusal_has_its_status_and_a_little_of_its_text() -> None:
     """The body is cut: it may be a page of any size."""
     async with provider(process_request=refusing(429, "too many\n" + "x" * 5000)) as url:
         error = await failure(url)

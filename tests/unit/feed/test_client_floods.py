@@ -148,7 +148,7 @@ async def test_hanging_up_amid_a_flood_is_polite(data: bytes, times: int) -> Non
         assert connection.receive_many(1) == []
 
 
-async def test_what_takes_several_turns_is_told_at_the_last() -> None:
+async def test_what_takes_several_turns_is_reported_at_the_last() -> None:
     """Nobody has to look for it: the reader is woken."""
     data = deflated(bytes(MIB), 64) + frame(Opcode.TEXT, b"after")
     async with provider(writing(data)) as url, reading(url, max_message_bytes=MIB) as reader:

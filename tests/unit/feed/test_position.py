@@ -11,8 +11,8 @@ from tests.unit.feed.positions import (
     MARGIN,
     NO_TIME,
     NOW,
+    OUT_OF_ORDER,
     SETTINGS,
-    UNORDERED,
     WINDOW,
     live,
     position,
@@ -85,7 +85,7 @@ def test_a_gap_is_skipped_forwards_only() -> None:
     assert made.revision == NOW - DAY
 
 
-@pytest.mark.parametrize("age", [0.0, UNORDERED])
+@pytest.mark.parametrize("age", [0.0, OUT_OF_ORDER])
 def test_three_times_in_a_row_near_now_make_it_live(age: float) -> None:
     """Then the revision is the time of receipt, less out-of-orderness and safety margin."""
     made = replay(position(), [NOW - age] * 2)
@@ -93,11 +93,11 @@ def test_three_times_in_a_row_near_now_make_it_live(age: float) -> None:
     assert made.revision == NOW - 2 * DAY
     made.data(NOW, NOW - age)
     assert made.live
-    assert made.revision == NOW - UNORDERED - MARGIN
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
-@pytest.mark.parametrize("age", [UNORDERED + 0.001, -0.001])
-def test_times_that_are_not_near_do_not(age: float) -> None:
+@pytest.mark.parametrize("age", [OUT_OF_ORDER + 0.001, -0.001])
+def test_times_that_are_not_near_now_do_not(age: float) -> None:
     """Neither a little older nor from the future."""
     made = replay(position(), [NOW - age] * 10)
     assert not made.live
@@ -118,9 +118,9 @@ def test_live_data_and_pings_move_the_revision() -> None:
     """Data that are near now, and pings: the feed is in order."""
     made = live()
     made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - UNORDERED - MARGIN
+    assert made.revision == NOW + 10 - OUT_OF_ORDER - MARGIN
     made.data(NOW + 20, NOW - 40)
-    assert made.revision == NOW + 20 - UNORDERED - MARGIN
+    assert made.revision == NOW + 20 - OUT_OF_ORDER - MARGIN
 
 
 def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None:
@@ -136,18 +136,18 @@ def test_what_is_not_understood_moves_nothing_until_data_near_now_come() -> None
     made.invalid(NOW + 23)
     made.data(NOW + 24, NOW + 24)
     made.ping(NOW + 30)
-    assert made.revision == NOW + 30 - UNORDERED - MARGIN
+    assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.invalid(NOW + 40)
     assert not made.quiet(NOW + 40 + AFTER_PINGS)
     made.ping(NOW + 50)
     made.ping(NOW + 49 + AFTER_PINGS)
-    assert made.revision == NOW + 30 - UNORDERED - MARGIN
+    assert made.revision == NOW + 30 - OUT_OF_ORDER - MARGIN
     made.ping(NOW + 50 + AFTER_PINGS)
-    assert made.revision == NOW + 50 + AFTER_PINGS - UNORDERED - MARGIN
+    assert made.revision == NOW + 50 + AFTER_PINGS - OUT_OF_ORDER - MARGIN
     made.invalid(NOW + 400)
     made.connected()
     replay(made, [NOW + 500] * 3, at=NOW + 500)
-    assert made.revision == NOW + 500 - UNORDERED - MARGIN
+    assert made.revision == NOW + 500 - OUT_OF_ORDER - MARGIN
 
 
 def test_far_data_between_near_ones_do_not_hold_it_for_ever() -> None:
@@ -166,9 +166,9 @@ def test_after_a_clock_was_set_right_nothing_in_between_is_promised() -> None:
     made = live()
     made.connected(clock_corrected_at=NOW + 600)
     replay(made, [NOW + 601] * 3, at=NOW + 601)
-    made.ping(NOW + 600 + UNORDERED + 2 * MARGIN - 1)
-    assert made.revision == NOW - UNORDERED - MARGIN
-    made.ping(NOW + 600 + UNORDERED + 2 * MARGIN)
+    made.ping(NOW + 600 + OUT_OF_ORDER + 2 * MARGIN - 1)
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
+    made.ping(NOW + 600 + OUT_OF_ORDER + 2 * MARGIN)
     assert made.revision == NOW + 600 + MARGIN
 
 
@@ -190,7 +190,7 @@ def test_data_that_are_not_near_stop_it_until_three_have_been(settled: float) ->
         made.ping(NOW + 20)
         assert made.revision == before
     made.data(NOW + 20, NOW + 20)
-    assert made.revision == NOW + 20 - UNORDERED - MARGIN
+    assert made.revision == NOW + 20 - OUT_OF_ORDER - MARGIN
     assert made.live
 
 
@@ -198,7 +198,7 @@ def test_the_revision_is_a_whole_second_in_the_past() -> None:
     """A fraction is cut off, never rounded up."""
     made = live()
     made.ping(NOW + 0.999)
-    assert made.revision == NOW - UNORDERED - MARGIN
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_the_revision_never_goes_back() -> None:
@@ -207,7 +207,7 @@ def test_the_revision_never_goes_back() -> None:
     made.ping(NOW - 500)
     made.connected()
     replay(made, [NOW - 300] * WINDOW)
-    assert made.revision == NOW - UNORDERED - MARGIN
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_a_reconnection_is_catching_up_again() -> None:
@@ -216,7 +216,7 @@ def test_a_reconnection_is_catching_up_again() -> None:
     made.connected()
     assert not made.live
     made.ping(NOW + 50)
-    assert made.revision == NOW - UNORDERED - MARGIN
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN
 
 
 def test_a_stall_is_catching_up_again() -> None:
@@ -235,10 +235,10 @@ def test_a_stall_is_catching_up_again() -> None:
 
 
 def test_many_old_data_in_a_row_end_being_live() -> None:
-    """Fifty that are not near mean that the feed is behind; one near clears that."""
+    """Fifty bets older than the out-of-orderness mean that the feed is behind; one near now clears that."""
     made = replay(live(), [NOW - DAY] * (WINDOW - 1))
     assert made.live
-    made.data(NOW, NOW - UNORDERED)
+    made.data(NOW, NOW - OUT_OF_ORDER)
     replay(made, [NOW - DAY] * (WINDOW - 1))
     assert made.live
     made.data(NOW, NOW - DAY)
@@ -246,13 +246,13 @@ def test_many_old_data_in_a_row_end_being_live() -> None:
 
 
 def test_it_is_replaying_until_some_time_after_it_went_live() -> None:
-    """For as long as the position was behind when the feed went live."""
+    """Earlier messages may come again for out-of-orderness and safety margin, counted from going live."""
     made = position()
     assert made.replaying(NOW)
     replay(made, [NOW] * 3)
     made.data(NOW + 50, NOW + 50)
-    assert made.replaying(NOW + UNORDERED + MARGIN)
-    assert not made.replaying(NOW + UNORDERED + MARGIN + 0.001)
+    assert made.replaying(NOW + OUT_OF_ORDER + MARGIN)
+    assert not made.replaying(NOW + OUT_OF_ORDER + MARGIN + 0.001)
     made.catch_up()
     assert made.replaying(NOW + 1000)
 

@@ -11,8 +11,8 @@ from tests.unit.feed.positions import (
     MARGIN,
     NO_TIME,
     NOW,
+    OUT_OF_ORDER,
     PINGS_ALONE,
-    UNORDERED,
     WINDOW,
     live,
     position,
@@ -38,7 +38,7 @@ def test_pings_alone_count_after_an_hour() -> None:
     assert not made.live
     made.ping(NOW + 1 + PINGS_ALONE)
     assert made.live
-    assert made.revision == NOW + 1 + PINGS_ALONE - UNORDERED - MARGIN
+    assert made.revision == NOW + 1 + PINGS_ALONE - OUT_OF_ORDER - MARGIN
 
 
 def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
@@ -49,7 +49,7 @@ def test_pings_alone_count_sooner_where_the_last_data_were_near() -> None:
     assert not made.live
     made.ping(NOW + 10 + AFTER_PINGS)
     assert made.live
-    assert made.revision == NOW + 10 + AFTER_PINGS - UNORDERED - MARGIN
+    assert made.revision == NOW + 10 + AFTER_PINGS - OUT_OF_ORDER - MARGIN
     made.connected()
     pings(made, NOW + 200, NOW + 199 + PINGS_ALONE)
     assert not made.live
@@ -74,7 +74,7 @@ def test_pings_after_data_that_are_not_near_must_last_for_an_hour(settled: float
         pings(made, NOW + 10, NOW + 9 + PINGS_ALONE)
         assert made.revision == before
         made.ping(NOW + 10 + PINGS_ALONE)
-        assert made.revision == NOW + 10 + PINGS_ALONE - UNORDERED - MARGIN
+        assert made.revision == NOW + 10 + PINGS_ALONE - OUT_OF_ORDER - MARGIN
         made = live()
         made.catch_up()
         for what in between:
@@ -100,7 +100,7 @@ def test_a_live_feed_that_falls_behind_and_catches_up_goes_on() -> None:
     made = replay(live(), [NOW - 600] * (WINDOW - 1))
     replay(made, [NOW] * 3)
     made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - UNORDERED - MARGIN
+    assert made.revision == NOW + 10 - OUT_OF_ORDER - MARGIN
 
 
 def test_data_between_pings_begin_the_quiet_anew() -> None:

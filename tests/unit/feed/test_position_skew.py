@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bridge.clock_skew import Skew
-from tests.unit.feed.positions import DAY, MARGIN, NOW, UNORDERED, WINDOW, live, position, replay
+from tests.unit.feed.positions import DAY, MARGIN, NOW, OUT_OF_ORDER, WINDOW, live, position, replay
 
 
 @pytest.mark.parametrize("skew", [7.0, -7.0])
 def test_the_revision_stays_behind_by_as_much_as_the_clocks_differ(skew: float) -> None:
     """In whichever direction, live as well as while catching up."""
-    assert live(skew=skew).revision == NOW - UNORDERED - MARGIN - 7
+    assert live(skew=skew).revision == NOW - OUT_OF_ORDER - MARGIN - 7
     assert replay(position(skew=skew), [NOW - DAY] * WINDOW).revision == NOW - DAY - MARGIN - 7
 
 
@@ -19,8 +19,8 @@ def test_the_revision_stays_behind_by_as_much_as_the_clocks_differ(skew: float) 
 def test_it_is_replaying_for_as_much_longer(skew: float) -> None:
     """Because it was asked for as much more."""
     made = live(skew=skew)
-    assert made.replaying(NOW + UNORDERED + MARGIN + 7)
-    assert not made.replaying(NOW + UNORDERED + MARGIN + 7.001)
+    assert made.replaying(NOW + OUT_OF_ORDER + MARGIN + 7)
+    assert not made.replaying(NOW + OUT_OF_ORDER + MARGIN + 7.001)
 
 
 def test_a_time_ahead_of_now_by_the_skew_is_near_and_plausible() -> None:
@@ -35,12 +35,12 @@ def test_a_time_ahead_of_now_by_the_skew_is_near_and_plausible() -> None:
 
 
 def test_a_skew_does_not_make_old_data_near() -> None:
-    """The out-of-orderness is counted from our clock: a provider that is behind is catching up for longer."""
-    assert replay(position(skew=7), [NOW - UNORDERED] * 3).live
-    assert not replay(position(skew=7), [NOW - UNORDERED - 0.001] * 3).live
+    """Out-of-orderness is counted from our clock: a provider that is behind is catching up for longer."""
+    assert replay(position(skew=7), [NOW - OUT_OF_ORDER] * 3).live
+    assert not replay(position(skew=7), [NOW - OUT_OF_ORDER - 0.001] * 3).live
 
 
-def test_fifty_times_in_a_row_from_the_future_tell_the_skew() -> None:
+def test_fifty_times_in_a_row_from_the_future_show_the_skew() -> None:
     """It is what half of them are ahead by, however far the others are; then they are near."""
     made = replay(position(), [*[NOW + DAY] * 10, NOW + 1, *[NOW + 5] * 20, *[NOW + 3] * (WINDOW - 32)])
     assert made.skew == 0
@@ -48,7 +48,7 @@ def test_fifty_times_in_a_row_from_the_future_tell_the_skew() -> None:
     assert made.skew == 5
     replay(made, [NOW + 5] * 3)
     assert made.live
-    assert made.revision == NOW - UNORDERED - MARGIN - 5
+    assert made.revision == NOW - OUT_OF_ORDER - MARGIN - 5
 
 
 def test_a_time_that_is_not_from_the_future_begins_the_count_anew() -> None:
@@ -78,7 +78,7 @@ def test_the_skew_grows_when_the_clocks_drift_apart() -> None:
 
 
 def test_a_connection_begins_with_what_its_handshake_says() -> None:
-    """What data had told on the one before is forgotten, and so is the count."""
+    """What data had shown on the one before is forgotten, and so is the count."""
     made = replay(position(), [NOW + 5] * WINDOW)
     made.connected(Skew(-4, -3))
     assert made.skew == 3
@@ -90,7 +90,7 @@ def test_a_connection_begins_with_what_its_handshake_says() -> None:
     assert made.skew == 0
 
 
-def test_a_handshake_that_tells_is_believed_and_not_the_data() -> None:
+def test_a_handshake_with_the_time_is_believed_and_not_the_data() -> None:
     """By its word a time may lie ahead by so much; fifty in a row that lie further ahead are a question."""
     made = position()
     made.connected(Skew(-0.25, 0.75))
@@ -103,7 +103,7 @@ def test_a_handshake_that_tells_is_believed_and_not_the_data() -> None:
     assert (made.doubts_clocks, made.skew) == (False, 4)
     replay(made, [NOW + 5.25] * 3)
     made.ping(NOW + 10)
-    assert made.revision == NOW + 10 - UNORDERED - MARGIN - 4
+    assert made.revision == NOW + 10 - OUT_OF_ORDER - MARGIN - 4
     made.connected(Skew(-9.0, -8.0))
     replay(made, [NOW + 0.25] * 3)
     assert (made.skew, made.live) == (8, False)

@@ -46,7 +46,7 @@ def dated(ahead: float = 0.0, status: str = "404 Not Found", more: str = "") -> 
 
 
 @pytest.mark.parametrize("ahead", [-40, 0, 40])
-async def test_any_status_tells_the_time(ahead: int) -> None:
+async def test_any_status_shows_the_time(ahead: int) -> None:
     """Measured to the second."""
     async with provider(dated(ahead)) as (address, _):
         skew = await ask(FeedSettings(base_url=f"ws://{address}"))
@@ -95,7 +95,7 @@ async def test_an_answer_without_a_date_says_nothing() -> None:
         assert await ask(FeedSettings(base_url=f"http://{address}")) is None
 
 
-async def test_a_provider_that_does_not_answer_is_told() -> None:
+async def test_a_provider_that_does_not_answer_is_reported() -> None:
     """Whether nobody listens or nobody speaks."""
     async with provider(lambda: b"") as (address, _):
         pass

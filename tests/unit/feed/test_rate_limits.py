@@ -1,4 +1,4 @@
-"""When the provider may be dialled: the windows, and what counts in which, at exact moments."""
+"""When a connection attempt is allowed: the windows, and what counts in which, at exact moments."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_each_window_has_its_settings(name: str, recovery: int | None) -> None:
 
 
 def test_an_attempt_without_an_answer_counts_from_the_end_of_its_time_out() -> None:
-    """The dial may begin ten seconds after its decision, and be seen by the provider as late as that."""
+    """The attempt may begin ten seconds after its decision, and be seen by the provider as late as that."""
     unanswered = [attempt(100, took=NEVER_ANSWERED)] * 5
     assert wait(limiter(*unanswered), INITIAL) == 1800 - 100 + 10 + 10 + 2
     assert wait(limiter(*unanswered, timeout=30), INITIAL) == 1800 - 100 + 10 + 30 + 2
@@ -198,7 +198,7 @@ def test_the_clocks_agree_where_nothing_is_said_of_them() -> None:
     ("seconds", "skew", "oldest_replayable"),
     [(0.0, 0, -DAYS + 23), (0.25, 0, -DAYS + 24), (0.0, 5, -DAYS + 28), (1.0, 0.5, -DAYS + 25)],
 )
-def test_the_edge_is_within_the_memory_when_the_dial_arrives(
+def test_the_edge_is_within_the_memory_when_the_attempt_arrives(
     seconds: float, skew: float, oldest_replayable: int
 ) -> None:
     """22 seconds later, by the other clock, and one more because the ledger rounds up."""

@@ -48,7 +48,7 @@ def test_a_clock_that_is_set_there_and_back_leaves_the_ledger_as_it_was(step: fl
 
 @pytest.mark.parametrize("step", STEPS)
 def test_everything_that_asks_the_limiter_keeps_the_ledger_true(step: float) -> None:
-    """A decision, an attempt, its answer, and a look at the room."""
+    """A decision, an attempt, its answer, and a look at the usage."""
     decided, attempted, answered, looked = (limiter(attempt(0)) for _ in range(4))
     for made in (decided, attempted, answered, looked):
         made.usage(at())

@@ -33,10 +33,10 @@ def looked(at: float, recovery: int, ledger: tuple[Attempt, ...] = LEDGER) -> Li
 
 
 def test_what_fits_is_let_in() -> None:
-    """A short recovery does; each limit tells what is used of it."""
-    found = looked(NOW, 30)
-    assert (found.reconnect.until, found.reconnect.reason) == (NOW, "")
-    usage = {limit.name: limit for limit in found.usage}
+    """A short recovery does; each limit shows its usage."""
+    result = looked(NOW, 30)
+    assert (result.reconnect.until, result.reconnect.reason) == (NOW, "")
+    usage = {limit.name: limit for limit in result.usage}
     assert list(usage) == ["initial", "proper", "large", "bucket"]
     assert [(usage[name].used, usage[name].allowed) for name in ("initial", "proper", "large")] == [
         (1, 5),
@@ -45,14 +45,14 @@ def test_what_fits_is_let_in() -> None:
     ]
     # 1203 s seen 197 s ago and 1822 s seen 78 s ago: asked, on their way, with 4 s a second drained.
     assert usage["bucket"].used == 1_203 - 4 * 119 + 1_822 - 4 * 78
-    assert found.ledger == LEDGER
+    assert result.ledger == LEDGER
 
 
 def test_a_longer_recovery_has_to_wait_for_the_bucket() -> None:
     """Until enough has drained, and not when it is asked later."""
-    found = looked(NOW, 3_000)
-    assert NOW < found.reconnect.until < NOW + 900
-    assert "bucket" in found.reconnect.reason
+    result = looked(NOW, 3_000)
+    assert NOW < result.reconnect.until < NOW + 900
+    assert "bucket" in result.reconnect.reason
     assert looked(NOW + 1_000, 3_000).reconnect.until == NOW + 1_000
 
 
@@ -131,13 +131,13 @@ def test_a_forecast_for_people() -> None:
 def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
     """The limits would allow a connection; the bridge waits. A pause that is over is not shown."""
     waiting = Checkpoint("f", int(NOW) - 30, State.BACKING_OFF, LEDGER, Counters(), NOW, "me", until=NOW + 12)
-    found = LimitForecast(SETTINGS, waiting, NOW, int(NOW) - 30)
-    assert forecast_as_lines(found).splitlines()[2:5] == [
+    result = LimitForecast(SETTINGS, waiting, NOW, int(NOW) - 30)
+    assert forecast_as_lines(result).splitlines()[2:5] == [
         "reconnect   allowed now",
         "pause       backing off after a failure until 2026-09-21T14:13:32Z, in 12s",
         "limits",
     ]
-    shown = forecast_as_json(found)
+    shown = forecast_as_json(result)
     assert (shown["allowedNow"], shown["pausedUntil"]) == (True, "2026-09-21T14:13:32Z")
     for over in (LimitForecast(SETTINGS, waiting, NOW + 12, int(NOW)), looked(NOW, 30)):
         assert forecast_as_json(over)["pausedUntil"] is None
@@ -147,7 +147,7 @@ def test_a_pause_of_the_bridge_is_none_of_the_limits() -> None:
 def test_a_limit_that_is_spent_says_until_when() -> None:
     """For people and for scripts."""
     ledger = tuple(Attempt(NOW - 60 + n, 0, True, NOW - 60 + n) for n in range(5))
-    found = looked(NOW, 30, ledger)
+    result = looked(NOW, 30, ledger)
     # Two seconds are for the provider's counting it later than it answered.
-    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in forecast_as_lines(found)
-    assert forecast_as_json(found)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"
+    assert "  initial   5 of 5, full until 2026-09-21T14:42:22Z" in forecast_as_lines(result)
+    assert forecast_as_json(result)["limits"][0]["freeAt"] == "2026-09-21T14:42:22Z"

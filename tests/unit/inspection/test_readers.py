@@ -68,7 +68,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 def test_a_checkpoint_that_cannot_be_reached_is_an_error(log: Log) -> None:
-    """Whoever asked for it does not wait for ever, and is told what stands in the way."""
+    """The command does not wait for ever, and reports the cause."""
     log.waits = [(NEVER,)]
     log.written, log.stable = [5], [5]
     with pytest.raises(KafkaUnavailable, match=r"^settlement\.checkpoints could not be .* no broker"):
@@ -232,13 +232,13 @@ def member(name: str, holds: bool = False) -> Member:
         ),
     ],
 )
-def test_a_person_is_told_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
+def test_a_person_sees_who_owns_the_feed_or_is_waited_for(group: Group | None, lines: str) -> None:
     """And, where one is waited for, by when a dead one's place is free: a session from now."""
     assert leadership_as_lines(group, CHECKPOINT, 10.0, LAST) == f"leadership  {lines}"
 
 
 def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
-    """Then by when its place is free is told, too."""
+    """The output then also has the time by which its place is free."""
     group, later = Group((member("a", True),)), CHECKPOINT.updated_at + LATELY_SECONDS
     assert leadership_as_lines(group, CHECKPOINT, 10.0, later) == (
         "leadership  owned by a from 10.0.0.1, 0 standbys\n"
@@ -246,7 +246,7 @@ def test_an_owner_that_has_not_committed_lately_may_be_dead() -> None:
     )
 
 
-def test_a_script_is_told_the_same() -> None:
+def test_a_script_gets_the_same() -> None:
     """Null marks what Kafka does not report."""
     group = Group((member("a"), member("b")), True)
     assert leadership_as_json(group, CHECKPOINT, 10.0, LAST + 0.5) == {
@@ -258,5 +258,5 @@ def test_a_script_is_told_the_same() -> None:
     }
     nobody = {"owners": [], "standbys": 0, "awaited": [], "freeBy": None, "lastCommitAgeSeconds": 0.0}
     assert leadership_as_json(Group(), CHECKPOINT, 10.0, LAST) == nobody
-    untold = {"owners": None, "standbys": None, "awaited": None, "freeBy": None, "lastCommitAgeSeconds": 0.0}
-    assert leadership_as_json(None, CHECKPOINT, 10.0, LAST) == untold
+    unknown = {"owners": None, "standbys": None, "awaited": None, "freeBy": None, "lastCommitAgeSeconds": 0.0}
+    assert leadership_as_json(None, CHECKPOINT, 10.0, LAST) == unknown

@@ -40,7 +40,7 @@ def test_records_not_written_by_a_bridge_are_skipped_and_counted(log: Log) -> No
 
 
 def test_an_end_that_cannot_be_reached_is_an_error(log: Log) -> None:
-    """Whoever asked for it does not wait for ever, and is told what stands in the way."""
+    """The command does not wait for ever, and reports the cause."""
     log.waits = [(0, 0, NEVER)]
     with pytest.raises(KafkaUnavailable, match=r"^settlement\.bets could not be read to its end"):
         list(follow_bets(NOWHERE, from_beginning=True, until_end=True))

@@ -161,7 +161,7 @@ def test_a_client_that_cannot_be_made_is_waited_for(
 
     monkeypatch.setattr(clients, "producer", refused)
     closed.run(closed.open).result(10)
-    refusals += [KafkaUnavailable("a file is away")] * 5
+    refusals += [KafkaUnavailable("a file is away")] * 3
     topic.faults = {"commit": [FATAL]}
     commit(closed)
     assert (refusals, topic.committed) == ([], WHOLE)

@@ -49,14 +49,14 @@ def test_a_worker_keeps_no_job_that_has_run() -> None:
 class Stuck:
     """A client that blocks, to be closed or to be destroyed."""
 
-    def __init__(self, what: str, release: threading.Event, told: SimpleQueue[str]) -> None:
-        self._what, self._release, self._told = what, release, told
+    def __init__(self, what: str, release: threading.Event, events: SimpleQueue[str]) -> None:
+        self._what, self._release, self._events = what, release, events
 
     def _block(self, what: str) -> None:
         if what == self._what:
-            self._told.put("asked")
+            self._events.put("asked")
             self._release.wait(30)
-            self._told.put("ended")
+            self._events.put("ended")
 
     def close(self) -> None:
         self._block("close")
@@ -69,13 +69,13 @@ class Stuck:
 def test_a_client_that_never_ends_is_left_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has read what was to be read goes on."""
     monkeypatch.setattr(blocking, "CLOSE_SECONDS", 0.05)
-    release, told = threading.Event(), SimpleQueue[str]()
-    clients = Clients(object(), Stuck(what, release, told))  # type: ignore[arg-type]
+    release, events = threading.Event(), SimpleQueue[str]()
+    clients = Clients(object(), Stuck(what, release, events))  # type: ignore[arg-type]
     clients.close()
-    assert told.get(timeout=30) == "asked"
-    assert told.empty(), "it was waited for"
+    assert events.get(timeout=30) == "asked"
+    assert events.empty(), "it was waited for"
     release.set()
-    assert told.get(timeout=30) == "ended"
+    assert events.get(timeout=30) == "ended"
 
 
 def test_what_a_call_raises_is_raised() -> None:

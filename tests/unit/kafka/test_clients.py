@@ -84,7 +84,7 @@ def test_the_ends_of_a_topic_come_in_the_order_of_its_partitions() -> None:
 
 
 @pytest.mark.parametrize("ends", [(-1001, -1001), (5, -1001)])
-def test_an_end_that_nobody_told_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
+def test_an_unknown_end_is_not_taken_for_an_empty_topic(ends: tuple[int, ...]) -> None:
     """A broker that falls silent is no error to the client: it makes up an offset."""
     with pytest.raises(KafkaUnavailable, match=r"^reading the end offsets of t: no broker .*: no answer$"):
         admin.end_offsets(Broker(*ends), "t", 2)  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def test_a_member_may_have_a_name_of_its_own(plain: Any) -> None:
 
 @pytest.mark.parametrize(("given", "seconds"), [({}, 10.0), ({"session_timeout_ms": "6000"}, 6.0)])
 def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float) -> None:
-    """As the member is told, whose default is not the client's."""
+    """As the member is configured, whose default is not the client's."""
     assert clients.session_seconds(KafkaSettings.model_validate(given)) == seconds
 
 

@@ -25,7 +25,7 @@ NOTHING = b"\0\0\0\0\0\0\0\0\0\0"
     ("state", "joining"),
     [("Stable", False), ("PreparingRebalance", True), ("CompletingRebalance", False), ("Empty", False)],
 )
-def test_a_group_is_read_as_a_broker_tells_it(state: str, joining: bool) -> None:
+def test_a_group_is_read_as_a_broker_describes_it(state: str, joining: bool) -> None:
     """With who holds the partition; one that has only just joined has no assignment at all."""
     members = [
         SimpleNamespace(id=name, client_id=name.upper(), client_host="/10.0.0.1", assignment=assignment)

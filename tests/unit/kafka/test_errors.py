@@ -115,7 +115,7 @@ def test_nothing_is_retried_that_will_never_be_accepted() -> None:
 
 
 class Failed:
-    """A producer whose transaction has failed for that reason, or goes on, as librdkafka 2.16 tells it."""
+    """A producer whose transaction has failed for that reason, or goes on, as librdkafka 2.16 reports it."""
 
     def __init__(self, reason: KafkaError | None) -> None:
         self._reason = reason

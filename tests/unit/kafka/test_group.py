@@ -85,14 +85,14 @@ def test_who_was_dead_before_a_rebalance_began_is_out_no_later() -> None:
 
 
 def test_a_loop_of_crashes_is_seen_through() -> None:
-    """As seen on a broker: kills four seconds apart, a session of ten, and what the last one is told."""
+    """As seen on a broker: kills four seconds apart, a session of ten, and what the last one reports."""
     watch = Watch("last", SESSION)
     assert watch.look(group("3", "4", "5", "last", joining=True), at(0.2)).until == START + 21
     assert watch.look(group("4", "5", "last"), at(2.2)).until == START + 13  # they went at 12.2
     assert watch.look(group("last+"), at(12.2)) == Wait()
 
 
-def test_a_group_that_does_not_settle_is_told() -> None:
+def test_a_group_that_does_not_settle_is_reported() -> None:
     """Who outlives a session without an owner is alive, and something else is the matter."""
     watch = Watch("me", SESSION)
     watch.look(group("a", "me"), at(0))
@@ -100,20 +100,20 @@ def test_a_group_that_does_not_settle_is_told() -> None:
 
 
 def test_a_step_of_the_wall_clock_ends_no_wait() -> None:
-    """What is over is told by the monotonic clock."""
+    """The monotonic clock decides what is over."""
     watch = Watch("me", SESSION)
     watch.look(group("a+", "me"), at(0))
     assert watch.look(group("a+", "me"), Instant(START + 3_600, 55.0)).until == START + 10
 
 
 def test_the_last_owner_is_who_a_rebalance_waits_for() -> None:
-    """Where the group does not tell who holds the partition; where it does, that counts."""
+    """If the group does not show who holds the partition; if it does, that counts."""
     assert [m.name for m in group("a", "b", joining=True).awaited("b")] == ["b"]
     assert [m.name for m in group("a+", "b", joining=True).awaited("b")] == ["a"]
     assert [m.name for m in group("a", "b", joining=True).awaited("gone")] == ["a", "b"]
 
 
-def test_owners_and_standbys_are_told_apart() -> None:
+def test_owners_and_standbys_are_distinguished() -> None:
     """By the assignment."""
     found = group("a+", "b", "c")
     assert (found.owners, found.standbys) == (["h"], 2)

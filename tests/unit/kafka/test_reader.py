@@ -240,7 +240,7 @@ def test_a_client_that_brings_nothing_is_replaced(log: Log, waits: tuple[float, 
 
 
 def test_a_client_that_fails_is_replaced_at_once(log: Log) -> None:
-    """Of which there is nothing to tell."""
+    """Of which there is nothing to report."""
     log.breaks = 3
     assert read_on(log) == []
     assert log.now < 1

@@ -226,7 +226,7 @@ def test_run_refuses_what_would_lose_data() -> None:
 
 
 def test_run_creates_what_is_missing_and_leaves_the_rest() -> None:
-    """What differs without harm is only told."""
+    """A harmless difference is only reported."""
     made = cluster(deadletters=None, checkpoints={"segment.ms": "1"})
     topics, changes = ensure(cast(AdminClient, made), Settings(), Topics.all)
     assert topics == TOPICS

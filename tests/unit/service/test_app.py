@@ -31,7 +31,7 @@ NOWHERE = "127.0.0.1:1"
         ("https", "ca_file", None, r"BRIDGE_FEED__CA_FILE.*cannot use"),
     ],
 )
-def test_what_the_dial_will_need_is_looked_at_before_anything_else(
+def test_what_a_connection_will_need_is_checked_before_anything_else(
     scheme: str, setting: str, content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a standby would pass for ready, and fail when it is needed."""
@@ -50,11 +50,11 @@ def test_what_the_dial_will_need_is_looked_at_before_anything_else(
 
 
 async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that Kafka's settings name may be away; what is told is that Kafka is."""
+    """A file that Kafka's settings name may be away; the report is that Kafka is."""
     made: list[KafkaSettings] = []
 
-    class Untold(LeaderElection):
-        """It may not be told who is in the group."""
+    class Unseen(LeaderElection):
+        """It lacks the right to see who is in the group."""
 
         def __init__(self) -> None:
             """A member of none."""
@@ -73,19 +73,19 @@ async def test_a_standby_for_whom_no_client_can_be_made_goes_on(monkeypatch: pyt
     monkeypatch.setattr(app, "LOOK_SECONDS", 0.001)
     monkeypatch.setattr(clients, "admin", admin)
     with capture_logs() as logged:
-        await service._stand_by(Untold())
+        await service._stand_by(Unseen())
     assert [line.get("reason", "") for line in logged] == ["a file is away", ""]
     assert len(made) == 3
 
 
-async def test_a_standby_that_is_told_no_more_does_not_repeat_what_is_over(
+async def test_a_standby_that_may_not_see_the_group_does_not_repeat_what_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By when a place is free is shown for as long as Kafka says who is in the group."""
     looks: list[Group | None] = [Group((Member("1", "a", "h", True),)), None, None]
 
     class Forgetful(LeaderElection):
-        """It is told once."""
+        """It is reported once."""
 
         def __init__(self) -> None:
             """A member of none."""

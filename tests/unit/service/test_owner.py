@@ -50,7 +50,7 @@ async def test_what_can_be_seen_of_it(world: World) -> None:
 
 @in_world(feed={"start": "2036-01-01T00:00:00Z"})
 async def test_a_first_start_in_the_future_is_a_wrong_setting(world: World) -> None:
-    """Nothing is committed and nothing dialled."""
+    """Nothing is committed, and no connection is attempted."""
     world.start()
     error = await world.ended()
     assert isinstance(error, SettingsError)
@@ -115,7 +115,7 @@ def test_pings_are_answered(reply: str, pattern: str) -> None:
 
 @in_world(rate=0.2)
 async def test_what_no_replay_can_bring_back_is_forgotten(world: World) -> None:
-    """The guard stays small, however long the bridge lives."""
+    """The deduplicator stays small, however long the bridge runs."""
     world.start()
     await asyncio.sleep(HOUR)
     assert world.owner is not None

@@ -102,7 +102,7 @@ def test_a_bet_becomes_a_record() -> None:
 
 
 def test_what_is_published_already_is_dropped_and_counted() -> None:
-    """Duplicates, stale versions and corrections, each told apart."""
+    """Duplicates, stale versions and corrections, each counted separately."""
     line = Line()
     for body in (bet(2), bet(2), bet(1), bet(2, payout=9.0), bet(3), bet(1, bet_id="other")):
         line.handle(body)
@@ -140,7 +140,7 @@ def test_a_message_that_is_no_bet_is_a_dead_letter(kind: str) -> None:
 
 
 def test_a_dead_letter_that_comes_again_is_a_duplicate() -> None:
-    """It is buried once, however often a replay brings it."""
+    """It becomes one dead letter, however often a replay brings it."""
     line = Line()
     for body in (BROKEN, BROKEN, BROKEN + b" "):
         line.handle(body)
@@ -215,7 +215,7 @@ def test_a_ping_is_to_be_answered_whatever_comes_with_it(
 
 
 def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
-    """The first three with each path, marked as samples, which count nowhere; the path is told once."""
+    """The first three with each path, marked as samples, which count nowhere; the path is logged once."""
     line = Line()
     with capture_logs() as logged:
         for number in range(SAMPLES + 2):
@@ -239,7 +239,7 @@ def test_a_bet_with_unknown_fields_is_published_and_its_original_kept() -> None:
 
 
 def test_a_message_that_holds_neither_ping_nor_data_but_something_else_is_a_dead_letter() -> None:
-    """Each original is kept, and the unknown fields are counted and told like those of a bet."""
+    """Each original is kept, and the unknown fields are counted and logged like those of a bet."""
     line = Line()
     bodies = [b'{"bet":{"betId":"%d"},"pingId":null}' % number for number in range(SAMPLES + 2)]
     for body in bodies:
@@ -271,7 +271,7 @@ def test_unknown_fields_are_counted_and_sampled_wherever_they_come(body: bytes, 
 
 
 def test_fields_without_number_do_not_fill_the_memory() -> None:
-    """Only so many paths are told apart; what carries another is published all the same."""
+    """The number of distinct paths is limited; a message with another is published all the same."""
     line = Line()
     for number in range(EXTRA_PATHS + 5):
         extra: dict[str, Any] = {f"field{number}": 1}
@@ -329,7 +329,7 @@ def test_pings_do_not_move_it_past_what_is_not_understood(kind: str) -> None:
     assert line.pipeline.position.revision == int(NOW + 165) - 90
 
 
-def test_a_stall_is_told_to_the_position_before_the_message() -> None:
+def test_the_position_learns_of_a_stall_before_the_message() -> None:
     """What was read after it may be old, and is looked for among what was published before."""
     line = live()
     assert line.pipeline.position.live
@@ -370,8 +370,8 @@ def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
     assert not line.pipeline.full
     line.handle(bet(2))
     assert line.pipeline.full
-    sealed = line.pipeline.take_batch()
-    assert (len(sealed.records), sealed.messages) == (3, 5)
+    taken = line.pipeline.take_batch()
+    assert (len(taken.records), taken.messages) == (3, 5)
     assert (line.records, line.pipeline.full, line.pipeline.batch.opened_at) == ([], False, None)
 
 
@@ -390,7 +390,7 @@ def test_a_batch_is_sealed_with_all_that_it_settles() -> None:
     )
 )
 def test_each_message_ends_in_exactly_one_counter(messages: list[bytes | Oversized]) -> None:
-    """Whatever comes, and what is published or buried is in the batch."""
+    """Whatever comes, and each bet and each dead letter is in the batch."""
     line = Line()
     for body in messages:
         before = line.counters.copy()

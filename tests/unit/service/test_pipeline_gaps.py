@@ -71,7 +71,7 @@ def test_a_replay_without_anything_known_is_a_gap() -> None:
 
 
 def test_it_goes_up_to_what_came_at_the_latest() -> None:
-    """Published at most the disorder after it was settled; a late resettlement among it says nothing."""
+    """Each was published within the out-of-orderness; a late resettlement among them says nothing."""
     made = pipeline(newest=POSITION + 600)
     late = bet(bet_id="late", settlementTime="2026-09-21T12:30:00Z")
     handle(made, late, *fresh(WINDOW), at=NOW + 6000)

@@ -1,4 +1,4 @@
-"""Each change of state is told once, with its reason."""
+"""Each change of state is logged once, with its reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Clock:
         return Instant(self.wall, 0.0)
 
 
-def test_a_state_is_told_once() -> None:
+def test_a_state_is_logged_once() -> None:
     """However often it is entered, and whatever its details are by then."""
     status = Status("f", Clock())
     with capture_logs() as lines:
@@ -34,7 +34,7 @@ def test_a_state_is_told_once() -> None:
     assert (status.state, status.reason) == (State.LIVE, "")
 
 
-def test_another_reason_for_the_same_state_is_told() -> None:
+def test_another_reason_for_the_same_state_is_logged() -> None:
     """Silence always has a reason, and it may change."""
     status = Status("f", Clock())
     with capture_logs() as lines:

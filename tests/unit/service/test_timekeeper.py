@@ -23,7 +23,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.set_by = self.ahead = 0.0
-        self.silent = self.untold = False
+        self.silent = self.undated = False
         self.asked = 0
         self.clock = AnchoredClock(self.machine)
         self.keeper = Timekeeper(SETTINGS, self.clock, self._ask)
@@ -37,7 +37,7 @@ class Scene:
         await asyncio.sleep(0.5)
         if self.silent:
             raise FeedLost("nobody answers")
-        return None if self.untold else Skew(EPOCH + self.ahead, EPOCH + self.ahead + 1)
+        return None if self.undated else Skew(EPOCH + self.ahead, EPOCH + self.ahead + 1)
 
     @property
     def wrong_by(self) -> float:
@@ -54,13 +54,13 @@ class Scene:
 
 
 @in_virtual_time
-async def test_the_machine_is_believed_where_the_provider_agrees_or_does_not_tell() -> None:
+async def test_the_machine_is_believed_if_the_provider_agrees_or_shows_no_time() -> None:
     """The skew is that of the clock that is believed."""
     scene = Scene()
     scene.set_by, scene.ahead = 100.0, 110.0
     await scene.keeper.compare()
     assert (scene.wrong_by, scene.keeper.skew) == (100, Skew(10, 11))
-    scene.set_by, scene.untold = 3600.0, True
+    scene.set_by, scene.undated = 3600.0, True
     await scene.keeper.compare()
     assert (scene.wrong_by, scene.keeper.skew) == (3600, None)
 
@@ -115,20 +115,19 @@ async def test_data_that_raise_a_doubt_are_asked_about_again_and_again() -> None
     assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
 
 
-def test_where_the_provider_does_not_tell_the_clock_goes_on_as_it_did() -> None:
-    """It is asked again; where bets come from the future, as after a pause, another handshake has to tell."""
-
-    async def story() -> None:
-        scene = Scene()
-        scene.untold, scene.set_by = True, 100.0
-        assert (await scene.watched(), scene.wrong_by) == (0, 0)
-        assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
-        with pytest.raises(FeedLost, match="from the future"):
-            await scene.watched(doubted=True)
+@in_virtual_time
+async def test_if_the_provider_shows_no_time_the_clock_goes_on_as_it_did() -> None:
+    """It is asked again. If bets come from the future, as after a pause, another handshake has to show it."""
+    scene = Scene()
+    scene.undated, scene.set_by = True, 100.0
+    assert (await scene.watched(), scene.wrong_by) == (0, 0)
+    assert scene.asked == pytest.approx(3600 / ASK_SECONDS, abs=1)
+    with pytest.raises(FeedLost, match="from the future"):
+        await scene.watched(doubted=True)
 
 
 @in_virtual_time
-async def test_before_a_dial_a_clock_that_was_set_is_settled() -> None:
+async def test_before_a_connection_attempt_a_clock_that_was_set_is_settled() -> None:
     """By the provider; where it never answers, the machine is believed after some tries."""
     scene = Scene()
     await scene.keeper.settle()

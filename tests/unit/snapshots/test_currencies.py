@@ -37,7 +37,7 @@ def fault(provider: Provider, endpoint: str, content: Any, **changes: Any) -> No
     )
 
 
-async def test_each_endpoint_tells_what_the_other_does_not() -> None:
+async def test_each_endpoint_has_what_the_other_lacks() -> None:
     """The list has types; for what bets use and it lacks there is the precision of one symbol."""
     provider, found = Provider(), topic()
     outcome = await exchange(provider, found, USED)
@@ -72,8 +72,8 @@ async def test_a_second_run_writes_nothing(full: bool) -> None:
     assert provider.asked()["currency-precision"] == (2 if full else 0)
 
 
-async def test_oddities_are_told_and_the_rest_is_published() -> None:
-    """A currency without a symbol has no key; one of another type is Unknown. Each is told once."""
+async def test_oddities_are_reported_and_the_rest_is_published() -> None:
+    """A currency without a symbol has no key; one of another type is Unknown. Each is reported once."""
     provider, found = Provider(odd_currencies=True), topic()
     outcome = await exchange(provider, found, mention())
     assert published(found) == LISTED | {"XTS": Currency("XTS", "Unknown", 2)}
@@ -117,7 +117,7 @@ async def test_an_empty_list_takes_nothing_that_is_used() -> None:
     assert published(found).keys() == {"EUR", "KWD", "PTS"}
 
 
-async def test_a_currency_that_is_listed_in_two_ways_is_told() -> None:
+async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
     """The first is published."""
     provider, found = Provider(), topic()
     eur = {"symbol": "EUR", "type": 1, "precision": 2}
@@ -165,7 +165,7 @@ async def test_without_a_right_to_the_list_nothing_of_it_is_touched() -> None:
 
 
 async def test_without_a_right_to_precisions_the_list_is_published() -> None:
-    """And what was not told is asked for as soon as there is the right."""
+    """And what was not answered is requested as soon as there is the right."""
     provider, found = Provider(forbidden={"currency-precision"}), topic()
     outcome = await exchange(provider, found, USED)
     assert (outcome.forbidden, published(found)) == ((PRECISION,), LISTED)
@@ -207,7 +207,7 @@ async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) 
 
 
 async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
-    """And told."""
+    """And reported."""
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     before = published(found)
@@ -217,12 +217,12 @@ async def test_a_record_that_cannot_be_read_is_written_anew() -> None:
     assert outcome.notes[0].startswith("the record of EUR cannot be read")
 
 
-async def test_progress_is_told_of_both_steps() -> None:
+async def test_progress_of_both_steps_is_reported() -> None:
     """Up to the total."""
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     job = Currencies(api(), topic().codec, topic().known(USED, full=False))
-    await job.run(Provider(), "id", lambda what, done, total: told.append((what, done, total)))
-    assert told == [
+    await job.run(Provider(), "id", lambda what, done, total: reported.append((what, done, total)))
+    assert reported == [
         *(("active currencies", done, 4) for done in range(1, 5)),
         *(("currencies by symbol", done, 2) for done in range(1, 3)),
     ]

@@ -106,7 +106,7 @@ async def test_a_language_may_be_called_otherwise() -> None:
     await translate(provider, topic, mention(EVENTS[0]), settings=settings)
     for key in (f"event:{EVENTS[0].id}", f"league:{EVENTS[0].league.id}"):
         assert topic.translation(key).texts == provider.truth()[key.encode()]
-    assert provider.asked()["all-league"] == 0, "the event has told its names in all languages"
+    assert provider.asked()["all-league"] == 0, "the event has its names in all languages"
 
 
 async def test_what_is_known_in_every_language_is_not_asked_again() -> None:
@@ -131,9 +131,9 @@ async def test_nothing_is_asked_by_id_twice() -> None:
     assert provider.asked()["all-competitor"] == len(WORLD.competitors)
 
 
-async def test_progress_is_told_of_each_step() -> None:
+async def test_progress_of_each_step_is_reported() -> None:
     """One after the other up to the total, without a step that has nothing to do."""
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
     references = mention(*EVENTS[:3])
     scope = Scope.of(api())
     wants = FetchPlan.of(scope, references, set(), full=False)
@@ -142,10 +142,10 @@ async def test_progress_is_told_of_each_step() -> None:
         api(),
         wants,
         references.events,
-        lambda what, done, of: told.append((what, done, of)),
+        lambda what, done, of: reported.append((what, done, of)),
     )
     await fetcher.run()
-    steps = {what: total for what, _, total in told}
+    steps = {what: total for what, _, total in reported}
     assert list(steps) == [
         *(f"{kind}s" for kind in ("sport", "region", "league", "competitor")),
         "events",
@@ -155,4 +155,4 @@ async def test_progress_is_told_of_each_step() -> None:
     ]
     assert steps["events"] == 3
     for step, total in steps.items():
-        assert [done for what, done, _ in told if what == step] == list(range(1, total + 1))
+        assert [done for what, done, _ in reported if what == step] == list(range(1, total + 1))

@@ -107,7 +107,7 @@ def test_what_always_fails_does_not_keep_the_rest_from_being_asked_about(
     assert {name for name in runs.owed if name.startswith(f"{kind}:")} == {f"{kind}:{x}" for x in broken}
 
 
-def test_what_was_owed_is_told_although_the_state_is_lost(runs: Runs) -> None:
+def test_what_was_owed_is_reported_although_the_state_is_lost(runs: Runs) -> None:
     """A refresh of an event fails; then the topic of the state is made anew."""
     old = Provider(languages=("en", "de"))
     runs.bets(mention(EVENT))
@@ -122,7 +122,7 @@ def test_what_was_owed_is_told_although_the_state_is_lost(runs: Runs) -> None:
     assert not snapshot.complete or texts.keys() == {"en", "sv", "de"}
 
 
-def test_what_was_owed_of_old_bets_is_told_although_the_state_is_lost(runs: Runs) -> None:
+def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: Runs) -> None:
     """Though no recent bet mentions it."""
     runs.bets(mention(OTHER))
     runs.run(Provider())
@@ -152,7 +152,7 @@ def test_new_bets_are_asked_about_after_the_state_was_lost_during_a_run(runs: Ru
     assert f"event:{OTHER.id}".encode() in runs.topic
 
 
-def test_markets_that_each_language_tells_are_not_owed(runs: Runs) -> None:
+def test_markets_that_each_language_has_are_not_owed(runs: Runs) -> None:
     """There is no right to all languages at once, for good: nothing is missing for that."""
     runs.bets(mention(*WORLD.events))
     provider = Provider(forbidden={"all-markets"})
@@ -248,7 +248,7 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     references.add(bet([item(EVENT, competitionId=987654, countryId=876543)]))
     runs.bets(references)
     provider = Provider()
-    # Neither is known by the provider: that is told, and not what this is about.
+    # The provider knows neither, which is reported, and not what this test is about.
     runs.run(provider, settings=settings)
     league = EVENT.league.id
     provider.catalogue.remove("league", league)

@@ -101,7 +101,7 @@ def test_without_a_broker_no_other_run_is_blamed(run: Run) -> None:
 
 def test_a_run_learns_within_half_a_minute_that_another_has_its_lock(run: Run) -> None:
     """It asks for a broker only while the lock is not its own."""
-    run.go_on(3_600, owner=True)
+    run.go_on(600, owner=True)
     assert run.looks == 0
     run.go_on(30, owner=False)
     with pytest.raises(NotOwner, match=r"^another `bridge translations` has taken over; nothing was publi"):
@@ -125,7 +125,7 @@ def test_a_lock_that_comes_back_is_ours(run: Run) -> None:
 def test_only_time_in_which_kafka_answers_counts(run: Run) -> None:
     """An unavailable Kafka has given the lock to nobody."""
     run.go_on(29, owner=False)
-    run.go_on(3_600, owner=False, away=True)
+    run.go_on(600, owner=False, away=True)
     run.go_on(30, owner=False)
     with pytest.raises(NotOwner):
         run.go_on(3, owner=False)

@@ -33,8 +33,8 @@ def say(collected: MergedNames, *items: Any) -> None:
         collected.item("sport", item)
 
 
-def test_what_was_told_in_all_languages_is_known() -> None:
-    """A nameless answer tells nothing, and neither does a text in one language."""
+def test_what_was_answered_in_all_languages_is_known() -> None:
+    """A nameless answer adds nothing, and neither does a text in one language."""
     collected = MergedNames(ALL, {})
     say(collected, text(1, "en", "Football"), text(2, "en", "Tennis"))
     collected.entity("sport", entity(1, sv="Fotboll"))
@@ -54,7 +54,7 @@ def test_languages_are_counted_by_their_codes() -> None:
 
 
 def test_a_selection_of_two_events_is_the_later_ones() -> None:
-    """In whichever order they are told: an id that is used again has no texts of the old event."""
+    """In whichever order they come: an id that is used again has no texts of the old event."""
     old = {"marketTypeId": 18, "marketTranslations": entity(5, en="x"), "selections": [entity(6, en="Old")]}
     new = {"marketTypeId": 19, "marketTranslations": entity(5, en="x"), "selections": [entity(6, sv="Ny")]}
     for first, second in (((77, old), (88, new)), ((88, new), (77, old))):
@@ -66,8 +66,8 @@ def test_a_selection_of_two_events_is_the_later_ones() -> None:
         )
 
 
-def test_what_a_thing_belongs_to_is_kept_as_first_told() -> None:
-    """And completed where it was not told."""
+def test_what_a_thing_belongs_to_is_kept_as_first_answered() -> None:
+    """And completed where it lacks one."""
     collected = MergedNames(ALL, {})
     market = {
         "marketTypeId": 18,

@@ -29,7 +29,7 @@ def test_a_translation_has_the_key_of_its_kind(record: Translation, key: bytes) 
 
 
 def test_equal_records_are_equal_bytes() -> None:
-    """In whatever order their languages were told."""
+    """In whatever order their languages came."""
     one, other = (
         Translation("sport", 1, {"sv": "b", "en": "a"}),
         Translation("sport", 1, {"en": "a", "sv": "b"}),
@@ -38,7 +38,7 @@ def test_equal_records_are_equal_bytes() -> None:
 
 
 def test_a_newer_kind_is_read() -> None:
-    """It has the key of a thing that its id alone tells."""
+    """Its key is that of an entity whose id alone identifies it."""
     datum = {**Translation("sport", 1, {"en": "a"}).to_avro("s"), "kind": "venue"}
     record = Translation.from_avro(CODEC.decode(CODEC.encode(datum)))
     assert (record.kind, record.key) == ("venue", b"venue:1")

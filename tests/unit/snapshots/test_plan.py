@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from bridge.errors import SettingsError
 from bridge.snapshots.model import KINDS
 from bridge.snapshots.plan import Estimate, FetchPlan, Scope, chunks, estimate
 from bridge.snapshots.references import References
@@ -27,6 +30,11 @@ def test_a_choice_narrows() -> None:
     assert Scope.of(api(), events=[7]).narrowed
     chosen = Scope.of(api(), languages=["sv", "sv"])
     assert (chosen.narrowed, chosen.languages) == (True, ("sv",))
+
+
+def test_a_language_that_the_settings_lack_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"--language fr is not one of api\.languages \(en, sv, de\)"):
+        Scope.of(api(), languages=["sv", "fr"])
 
 
 def test_languages_in_another_order_are_all_of_them() -> None:
@@ -133,7 +141,7 @@ def test_chunks_have_a_hundred_ids() -> None:
 
 
 def test_an_estimate_counts_each_endpoint() -> None:
-    """At least what is certain, at most what the answers may lead to; None where these alone tell."""
+    """At least what is certain, at most what the answers may lead to; None where only these decide."""
     references = mention(EVENT)
     for number in range(1, 151):
         references.add(bet([item(None, selectionId=number)]))
@@ -161,7 +169,7 @@ def test_an_estimate_has_room_for_what_the_lists_may_lack() -> None:
 
 
 def test_an_estimate_counts_lists_that_go_by_sport() -> None:
-    """Once for each sport that is known; the list of sports may tell of more, unless it is not asked for."""
+    """Once for each sport that is known; the list of sports may have more, unless it is not asked for."""
     wants = FetchPlan.of(ALL, mention(EVENT), {b"sport:100", b"sport:101"}, full=True)
     row = "/api/translations/{lang}/leagues"
     sports = len({*wants.sports, 100, 101})

@@ -27,7 +27,7 @@ def test_a_kind_that_no_bet_mentions_has_no_row() -> None:
 
 
 def test_shares_are_by_language() -> None:
-    """What lacks one is missing, and told by its key."""
+    """What lacks one is missing, and reported by its key."""
     references = References()
     references.listed["sport"] |= {1, 2, 3, 4}
     have = records(
@@ -40,7 +40,7 @@ def test_shares_are_by_language() -> None:
     assert (row.share("en"), row.share("sv")) == (0.75, 0.25)
 
 
-def test_only_the_first_missing_ones_are_told() -> None:
+def test_only_the_first_missing_ones_are_reported() -> None:
     """In the order of their keys."""
     references = References()
     references.listed["sport"] |= set(range(100, 200))
@@ -135,4 +135,7 @@ def test_what_was_left_out_is_an_error_in_the_end() -> None:
     assert lines[-3].startswith("and 11 more")
     assert lines[-2] == "Everything else is published. The next run asks again about 21 things."
     assert "right" in lines[-1]
+    with pytest.raises(errors.LeftOut) as caught:
+        report(left_out=left[1:2], owed=1).raise_if_left_out()
+    assert len(str(caught.value).splitlines()) == 2
     report().raise_if_left_out()

@@ -174,3 +174,9 @@ def test_a_bet_without_a_time_can_be_remembered() -> None:
     hour = -1 - (-1 % 3600)
     state.learn(hour, References(events={7: Place(1, 1, 1)}))
     assert state.in_use().events == {7: Place(1, 1, 1)}
+
+
+def test_a_record_of_an_unknown_kind_is_not_foreign() -> None:
+    """A later version may have written it; the same bytes under a known key are foreign."""
+    records = {b"translations/later": b"{}", b"translations/seen": b"{}"}
+    assert JobState("translations", records).foreign == 1

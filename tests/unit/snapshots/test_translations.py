@@ -25,7 +25,7 @@ POLICIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -> None:
-    """While the provider tells the same."""
+    """While the provider's answers stay the same."""
     provider, topic, references = Provider(**policy), Topic(), mention(*WORLD.events[:4])
     first = await translate(provider, topic, references)
     assert len(first.written) > 200
@@ -108,7 +108,7 @@ async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues
     assert not (await translate(Provider(), Topic(), nowhere)).notes
 
 
-async def test_texts_in_other_languages_are_kept_and_told() -> None:
+async def test_texts_in_other_languages_are_kept_and_reported() -> None:
     """They may be a language of the settings by another name, which is then missing."""
     settings = api(languages=("en", "xx"))
     topic = Topic()
@@ -129,7 +129,7 @@ async def test_texts_in_other_languages_are_kept_and_told() -> None:
     assert "no text at all" not in "\n".join(outcome.notes)
 
 
-async def test_an_event_without_a_name_is_told_and_still_says_who_takes_part() -> None:
+async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part() -> None:
     """Its record has no text."""
     body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
     body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'

@@ -1,4 +1,4 @@
-"""Each of the 13 endpoints of translations tells something that no other does."""
+"""Each of the 13 endpoints of translations has something that no other has."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_endpoint_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.endpoint)
-async def test_an_endpoint_tells_what_no_other_does(case: Only) -> None:
+async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
     """With it the texts are published as the provider has them; without a right to it they are missing."""
     provider, topic = Provider(**case.policy), Topic()
     await translate(provider, topic, mention(EVENT))

@@ -36,7 +36,7 @@ async def test_one_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_only_the_kind_that_was_asked_for_is_published(kind: str) -> None:
-    """Though some endpoints tell of others, too."""
+    """Although some endpoints have names of others, too."""
     topic = Topic()
     outcome = await translate(Provider(), topic, mention(EVENT), scope=Scope.of(api(), kinds=[kind]))  # type: ignore[list-item]
     assert {kind_of(key) for key in outcome.written} == {kind}

@@ -53,7 +53,7 @@ KINDS_OF: dict[Endpoint, set[str]] = {
     "selection-templates": {"selection-template"},
     "market-type-templates": {"market-type-template"},
 }
-"""What an endpoint tells of."""
+"""Kinds of which an endpoint has names."""
 PATHS = [
     row.endpoint for row in estimate(FetchPlan.of(Scope.of(api()), mention(*WORLD.events), set(), full=True))
 ]
@@ -61,7 +61,7 @@ PATHS = [
 
 @pytest.mark.parametrize("endpoint", TRANSLATIONS)
 async def test_without_a_right_to_an_endpoint_the_rest_goes_on(endpoint: Endpoint) -> None:
-    """Its path is told; what it would have told stands, and is asked for again until there is the right."""
+    """Its path is reported; its earlier names stay, and are requested again until there is the right."""
     topic = Topic()
     await translate(Provider(**BOTH), topic, mention(EVENT, OTHER))
     before = topic.texts()
@@ -121,7 +121,7 @@ async def test_a_list_without_a_right_to_it_casts_no_doubt() -> None:
 
 
 async def test_an_unknown_event_is_not_asked_about_again() -> None:
-    """In this run; its records stand, and the run tells of it."""
+    """In this run; its records stay, and the run reports it."""
     provider, topic = Provider(**BOTH), Topic()
     await translate(provider, topic, mention(EVENT, OTHER))
     before = dict(topic)
@@ -195,7 +195,7 @@ async def test_one_thing_that_fails_is_left_out_and_owed(endpoint: Endpoint, fau
         provider.rest.faults.inject(RestFault(endpoint=endpoint, times=8, **fault))  # down to the first id
     outcome = await translate(provider, topic, mention(EVENT, OTHER), settings=api(concurrency=1))
     if (endpoint, fault) == ("all-markets", {"status": 403}):
-        return  # each language has told what is missing
+        return  # each language has reported what is missing
     assert {left.endpoint for left in outcome.left_out} == {
         next(path for path in PATHS if matches(path, endpoint))
     }
@@ -353,7 +353,7 @@ async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) 
 
 @pytest.mark.parametrize("error", [AuthError, asyncio.CancelledError])
 async def test_a_failure_leaves_no_question_under_way(error: type[BaseException]) -> None:
-    """Those that wait for an answer are given up, and the failure is the one that is told."""
+    """Those that wait for an answer are given up, and that failure is reported."""
     provider = Failing(error)
     with pytest.raises(error):
         await translate(provider, Topic(), mention(*WORLD.events), settings=api(concurrency=8))

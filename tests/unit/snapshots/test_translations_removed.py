@@ -34,7 +34,7 @@ BELIEVED = api(max_shrink_share=1)
 async def test_what_the_provider_knows_no_more_and_no_bet_mentions_is_removed(
     kind: Indexed, number: int
 ) -> None:
-    """By a full run, which tells of it: one tombstone. While bets mention it nothing takes it away."""
+    """By a full run, which reports it: one tombstone. While bets mention it nothing takes it away."""
     provider, topic = Provider(), Topic()
     await translate(provider, topic, mention(EVENT))
     provider.catalogue.remove(kind, number)
@@ -105,8 +105,8 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
     for full in (False, True):
         outcome = await translate(provider, topic, mention(), full=full)
         assert (outcome.removed, provider.asked()["all-league"]) == (set(), 0)
-        told = f"the list of leagues lacks {leagues - 1} of its former {leagues}"
-        assert any(told in note and "nothing is removed" in note for note in outcome.notes)
+        lacking = f"the list of leagues lacks {leagues - 1} of its former {leagues}"
+        assert any(lacking in note and "nothing is removed" in note for note in outcome.notes)
     outcome = await translate(provider, topic, mention())
     assert outcome.removed == set()
     assert {name.partition(":")[0] for name in topic.missing} == {"league"}
@@ -232,7 +232,7 @@ async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() ->
 
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_language_that_is_gone_from_everything_is_erased_by_a_full_run_only(full: bool) -> None:
-    """From all that it asked about in all languages; what only lists told keeps what it had."""
+    """From all that it asked about in all languages; what only lists have keeps what it had."""
     topic = Topic()
     await translate(Provider(), topic, mention(EVENT))
     outcome = await translate(Provider(languages=("en", "de")), topic, mention(EVENT), full=full)
@@ -255,7 +255,7 @@ async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
     assert outcome.counts["venue"].records == 1
 
 
-async def test_a_record_that_cannot_be_read_is_told_and_written_anew() -> None:
+async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> None:
     """It stands in the way of no other, and is not taken for a reason to remove anything."""
     provider, topic = Provider(), Topic()
     await translate(provider, topic, mention(EVENT))

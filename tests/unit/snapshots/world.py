@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any, Self, TypeVar
 
@@ -44,15 +45,15 @@ def api(**changes: Any) -> ApiSettings:
 
 
 class Provider:
-    """Answers as the client would hand it on; `disorder` shuffles which of several answers comes first."""
+    """Answers as the client would hand it on; `shuffle` shuffles which of several answers comes first."""
 
-    def __init__(self, disorder: Random | None = None, world: World = WORLD, **policy: Any) -> None:
+    def __init__(self, shuffle: Random | None = None, world: World = WORLD, **policy: Any) -> None:
         chosen = {"rate": 1e6, "burst": 10**6, "languages": LANGUAGES, **policy}
         self.rest = Rest(world, RestPolicy(**chosen))
         self.catalogue = self.rest.catalogue
         self.most_at_once = 0
         self._at_once = 0
-        self.disorder = disorder
+        self.shuffle = shuffle
         self.authorization = f"Bearer {self.rest.tokens.mint(NOW)}"
         self.requests = 0
 
@@ -68,7 +69,7 @@ class Provider:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            for _ in range(self.disorder.randrange(12) if self.disorder else 0):
+            for _ in range(self.shuffle.randrange(12) if self.shuffle else 0):
                 await asyncio.sleep(0)
             answer = self.rest.answer(NOW, request.target, self.authorization)
         finally:
@@ -114,6 +115,16 @@ def key(kind: str, number: int, relations: Any) -> bytes:
             return f"{kind}:{number}".encode()
 
 
+_TRANSLATIONS = Codec(load("translation"), 1)
+
+
+@lru_cache(maxsize=20_000)
+def _texts(value: bytes) -> dict[str, str]:
+    """Return language → text of a translation's record."""
+    texts: dict[str, str] = _TRANSLATIONS.decode(value)["translations"]
+    return texts
+
+
 class Topic(dict[bytes, bytes]):
     """What a compacted topic of a job holds: key → value."""
 
@@ -148,7 +159,7 @@ class Topic(dict[bytes, bytes]):
 
     def texts(self) -> dict[bytes, dict[str, str]]:
         """Key → language → text."""
-        return {key: self.codec.decode(value)["translations"] for key, value in self.items()}
+        return {key: dict(_texts(value)) for key, value in self.items()}
 
     def translation(self, key: str) -> Translation:
         """The record of a key."""

@@ -75,7 +75,7 @@ class Log:
     waits: list[Iterable[float]] = field(default_factory=list)
     """Of each client, one after the other: seconds before the first that comes, the second, and so on."""
     connected: Callable[[int], None] = lambda _: None
-    """Told the number of each new client, from 1."""
+    """Called with the number of each new client, from 1."""
     prompt: list[bool] = field(default_factory=list)
     """Of each client."""
     given: list[tuple[int, int]] = field(default_factory=list)

@@ -76,7 +76,7 @@ def test_records_hidden_by_an_open_transaction_are_waited_for(log: Log) -> None:
         "an open transaction hides what is in settlement.bets: partition 0 from offset 2, partition 1 from "
         "offset 2"
     )
-    assert set(statuses[1:]) == {""}, "what came after it was told, or not that it goes on"
+    assert set(statuses[1:]) == {""}, "it was reported after recovery, or recovery was not"
 
 
 def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ def test_a_program_dies_with_its_owner_while_a_fork_of_the_owner_lives(tmp_path:
         forks[0].kill()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the death of a parent to its child")
 def test_a_program_dies_with_its_killed_supervisor(server: Server) -> None:
     server.start()
     assert server.identity

@@ -48,7 +48,7 @@ class Feed:
 
 
 def test_what_was_sent_is_missing_until_it_arrives() -> None:
-    """Each arrival tells when its message was published."""
+    """Each arrival has the time at which its message was published."""
     feed = Feed()
     feed.send(bet("a", 1), bet("b", 1), at=123.0)
     feed.tally.catch_up()

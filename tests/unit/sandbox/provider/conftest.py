@@ -6,6 +6,7 @@ import pytest
 
 from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
+from tests.streams import CachedStream
 
 ORIGIN = 1_790_000_000.0
 
@@ -17,4 +18,4 @@ def world() -> World:
 
 @pytest.fixture(scope="session")
 def stream(world: World) -> Stream:
-    return Stream(world, ORIGIN, StreamSettings(rate=200))
+    return CachedStream(world, ORIGIN, StreamSettings(rate=200))

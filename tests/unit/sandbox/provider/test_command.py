@@ -27,7 +27,7 @@ def test_the_options_win_over_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("brust = 5", "brust is not a setting; did you mean burst?"),
         ("[sizes]\nevent = 5", "sizes.event is not a setting; did you mean sizes.events?"),
@@ -42,13 +42,13 @@ def test_the_options_win_over_the_file(tmp_path: Path) -> None:
         ("seed = \ud800", "the settings file FILE cannot be read: "),
     ],
 )
-def test_a_wrong_setting_is_named(tmp_path: Path, content: str, told: str) -> None:
+def test_a_wrong_setting_is_named(tmp_path: Path, content: str, message: str) -> None:
     """One line for each, with the nearest name where there is none such, and never its value."""
     file = tmp_path / "provider.toml"
     file.write_bytes(content.encode(errors="surrogatepass"))
     with pytest.raises(SettingsError) as caught:
         read_settings(file, {"api.rate": 4})
-    assert str(caught.value).startswith(told.replace("FILE", str(file)))
+    assert str(caught.value).startswith(message.replace("FILE", str(file)))
 
 
 def test_a_directory_is_no_settings_file(tmp_path: Path) -> None:

@@ -72,16 +72,16 @@ def ask(feed: Provider, rest: Rest, on_loop: Callable[[Callable[[], Any]], Any])
             "wsgi.input": io.BytesIO(body),
         }
         setup_testing_defaults(whole)
-        told: list[Any] = []
+        started: list[Any] = []
 
         def start_response(*given: Any) -> Callable[[bytes], object]:
-            told.extend(given)
+            started.extend(given)
             return io.BytesIO().write
 
         pieces: Iterable[bytes] = app(whole, start_response)
         content = b"".join(pieces)
         pieces.close()  # type: ignore[attr-defined]
-        return int(told[0].split()[0]), dict(told[1]), content
+        return int(started[0].split()[0]), dict(started[1]), content
 
     return request
 
@@ -105,27 +105,29 @@ def error(answer: Answer, status: int) -> str:
 def test_the_truth_is_a_line_for_each_message(feed: Provider, ask: Ask) -> None:
     """When, number, bet, version and hash of everything published so far, in order."""
     feed.inflict(Garbage(), NOW - 0.05)
-    told = lines(ask(f"/truth?until={NOW + 99}"))
+    listed = lines(ask(f"/truth?until={NOW + 99}"))
     truth = list(feed.log.read(ORIGIN, NOW))
-    assert [(line["at"], line["seq"], line["betId"]) for line in told] == [
+    assert [(line["at"], line["seq"], line["betId"]) for line in listed] == [
         (message.at, message.seq, message.bet_id) for message in truth
     ]
-    assert [line["sha256"] for line in told] == [hashlib.sha256(m.body).hexdigest() for m in truth]
+    assert [line["sha256"] for line in listed] == [hashlib.sha256(m.body).hexdigest() for m in truth]
     versions = [orjson.loads(m.body)["data"]["settlementVersion"] for m in truth if m.bet_id]
-    assert [line["settlementVersion"] for line in told if line["betId"]] == versions
-    assert told[-2]["settlementVersion"] is None
+    assert [line["settlementVersion"] for line in listed if line["betId"]] == versions
+    assert listed[-2]["settlementVersion"] is None
     assert max(versions) > 1
-    assert "body" not in told[0]
+    assert "body" not in listed[0]
 
 
 def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
     """Both bounds are included; what is no text is given in base64."""
     feed.inflict(Garbage(count=2), NOW - 1)
-    told = lines(ask(f"/truth?since={NOW - 1}&until={NOW - 0.9}&bodies=1"))
-    bodies = [line["body"].encode() if "body" in line else base64.b64decode(line["base64"]) for line in told]
+    listed = lines(ask(f"/truth?since={NOW - 1}&until={NOW - 0.9}&bodies=1"))
+    bodies = [
+        line["body"].encode() if "body" in line else base64.b64decode(line["base64"]) for line in listed
+    ]
     assert bodies == [message.body for message in feed.log.read(NOW - 1, NOW - 0.9)]
     assert len(bodies) == 4
-    assert "base64" in told[2]
+    assert "base64" in listed[2]
 
 
 def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) -> None:
@@ -182,8 +184,8 @@ def get(rest: Rest, path: str, authorization: str | None = None) -> int:
 def test_a_rest_fault_is_injected_and_cleared(rest: Rest, ask: Ask) -> None:
     """It strikes the requests it was made for; the answer repeats what was understood, and when."""
     fault = b'{"endpoint":"sports","status":503,"times":null}'
-    told = page(ask("/api/faults", "POST", fault))
-    assert (told["at"], told["endpoint"], told["status"], told["nth"]) == (NOW, "sports", 503, 1)
+    listed = page(ask("/api/faults", "POST", fault))
+    assert (listed["at"], listed["endpoint"], listed["status"], listed["nth"]) == (NOW, "sports", 503, 1)
     assert [get(rest, f"translations/en/{kind}") for kind in ("regions", "sports", "sports")] == [
         200,
         503,
@@ -226,7 +228,7 @@ def test_an_invalid_request_is_reported_by_field_and_has_no_effect(
 
 
 def test_the_truth_of_the_rest_side_is_a_line_for_each_thing(rest: Rest, ask: Ask) -> None:
-    """All that its endpoints together tell, with what was renamed and without what was removed."""
+    """All that its endpoints together answer, with what was renamed and without what was removed."""
     before = {(line["kind"], line["id"]): line for line in lines(ask("/api/truth"))}
     renaming = b'{"kind":"sport","id":1,"text":"Fotball","language":"sv"}'
     assert page(ask("/api/rename", "POST", renaming)) == {"at": NOW, **orjson.loads(renaming)}
@@ -266,13 +268,13 @@ def test_the_requests_are_listed(rest: Rest, ask: Ask) -> None:
     ask("/api/faults", "POST", b'{"nth":2,"status":500}')
     for path in ("translations/en/sports?ids=1", "translations/en/regions", "nothing"):
         get(rest, path)
-    told = lines(ask("/api/requests"))
-    assert [(r["target"], r["endpoint"], r["status"], r["fault"]) for r in told] == [
+    listed = lines(ask("/api/requests"))
+    assert [(r["target"], r["endpoint"], r["status"], r["fault"]) for r in listed] == [
         ("/api/translations/en/sports?ids=1", "sports", 200, False),
         ("/api/translations/en/regions", "regions", 500, True),
         ("/api/nothing", None, 404, False),
     ]
-    assert {r["at"] for r in told} == {NOW}
+    assert {r["at"] for r in listed} == {NOW}
 
 
 def test_a_token_is_given(feed: Provider, rest: Rest, ask: Ask) -> None:

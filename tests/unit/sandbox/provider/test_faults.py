@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import inf
 
 import orjson
@@ -24,8 +25,9 @@ from bridge.sandbox.provider.faults import (
     Stall,
 )
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
-from bridge.sandbox.provider.stream import Stream, StreamSettings
+from bridge.sandbox.provider.stream import StreamSettings
 from bridge.sandbox.provider.world.entities import World
+from tests.streams import CachedStream
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
 
@@ -33,13 +35,14 @@ from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provi
 @pytest.fixture
 def feed(world: World) -> Provider:
     """Of its own, as its clock may step; ten messages a second."""
-    return provider(Stream(world, ORIGIN, StreamSettings(rate=10, max_out_of_orderness_seconds=0)))
+    return provider(CachedStream(world, ORIGIN, StreamSettings(rate=10, max_out_of_orderness_seconds=0)))
 
 
 def truth(feed: Provider, since: float, until: float) -> list[bytes]:
     return [message.body for message in feed.log.read(since, until)]
 
 
+@lru_cache(maxsize=10_000)
 def settled(body: bytes) -> float:
     """The settlementTime of a message whose time has a zone, in seconds after NOW."""
     moment = datetime.fromisoformat(orjson.loads(body)["data"]["settlementTime"])
@@ -103,7 +106,7 @@ def test_a_stall_is_of_the_provider_and_half_open_of_a_connection(feed: Provider
 
 def test_a_pause_in_the_middle_of_a_replay(world: World) -> None:
     """Pings go on while data stops, and then the replay goes on where it was."""
-    feed = provider(Stream(world, ORIGIN, StreamSettings(rate=10)), Policy(replay_rate=100))
+    feed = provider(CachedStream(world, ORIGIN, StreamSettings(rate=10)), Policy(replay_rate=100))
     connection = let_in(feed, NOW, int(ORIGIN))
     before = received(connection, NOW, NOW + 1)
     feed.inflict(Pause(seconds=600), NOW + 1)

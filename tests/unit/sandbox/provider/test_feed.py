@@ -12,6 +12,7 @@ from bridge.sandbox.provider.feed import Attempt, Policy, Provider, Refusal
 from bridge.sandbox.provider.rate_limits import Kind, Limits, Rule
 from bridge.sandbox.provider.stream import Log, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import World
+from tests.streams import CachedStream
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, bets, let_in, pings, provider, received
 
@@ -22,7 +23,7 @@ def test_replay_and_live_leave_no_hole_and_double_nothing(
     world: World, ago: int, lasts: float, limit: int, inject: bool
 ) -> None:
     """From any revision on a client gets all that was published at or after it, once and in order."""
-    feed = provider(Stream(world, ORIGIN, StreamSettings(rate=3)))
+    feed = provider(CachedStream(world, ORIGIN, StreamSettings(rate=3)))
     if inject:
         feed.log.inject(b'{"data":"old"}', NOW - 50)
     revision = int(NOW) - ago
@@ -106,9 +107,9 @@ def test_a_refusal_can_be_a_close_code(stream: Stream) -> None:
     answer = feed.connect(NOW + 5, int(NOW))
     assert isinstance(answer, Refusal)
     assert answer.close_code == 4029
-    told = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
+    logged = [(attempt.status, attempt.close_code, attempt.since is None) for attempt in feed.attempts]
     let = (101, None, False)
-    assert told == [let, (101, 4029, True), let, let, let, (101, 4029, True)]
+    assert logged == [let, (101, 4029, True), let, let, let, (101, 4029, True)]
 
 
 def test_pings_come_on_time_and_differ(stream: Stream) -> None:

@@ -40,7 +40,7 @@ Key = tuple[str, int, Any]
 Named = tuple[Key, dict[str, str]]
 
 
-def told(side: Rest, languages: tuple[str, ...]) -> dict[Key, dict[str, str]]:
+def texts_of(side: Rest, languages: tuple[str, ...]) -> dict[Key, dict[str, str]]:
     """Every name that can be had by asking all endpoints for everything."""
     found: dict[Key, dict[str, str]] = {}
     for key, names in chain(
@@ -113,7 +113,7 @@ def sport_of(known: Known) -> Any:
 def test_the_endpoints_together_return_the_truth(policy: dict[str, Any]) -> None:
     """All that can be asked is in the truth, and all of the truth can be asked for."""
     side = rest(**policy)
-    asked = told(side, policy["languages"])
+    asked = texts_of(side, policy["languages"])
     assert asked == true(side)
     assert len(asked) > 800
 
@@ -175,11 +175,11 @@ def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Kind) -> None:
     """One renamed entity is one difference in the truth, and in the answers that were read before."""
     side = rest(languages=("en", "de"))
     before = true(side)
-    assert told(side, ("en", "de")) == before
+    assert texts_of(side, ("en", "de")) == before
     number = next(known.id for known in side.catalogue.truth() if known.kind == kind)
     side.catalogue.rename(kind, number, "Neu", "de")
     after = true(side)
-    assert told(side, ("en", "de")) == after
+    assert texts_of(side, ("en", "de")) == after
     changed = {key for key in after if after[key] != before[key]}
     assert {key[:2] for key in changed} == {(kind, number)}
     assert all(after[key] == {"en": before[key]["en"], "de": "Neu"} for key in changed)
@@ -189,10 +189,10 @@ def test_a_rename_shows_everywhere_and_changes_nothing_else(kind: Kind) -> None:
 def test_a_removed_entity_is_gone_everywhere(kind: Kind) -> None:
     """It is gone from the truth and from every answer."""
     side = rest(languages=("en",))
-    before = told(side, ("en",))
+    before = texts_of(side, ("en",))
     number = next(known.id for known in side.catalogue.truth() if known.kind == kind)
     side.catalogue.remove(kind, number)
-    after = told(side, ("en",))
+    after = texts_of(side, ("en",))
     assert after == true(side)
     gone = before.keys() - after.keys()
     # A market takes its selections along.
@@ -303,7 +303,7 @@ def test_currencies_can_be_had_by_type() -> None:
 
 
 def test_members_of_an_event_may_come_by_their_ids_alone() -> None:
-    """Their names are then told by the endpoints of their own; the event has its name."""
+    """Their own endpoints then have their names; the event has its name."""
     named, bare = rest(), rest(event_members="ids")
     event = SMALL.events[0]
     full = get(named, f"translations/all/event/{event.id}")
