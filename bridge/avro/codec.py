@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro import parse_schema, schemaless_reader
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, UnknownType
 
@@ -34,6 +34,7 @@ class Codec:
     """Encodes and decodes records of one schema.
 
     `schema_by_id` returns the schema of a record written with another one, which cannot be read without it.
+    Raises SchemaError for a schema that `bridge.avro.encoder` does not support.
     """
 
     def __init__(
@@ -47,43 +48,30 @@ class Codec:
         """The schema as parsed by fastavro, without logical types."""
         self.header: Final = _HEADER.pack(_MAGIC, schema_id)
         """The first bytes of each record."""
-        self._encode: Callable[[object], bytes]
         try:
-            self._encode = Encoder(self.schema, self.header).encode
-        except UnknownSchema:
-            self._encode = self._encode_by_fastavro
+            self._encoder = Encoder(self.schema, self.header)
+        except UnknownSchema as error:
+            raise SchemaError(f"the schema of {self._name} is not supported: {error}") from None
         self._schema_by_id = schema_by_id
         self._writers: dict[int, Any] = {schema_id: self.schema}
 
     def encode(self, datum: Mapping[str, Any]) -> bytes:
-        """Encode a datum. Raises SchemaError, with the field's path, for one that does not fit.
+        """Encode a datum. Raises SchemaError, with the field's path, for one that does not fit exactly.
 
         Fields that the schema lacks are omitted, so that a newer datum can be compared with a record of an
         older schema.
         """
         try:
-            return self._encode(datum)
+            return self._encoder.encode(datum)
         except (ValueError, OverflowError):
-            return self._encode_by_fastavro(datum)
-
-    def _encode_by_fastavro(self, datum: object) -> bytes:
-        """Encode a datum or schema of types that the encoder does not know, or name the mismatch.
-
-        Stricter than fastavro alone, which would write "no" as True (`bridge.avro.mismatch`). A tuple is an
-        array, never a hint at a branch of a union.
-        """
-        out = io.BytesIO(self.header)
-        out.seek(_HEADER.size)
-        try:
-            if why := mismatch(self.schema, self.named, datum):
-                raise SchemaError(f"not a {self._name}: {why}")
-            schemaless_writer(out, self.schema, datum, disable_tuple_notation=True)
-        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
-            raise SchemaError(f"not a {self._name}: {error}") from error
-        return out.getvalue()
+            why = mismatch(self.schema, self.named, datum)
+            raise SchemaError(f"not a {self._name}: {why}") from None
 
     def in_schema(self, schema_id: int) -> Codec:
-        """Return a codec of the same records in an earlier schema. Raises what `schema_by_id` raises."""
+        """Return a codec of the same records in an earlier schema.
+
+        Raises SchemaError, and what `schema_by_id` raises.
+        """
         assert self._schema_by_id is not None
         return Codec(self._schema_by_id(schema_id), schema_id, self._schema_by_id)
 

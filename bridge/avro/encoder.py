@@ -6,7 +6,7 @@ which. See docs/decisions/0016-compiled-encoder.md.
 
 It knows the types of the bridge's schemas, and accepts only values of exactly these types. Anything else,
 wrong or only unusual (a tuple for an array, a mapping that is not a dict), is an error without a place:
-tracking the path would slow down the fast path. `bridge.avro.mismatch` finds the place.
+tracking the path would be slow. `bridge.avro.mismatch` finds the place.
 """
 
 from __future__ import annotations

@@ -198,11 +198,11 @@ class Pipeline:
     def _rewrite(self, body: bytes, schema: bytes) -> bytes | None:
         """Return the fingerprint of a bet in an earlier schema. Slow, but rarely needed."""
         schema_id = int.from_bytes(schema, "big")
-        if schema_id not in self._bets_before:  # cached since the restore: the registry is not asked
-            self._bets_before[schema_id] = self._bets.in_schema(schema_id)
         bet = self._parser.parse(body).bet
         assert bet is not None
         try:
+            if schema_id not in self._bets_before:  # cached since the restore: the registry is not asked
+                self._bets_before[schema_id] = self._bets.in_schema(schema_id)
             return fingerprint(self._bets_before[schema_id].encode(bet))
         except SchemaError:
             return None

@@ -17,7 +17,7 @@ SEED = st.integers(0, 2**32)
 
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(OWN) | schemas(known=True), POOL, SEED)
+@given(st.sampled_from(OWN) | schemas(), POOL, SEED)
 def test_valid_data_are_written_as_by_fastavro(form: str, schema: Schema, pool: Pool, seed: int) -> None:
     """By the encoder itself, byte for byte."""
     maker = Maker(schema, pool, seed)
@@ -31,20 +31,20 @@ def test_valid_data_are_written_as_by_fastavro(form: str, schema: Schema, pool: 
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(OWN) | schemas(), POOL, SEED)
-def test_other_data_are_written_or_refused_as_by_fastavro(
+def test_other_data_are_written_as_by_fastavro_or_refused_with_a_reason(
     form: str, schema: Schema, pool: Pool, seed: int
 ) -> None:
-    """The encoder writes the same bytes or leaves the datum to the codec, which does the same as fastavro."""
+    """What fastavro refuses is always refused; an unusual value, such as a tuple for an array, may be."""
     maker = Maker(schema, pool, seed)
     codec = Codec(schema, 1)
     for _ in range(BATCH):
         datum, _ = maker.spoilt(maker.junk())
-        expected = by_fastavro(maker.schema, datum)
-        assert encoded(FORMS[form], maker.schema, datum) in (expected, None)
-        if expected is not None:
-            assert codec.encode(datum)[5:] == expected
+        found = encoded(FORMS[form], maker.schema, datum)
+        if found is not None:
+            assert found == by_fastavro(maker.schema, datum)
+            assert codec.encode(datum)[5:] == found
         else:
-            with pytest.raises(SchemaError, match="not a "):
+            with pytest.raises(SchemaError, match=r"not a .*(must be|is missing)"):
                 codec.encode(datum)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -30,16 +27,14 @@ TICKET: Any = {
         {"name": "id", "type": "long"},
         {"name": "legs", "type": ["null", {"type": "array", "items": LEG}]},
         {"name": "first", "type": ["null", "Leg"], "default": None},
-        {"name": "any", "type": ["null", "string", "Leg"], "default": None},
         {"name": "paid", "type": "boolean", "default": False},
-        {"name": "code", "type": {"type": "fixed", "name": "Code", "size": 2}, "default": "\u0000\u0001"},
     ],
 }
-GOOD: dict[str, Any] = {"id": 1, "legs": [{"colour": "RED"}], "code": b"ab"}
+GOOD: dict[str, Any] = {"id": 1, "legs": [{"colour": "RED"}]}
 LEG_3 = [{"colour": "RED"}, {"colour": "RED"}]
 
 
-def mismatch_of(datum: object, schema: Any = TICKET) -> str | None:
+def mismatch_of(datum: object, schema: Any = TICKET) -> Any:
     named: dict[str, Any] = {}
     return mismatch(parse_schema(schema, named), named, datum)
 
@@ -50,22 +45,23 @@ def mismatch_of(datum: object, schema: Any = TICKET) -> str | None:
         ({"id": True}, "id: must be an integer of 64 bits, got True"),
         ({"id": 2**63}, "id: must be an integer of 64 bits, got 9223372036854775808"),
         ({"paid": "no"}, "paid: must be True or False, got 'no'"),
-        ({"code": b"abc"}, "code: must be 2 bytes, got b'abc'"),
         ({"legs": "abc"}, "legs: must be a list, got 'abc'"),
+        ({"legs": ()}, "legs: must be a list, got ()"),
         ({"legs": [*LEG_3, {"colour": "BLUE"}]}, "legs[2].colour: must be one of RED, GREEN, got 'BLUE'"),
         ({"legs": [*LEG_3, {"price": 1.0}]}, "legs[2].colour: is missing, and has no default"),
         ({"legs": [None]}, "legs[0]: must be an object, got None"),
-        ({"first": {"colour": "RED", "price": "x"}}, "first.price: must be a number, got 'x'"),
-        ({"first": {"colour": "RED", "price": 10**400}}, "first.price: int too large to convert to float"),
+        (
+            {"first": {"colour": "RED", "price": "x"}},
+            "first.price: must be a number that a double can hold, got 'x'",
+        ),
         (
             {"first": {"colour": "RED", "names": {"a": "b", "c": 5}}},
-            "first.names['c']: must be a string, got 5",
+            "first.names['c']: must be a string that UTF-8 can encode, got 5",
         ),
         (
             {"first": {"colour": "RED", "names": {5: "b"}}},
-            "first.names: the key 5: must be a string, got 5",
+            "first.names: the key 5: must be a string that UTF-8 can encode, got 5",
         ),
-        ({"any": 5}, "any: must be any of null, string, shop.Leg, got 5"),
     ],
 )
 def test_the_first_mismatch_is_named_with_its_path(change: dict[str, Any], said: str) -> None:
@@ -75,35 +71,19 @@ def test_the_first_mismatch_is_named_with_its_path(change: dict[str, Any], said:
 
 def test_a_datum_that_is_no_record_has_no_path() -> None:
     assert mismatch_of(None) == "must be an object, got None"
-    assert mismatch_of("x", "int") == "must be an integer of 32 bits, got 'x'"
-
-
-def test_a_string_that_utf_8_cannot_encode_is_a_mismatch() -> None:
-    said = mismatch_of(
-        {"a": "x\ud800"}, {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
-    )
-    assert said is not None
-    assert said.startswith("a: 'utf-8' codec can't encode")
-    assert "surrogates" in said
+    assert mismatch_of(10**400, "double").startswith("must be a number that a double can hold, got 1")
+    assert mismatch_of("\ud800", "string") == r"must be a string that UTF-8 can encode, got '\ud800'"
 
 
 def test_long_values_are_cut() -> None:
     said = mismatch_of(GOOD | {"id": "x" * 10_000})
-    assert said is not None
     assert len(said) < 100
 
 
 @pytest.mark.parametrize(
     "datum",
-    [
-        GOOD,
-        {"id": 1, "code": bytearray(b"ab")},
-        MappingProxyType(GOOD),
-        GOOD | {"legs": ({"colour": "RED", "price": Fraction(1, 2)},)},
-        GOOD | {"any": "x", "first": None, "new": object()},
-        GOOD | {"any": {"colour": "GREEN", "price": 5}},
-    ],
+    [GOOD, {"id": 1, "legs": None}, GOOD | {"first": {"colour": "GREEN", "price": 5}, "new": object()}],
 )
-def test_values_that_fastavro_accepts_fit(datum: Mapping[str, Any]) -> None:
+def test_values_of_the_types_fit(datum: dict[str, Any]) -> None:
     """Fields with a default and nullable ones may be missing; unknown fields are ignored."""
     assert mismatch_of(datum) is None
