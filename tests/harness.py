@@ -265,7 +265,8 @@ async def until(
 def assert_exact(tally: Tally) -> None:
     """Assert that no bet was lost, duplicated or changed."""
     assert tally.sent > 0
-    assert (tally.missing, tally.duplicates, tally.wrong) == (0, 0, [])
+    found = (tally.missing, tally.duplicates, tally.wrong)
+    assert found == (0, 0, []), f"of {tally.sent} bets missing, duplicated and wrong: {found}"
 
 
 def _output(log: Path) -> Path:

@@ -106,6 +106,8 @@ class TransactionalWriter:
         self._watchdog = Watchdog(stuck_seconds)
         self._producer: Producer | None = None
         self._phase = _Phase.CLOSED
+        self._left_open = False
+        """Whether records may be in the log of a transaction that was ended without its markers."""
         self._undelivered: KafkaError | None = None
         self._topics: set[str] = set()
         self._failures = 0
@@ -116,8 +118,7 @@ class TransactionalWriter:
         while True:
             try:
                 if self._phase is _Phase.FAILED:
-                    self._call(self._need().abort_transaction, self._call_seconds)
-                    self._reset(_Phase.EMPTY)
+                    self._abort()
                 return attempt()
             except KafkaException as exception:
                 self._recover(exception.args[0])
@@ -145,6 +146,7 @@ class TransactionalWriter:
         self.asked = None
         self.retry(partial(self._attempt, fill))
         self.asked = None
+        self._left_open = False
         outage.over()
         self._reset(_Phase.EMPTY)
 
@@ -221,15 +223,27 @@ class TransactionalWriter:
                 self.last = found
                 return
             self._lease.check_marker(found, self.last)
+            self.asked = None
+        if self._left_open:
+            # Kafka may have aborted without markers (decision 0009). The next marker ends what is still open
+            # together with the records that are written now, so it must be one of an abort.
+            fill()
+            self.deliver([])
+            self._abort()
+            self._left_open = False
         producer = self._need()
         if self._phase is not _Phase.SEALED:
-            self.asked = None
             marker = fill()
             self._call(producer.send_offsets_to_transaction, *self._lease.offsets(), self._call_seconds)
             self.asked, self._phase = marker, _Phase.SEALED
         self._call(producer.commit_transaction, self._call_seconds)
         if self.asked is not None:
             self.last = self.asked
+
+    def _abort(self) -> None:
+        self._left_open = True
+        self._call(self._need().abort_transaction, self._call_seconds)
+        self._reset(_Phase.EMPTY)
 
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
         self._watchdog.call(partial(call, *arguments))
@@ -276,6 +290,7 @@ class TransactionalWriter:
         self._phase, self.written = phase, 0
 
     def _discard(self) -> None:
+        self._left_open |= self._phase not in (_Phase.CLOSED, _Phase.EMPTY)
         if self._producer is not None:
             discard(self._producer)
         self._producer = None

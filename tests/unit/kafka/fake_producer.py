@@ -14,6 +14,8 @@ class Topic:
 
     def __init__(self) -> None:
         self.committed: list[bytes] = []
+        self.left_open: list[bytes] = []
+        """Records of a transaction that was ended without markers: the next marker ends it."""
         self.producers = 0
         self.calls: list[str] = []
         self.faults: dict[str, list[Callable[[FakeProducer], None]]] = {}
@@ -81,11 +83,14 @@ class FakeProducer:
 
     def commit_transaction(self, timeout: float) -> None:
         self._do("commit")
-        self.topic.committed += self.open
-        self.open = []
+        self.topic.committed += self.topic.left_open + self.open
+        self.open, self.topic.left_open = [], []
 
     def abort_transaction(self, timeout: float) -> None:
+        written = self.open
         self._do("abort")
+        if written == self.open:
+            self.topic.left_open = []
         self.open = []
 
 
@@ -127,6 +132,18 @@ def commits_and_fails(producer: FakeProducer) -> None:
     """The commit takes place, but the answer is lost."""
     producer.topic.committed += producer.open
     raise KafkaException(KafkaError(KafkaError._FATAL, "the answer was lost", fatal=True))
+
+
+def aborts_without_markers(producer: FakeProducer) -> None:
+    """The transaction counts as aborted, but stays open in the log."""
+    producer.topic.left_open += producer.open
+    producer.open = []
+
+
+def fails_without_markers(producer: FakeProducer) -> None:
+    """The producer is fenced as well."""
+    aborts_without_markers(producer)
+    FATAL(producer)
 
 
 def never_returns(producer: FakeProducer) -> None:

@@ -24,8 +24,10 @@ from tests.unit.kafka.fake_producer import (
     FakeProducer,
     Owner,
     Topic,
+    aborts_without_markers,
     commits_and_fails,
     fails,
+    fails_without_markers,
     never_returns,
 )
 
@@ -95,6 +97,10 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
         {"commit": [ABORT], "abort": [never_returns]},
         {"commit": [FATAL], "init": [never_returns, never_returns]},
         {"commit": [lambda _: None, FATAL]},
+        {"commit": [fails_without_markers]},
+        {"offsets": [fails_without_markers], "init": [RETRY], "abort": [RETRY, FATAL]},
+        {"offsets": [ABORT], "abort": [aborts_without_markers]},
+        {"offsets": [ABORT], "abort": [aborts_without_markers, FATAL]},
     ],
 )
 def test_whatever_fails_the_batch_is_committed_once(
@@ -108,6 +114,21 @@ def test_whatever_fails_the_batch_is_committed_once(
     assert topic.committed == WHOLE
     commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
     assert topic.committed == [*WHOLE, b"checkpoint 2"]
+
+
+def test_what_a_commit_left_open_is_not_aborted(topic: Topic, writer: BatchWriter) -> None:
+    """Its checkpoint shows that Kafka has committed it; the next marker makes the rest visible."""
+
+    def commits_the_checkpoint(producer: FakeProducer) -> None:
+        *topic.left_open, checkpoint = producer.open
+        topic.committed.append(checkpoint)
+        FATAL(producer)
+
+    topic.faults = {"commit": [commits_the_checkpoint]}
+    commit(writer)
+    assert topic.committed == [b"checkpoint 1"]
+    commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
+    assert sorted(topic.committed) == sorted([*WHOLE, b"checkpoint 2"])
 
 
 def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner) -> None:
@@ -133,10 +154,11 @@ def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> No
 
 def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
     """A new one would have to fence, read back, and wait for the coordinator."""
-    topic.faults, topic.calls = {"offsets": [ABORT]}, []
+    topic.faults, topic.calls = {"offsets": [ABORT], "commit": [RETRY]}, []
     commit(writer)
-    written = ["begin", *["produce"] * 4, "offsets"]
-    assert topic.calls == [*written, "abort", *written, "commit"]
+    written = ["begin", *["produce"] * 4]
+    first, second = [*written, "offsets", "abort"], [*written, "flush", "abort"]
+    assert topic.calls == [*first, *second, *written, "offsets", "commit", "commit"]
     assert topic.producers == 1
 
 

@@ -310,16 +310,15 @@ def test_an_unknown_outcome_of_a_commit_is_no_failure(kafka: Kafka) -> None:
     assert len(kafka.committed) == len(RECORDS) + 1
 
 
-def test_what_was_aborted_is_not_published(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_aborted_is_not_published(kafka: Kafka) -> None:
     """Whatever happens to the attempt after it."""
 
-    def go(producer: FakeProducer) -> None:
-        monkeypatch.setattr(FakeProducer, "flush", lambda *_: kafka.stop.wait(0.01) or 1)
-        ABORT(producer)
+    def go(_: FakeProducer) -> None:
+        kafka.away = 1_000_000
 
     with kafka.publisher(0.2) as made:
         made.open()
-        kafka.faults = {"commit": [go]}
+        kafka.faults = {"commit": [ABORT], "abort": [go]}
         with pytest.raises(KafkaUnavailable, match="Nothing of it is published"):
             publish(made)
     assert kafka.committed == []
