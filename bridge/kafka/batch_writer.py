@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import Producer, TopicPartition
 
@@ -24,8 +24,15 @@ from bridge.kafka.topics import max_record_bytes
 from bridge.kafka.transactions import TransactionalWriter
 
 T = TypeVar("T")
-ReadMarker = Callable[[Callable[[], bool], Callable[[str], None]], bytes | None]
-"""Reads back the committed checkpoint, given `give_up` and `on_status`."""
+
+
+class ReadMarker(Protocol):
+    """Reads back the committed checkpoint, as `bridge.state.restore.StateReader.checkpoint`."""
+
+    def __call__(
+        self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool
+    ) -> bytes | None: ...
+
 
 CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0
@@ -63,8 +70,8 @@ class _Term:
         if not self._election.confirm(self._is_over) or self._is_over():
             raise NotOwner("another process owns the feed")
 
-    def committed(self) -> bytes | None:
-        found = self._committed(self._is_over, self._on_error)
+    def committed(self, *, visible: bool) -> bytes | None:
+        found = self._committed(self._is_over, self._on_error, visible=visible)
         self.check()
         return found
 
@@ -92,7 +99,6 @@ class BatchWriter:
     """Writes batches one after the other.
 
     The worker thread calls `on_error` with Kafka's error before each further attempt.
-    `committed` reads back the feed's checkpoint, as `bridge.state.restore.StateReader.checkpoint` does.
     """
 
     def __init__(

@@ -5,11 +5,11 @@ marker (a checkpoint, a Snapshot record) is unique, so reading it back shows whe
 An error leads to one of these (`ErrorAction`):
 
     retry      repeat the call, while Kafka is unavailable
-    abort      abort, and write the transaction again
+    abort      abort, write and abort once more what Kafka may have left open (decision 0009), write again
     reopen     confirm that this process still holds the lease, so that a paused one never fences the rightful
                owner; create a producer with the same transactional id, which ends the old one's transaction;
                read the marker back. If it is this transaction's, the commit took place; if it is the one
-               before, write again; any other was written by another owner
+               before, go on as after an abort; any other was written by another owner
     refused    raise SinkBroken: a right is missing, or the topic will never accept a record, for example
                because the clock is an hour ahead
 """
@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -43,6 +44,17 @@ def backoff_seconds(failures: int) -> float:
     return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
 
 
+@contextmanager
+def _fatal_errors() -> Iterator[None]:
+    """Translate what the client raises when it calls `_delivered` with the exception of a fatal error set."""
+    try:
+        yield
+    except SystemError:
+        raise KafkaException(
+            KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
+        ) from None
+
+
 class _Phase(enum.Enum):
     CLOSED = "no producer that has fenced its predecessors, and whose last marker was read"
     EMPTY = "no transaction is open"
@@ -57,8 +69,11 @@ class Lease(Protocol):
     def confirm(self) -> None:
         """Return when the coordinator has confirmed that this process holds the lease."""
 
-    def committed(self) -> bytes | None:
-        """Read back the last committed marker; None before the first."""
+    def committed(self, *, visible: bool) -> bytes | None:
+        """Read back the last committed marker; None before the first.
+
+        Waits for open transactions to end, unless only what is `visible` now is wanted.
+        """
 
     def check_marker(self, found: bytes | None, last: bytes | None) -> None:
         """Raise if the marker `found` is not the `last` one of this process."""
@@ -132,7 +147,8 @@ class TransactionalWriter:
         self._lease.confirm()
         self._producer = self._make()
         self._call(self._producer.init_transactions, INIT_SECONDS)
-        found = self._lease.committed()
+        # A commit that was never requested cannot have taken place, whatever is still hidden.
+        found = self._lease.committed(visible=self._left_open and self.asked is None)
         self._phase = _Phase.EMPTY
         return found
 
@@ -193,15 +209,10 @@ class TransactionalWriter:
 
         The calls after it would only say that the transaction has failed.
         """
-        try:
+        with _fatal_errors():
             self.produce_blocking(records, self._delivered)
             while self._need().flush(FLUSH_SECONDS):
                 self._lease.check()
-        except SystemError:
-            # After a fatal error the client calls `_delivered` with an exception already set.
-            raise KafkaException(
-                KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
-            ) from None
         if self._undelivered is not None:
             raise KafkaException(self._undelivered)
 
@@ -225,20 +236,28 @@ class TransactionalWriter:
             self._lease.check_marker(found, self.last)
             self.asked = None
         if self._left_open:
-            # Kafka may have aborted without markers (decision 0009). The next marker ends what is still open
-            # together with the records that are written now, so it must be one of an abort.
+            # The next marker ends what is still open together with the records that are written now.
             fill()
-            self.deliver([])
+            self._flush()
             self._abort()
             self._left_open = False
         producer = self._need()
         if self._phase is not _Phase.SEALED:
             marker = fill()
+            self._flush()
+            # Fails if a record was refused or the transaction has ended: then no commit is requested.
             self._call(producer.send_offsets_to_transaction, *self._lease.offsets(), self._call_seconds)
             self.asked, self._phase = marker, _Phase.SEALED
         self._call(producer.commit_transaction, self._call_seconds)
         if self.asked is not None:
             self.last = self.asked
+
+    def _flush(self) -> None:
+        with _fatal_errors():
+            left = self._need().flush(self._call_seconds)
+        if left:
+            text = f"{left} records were not delivered within {self._call_seconds:g} s"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
 
     def _abort(self) -> None:
         self._left_open = True

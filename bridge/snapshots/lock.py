@@ -153,9 +153,9 @@ class Lock:
         if not self._election.confirm(self._is_over):
             raise KafkaUnavailable("nobody confirms that the lock is ours")
 
-    def committed(self) -> bytes | None:
+    def committed(self, *, visible: bool) -> bytes | None:
         """Return the value of the last Snapshot record, undecoded: it may be asked for without a registry."""
-        found = storage.last_record(self._settings, self._job)
+        found = storage.last_record(self._settings, self._job, visible=visible)
         return None if found is None else found.value()
 
     def check_marker(self, found: bytes | None, last: bytes | None) -> None:

@@ -34,7 +34,7 @@ async def test_files_that_are_missing_during_reconnects(place: Place, tmp_path: 
             file.rename(file.with_suffix(".old"))
             if rotated:
                 file.touch()
-        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
+        await asyncio.to_thread(place.cluster.servers["kafka-1"].stop)
         await asyncio.sleep(14)  # the producer is fenced by then: another is made
         await asyncio.to_thread(place.cluster.restart, "kafka-1")
         await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)

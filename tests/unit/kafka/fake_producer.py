@@ -16,13 +16,19 @@ class Topic:
         self.committed: list[bytes] = []
         self.left_open: list[bytes] = []
         """Records of a transaction that was ended without markers: the next marker ends it."""
+        self.undelivered = 0
+        """How many more flushes end with a record on its way."""
         self.producers = 0
         self.calls: list[str] = []
         self.faults: dict[str, list[Callable[[FakeProducer], None]]] = {}
         self.release = threading.Event()
 
-    def checkpoint(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bytes | None:
-        """The last committed checkpoint."""
+    def checkpoint(
+        self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool
+    ) -> bytes | None:
+        """The last committed checkpoint, if none behind it is hidden or only what is visible counts."""
+        hidden = any(value.startswith(b"checkpoint") for value in self.left_open)
+        assert visible or not hidden, "it would wait for ever"
         return next((value for value in reversed(self.committed) if value.startswith(b"checkpoint")), None)
 
 
@@ -73,7 +79,8 @@ class FakeProducer:
 
     def flush(self, timeout: float) -> int:
         self._do("flush")
-        return 0
+        self.topic.undelivered -= 1
+        return int(self.topic.undelivered >= 0)
 
     def purge(self) -> None:
         pass

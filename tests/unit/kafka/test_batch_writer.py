@@ -97,7 +97,7 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
         {"commit": [ABORT], "abort": [never_returns]},
         {"commit": [FATAL], "init": [never_returns, never_returns]},
         {"commit": [lambda _: None, FATAL]},
-        {"commit": [fails_without_markers]},
+        {"offsets": [fails_without_markers]},
         {"offsets": [fails_without_markers], "init": [RETRY], "abort": [RETRY, FATAL]},
         {"offsets": [ABORT], "abort": [aborts_without_markers]},
         {"offsets": [ABORT], "abort": [aborts_without_markers, FATAL]},
@@ -131,6 +131,17 @@ def test_what_a_commit_left_open_is_not_aborted(topic: Topic, writer: BatchWrite
     assert sorted(topic.committed) == sorted([*WHOLE, b"checkpoint 2"])
 
 
+def test_a_hidden_checkpoint_that_may_be_committed_is_waited_for(topic: Topic, closed: BatchWriter) -> None:
+    """One of an earlier process, or one whose commit was requested."""
+    topic.left_open = [b"checkpoint 0"]
+    with pytest.raises(AssertionError, match="wait for ever"):
+        closed.run(closed.open).result(10)
+    topic.left_open, topic.faults = [], {"commit": [fails_without_markers]}
+    closed.run(closed.open).result(10)
+    with pytest.raises(AssertionError, match="wait for ever"):
+        commit(closed)
+
+
 def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner) -> None:
     """The cause of an outage that may be over is not the cause of a broker's error."""
     reasons: list[str] = []
@@ -149,15 +160,22 @@ def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> No
     """While a commit may be under way, no other call of the transaction is allowed."""
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
     commit(writer)
-    assert topic.calls == ["begin", *["produce"] * 4, "offsets", "commit", "commit", "commit"]
+    assert topic.calls == ["begin", *["produce"] * 4, "flush", "offsets", "commit", "commit", "commit"]
+
+
+def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writer: BatchWriter) -> None:
+    """And the transaction still stands: without that, a marker that is hidden could be of a commit."""
+    topic.undelivered, topic.calls = 2, []
+    commit(writer)
+    assert topic.calls == ["begin", *["produce"] * 4, *["flush"] * 3, "offsets", "commit"]
 
 
 def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
     """A new one would have to fence, read back, and wait for the coordinator."""
     topic.faults, topic.calls = {"offsets": [ABORT], "commit": [RETRY]}, []
     commit(writer)
-    written = ["begin", *["produce"] * 4]
-    first, second = [*written, "offsets", "abort"], [*written, "flush", "abort"]
+    written = ["begin", *["produce"] * 4, "flush"]
+    first, second = [*written, "offsets", "abort"], [*written, "abort"]
     assert topic.calls == [*first, *second, *written, "offsets", "commit", "commit"]
     assert topic.producers == 1
 

@@ -74,7 +74,7 @@ class Kafka(Topic):
         patch.setattr(
             admin, "metadata", lambda _: self._answer(lambda: SimpleNamespace(topics=next(self.looks)))
         )
-        patch.setattr(storage, "last_record", lambda *_: self._answer(self._last_record))
+        patch.setattr(storage, "last_record", lambda *_, **__: self._answer(self._last_record))
         patch.setattr(storage, "last_snapshot", lambda *_: None)
         patch.setattr(publisher, "ends_of", lambda *_: self._answer(lambda: {0: next(self.ends)}))
         patch.setattr(publisher, "STUCK_SECONDS", 0.1)
