@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Message
@@ -67,42 +67,6 @@ def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Sna
         return Snapshot.from_avro(decode(registry.codec("snapshot"), found, found.value() or b""))
 
 
-def read_compacted(
-    settings: Settings,
-    topic: str,
-    ends: Mapping[int, int] | None = None,
-    *,
-    visible: bool = False,
-    accepts: Callable[[str], bool] = bool,
-) -> dict[bytes, bytes]:
-    """Return key → value in wire format of a compacted topic, now or at `ends`.
-
-    Records whose key is not UTF-8 or that `accepts` refuses, or whose value has another format, are skipped
-    and counted in the log: they are never removed. Waits for open transactions to end, unless only what is
-    `visible` now is wanted. Values stay encoded, so that a whole snapshot fits into memory. Raises as
-    `TopicScan.read`.
-    """
-    found: dict[bytes, bytes] = {}
-    foreign = Foreign()
-
-    def take(message: Message) -> None:
-        value = message.value()
-        try:
-            key = key_of(message)
-            if not accepts(key.decode()):
-                raise NotOurs(f"its key is {shortened(key.decode())!r}")
-            found.pop(key, None)
-            if value is not None:
-                schema_id_of(value)
-                found[key] = value
-        except NotOurs as error:
-            foreign.add(at(message, error))
-
-    TopicScan(topic, take, ends=ends, visible=visible).read(settings)
-    foreign.log()
-    return found
-
-
 class JobStorage:
     """Reads Kafka for one run of a job.
 
@@ -139,10 +103,31 @@ class JobStorage:
         return admin.topic_id(clients.admin(self._settings.kafka), name)
 
     def published(self) -> dict[bytes, bytes]:
-        """Return key → value of the job's topic."""
-        accepts = is_key if self._job == "translations" else bool
-        topic = topic_of(self._settings, self._job)
-        return read_compacted(self._settings, topic, visible=self._visible, accepts=accepts)
+        """Return key → value of the job's topic.
+
+        Records whose key the job cannot have written, or whose value has another format, are skipped and
+        counted in the log: they are never removed. Values stay encoded, so that a whole snapshot fits into
+        memory.
+        """
+        found: dict[bytes, bytes] = {}
+        foreign = Foreign()
+
+        def take(message: Message) -> None:
+            value = message.value()
+            try:
+                key = key_of(message)
+                if self._job == "translations" and not is_key(key.decode()):
+                    raise NotOurs(f"its key is {shortened(key.decode())!r}")
+                found.pop(key, None)
+                if value is not None:
+                    schema_id_of(value)
+                    found[key] = value
+            except NotOurs as error:
+                foreign.add(at(message, error))
+
+        TopicScan(topic_of(self._settings, self._job), take, visible=self._visible).read(self._settings)
+        foreign.log()
+        return found
 
     def learn(
         self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress | None = None
@@ -193,7 +178,6 @@ class JobStorage:
                 hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
                 bets, unsaved = bets + 1, unsaved + 1
 
-            state.begin()
             # `visible`: records of open transactions are read by the next run.
             scan = TopicScan(topic, take, start=start, visible=True, progress=progress)
             read = scan.read(settings)

@@ -299,7 +299,6 @@ class Runs:
         return dict(self.topic)
 
     def learn(self, state: JobState, now: float, save: Callable[[], None], progress: object) -> Learnt:
-        state.begin()
         new = self._new
         self._read += new
         if not state.reads_on("topic-id", self._keep_days):
