@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -32,7 +33,7 @@ def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
     """It says what was attempted."""
     with (
         pytest.raises(KafkaUnavailable, match=r"^listing the topics: no broker answered"),
-        explained("listing the topics"),
+        explained("listing the topics", Mock()),
     ):
         raise KafkaException(error(getattr(KafkaError, name)))
 
@@ -43,7 +44,7 @@ def test_a_missing_right_says_so() -> None:
         pytest.raises(
             TopologyError, match=r"^creating t: what went wrong\. .* no right to Create the topic t; grant"
         ),
-        explained("creating t", right="Create the topic t"),
+        explained("creating t", Mock(), "Create the topic t"),
     ):
         raise KafkaException(error(KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
@@ -58,7 +59,10 @@ def test_a_missing_right_says_so() -> None:
 )
 def test_any_other_error_of_a_call_is_a_wrong_topology(raised: Exception) -> None:
     """Whether the broker or the client refuses it."""
-    with pytest.raises(TopologyError, match=r"^altering t: what went wrong$"), explained("altering t"):
+    with (
+        pytest.raises(TopologyError, match=r"^altering t: what went wrong$"),
+        explained("altering t", Mock()),
+    ):
         raise raised
 
 
@@ -95,7 +99,7 @@ def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(admin, "ANSWER_SECONDS", 0.01)
     with (
         pytest.raises(KafkaUnavailable, match=r"^reading: no broker .*: the client does not answer either$"),
-        explained("reading"),
+        explained("reading", Mock()),
     ):
         admin.result_of(Future())
 
