@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from confluent_kafka import Message
 
@@ -22,14 +22,6 @@ from bridge.snapshots.state import HOUR_SECONDS, JobState
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
 """Bets between two saves of what they mention: an interrupted run need not begin again."""
-
-
-class Learnt(NamedTuple):
-    """What was read to learn references."""
-
-    bets: int
-    foreign: str
-    """A note about records that are not bets; empty if there are none."""
 
 
 def topic_of(settings: Settings, job: Job) -> str:
@@ -131,12 +123,13 @@ class JobStorage:
 
     def learn(
         self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress | None = None
-    ) -> Learnt:
+    ) -> tuple[int, str]:
         """Learn what the settled bets mention that are visible now and were not read yet.
 
         The first time, and after the topic was created again, reads the bets of the last `api.keep_days`
         before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records
-        that are not bets are skipped and counted. Raises TopologyError if there are no others, SchemaError
+        that are not bets are skipped and counted. Returns the number of bets, and a note about other records,
+        empty if there are none. Raises TopologyError if there are no others, SchemaError
         for a schema that the registry does not know, and as `TopicScan.read`.
         """
         settings = self._settings
@@ -185,9 +178,7 @@ class JobStorage:
             raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
         remember(read)
         foreign.log()
-        return Learnt(
-            bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
-        )
+        return bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
 
 
 def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:

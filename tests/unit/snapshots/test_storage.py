@@ -203,7 +203,8 @@ def test_foreign_records_after_all_bets_do_not_end_the_job(topics: Topics) -> No
     state = JobState("translations", {})
     topics.learn(state, "translations")
     topics.add(b"junk")
-    assert topics.learn(state, "translations").foreign.startswith("1 records are not bets")
+    _, note = topics.learn(state, "translations")
+    assert note.startswith("1 records are not bets")
 
 
 class Died(Exception):
