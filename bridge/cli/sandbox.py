@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -23,25 +23,16 @@ DEFAULT_DATA = Path(".bridge-dev")
 Data = Annotated[
     Path, typer.Option("--data", metavar="DIR", help="Data directory of Kafka and the registry.")
 ]
-KafkaPort = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=65535,
-        help="Port of Kafka: by default that of the last start or 9092, or a free one if it is taken.",
-    ),
-]
-RegistryPort = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=65535,
-        help="Port of the registry: by default that of the last start or 8080, or a free one if it is taken.",
-    ),
-]
-ProviderPort = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port of the simulator, or a free one if that is taken.")
-]
+
+
+def _port(help_: str) -> Any:
+    return typer.Option(min=0, max=65535, help=help_)
+
+
+_BY_DEFAULT = "by default that of the last start or {}, or a free one if it is taken."
+KafkaPort = Annotated[int | None, _port(f"Port of Kafka: {_BY_DEFAULT.format(9092)}")]
+RegistryPort = Annotated[int | None, _port(f"Port of the registry: {_BY_DEFAULT.format(8080)}")]
+ProviderPort = Annotated[int, _port("Port of the simulator, or a free one if that is taken.")]
 Rate = Annotated[float, typer.Option(min=0.001, help="Average messages per second.")]
 Seed = Annotated[int, typer.Option(help="Seed of the random bets.")]
 Odd = Annotated[
@@ -100,17 +91,12 @@ def dev_status(data: Data = DEFAULT_DATA, json: Json = False) -> None:
         found = _dev.State()
     lines, members = [f"{status} in {data}"], []
     for member in found.members:
-        pid, memory = member.identity.pid, member.memory()
-        died = f"died, see {member.log}"
-        lines.append(f"  {member.name}: {died if memory is None else f'pid {pid}, {memory / 2**20:.0f} MB'}")
+        name, pid, log, memory = member.name, member.identity.pid, member.log, member.memory()
+        lines.append(
+            f"  {name}: {f'died, see {log}' if memory is None else f'pid {pid}, {memory / 2**20:.0f} MB'}"
+        )
         members.append(
-            {
-                "name": member.name,
-                "pid": pid,
-                "alive": memory is not None,
-                "memory": memory or 0,
-                "log": member.log,
-            }
+            {"name": name, "pid": pid, "alive": memory is not None, "memory": memory or 0, "log": log}
         )
     addresses = {"bootstrap_servers": found.bootstrap_servers, "registry_url": found.registry_url}
     show({"state": status, **addresses, "members": members}, "\n".join(lines), json=json)
@@ -177,9 +163,7 @@ def simulate(
         typer.Option("--config", "-c", metavar="FILE", help="TOML file with settings; options override it."),
     ] = None,
     port: ProviderPort = 8900,
-    control_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of the control endpoint; 0 is any free port.")
-    ] = None,
+    control_port: Annotated[int | None, _port("Port of the control endpoint; 0 is any free port.")] = None,
     rate: Rate = 200,
     seed: Seed = 1,
     history: Annotated[

@@ -261,15 +261,13 @@ def _explain(error: ErrorDetails) -> str:
             new = tuple(RENAMED[where].split("."))
             return f"{where} ({env_name(*path)}) is now called {RENAMED[where]} ({env_name(*new)})"
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
-        likely = [".".join((*path[:-1], name)) for name in close] or _elsewhere(path[-1])
+        likely = [".".join((*path[:-1], name)) for name in close]
+        likely += [
+            f"{section}.{path[-1]}" for section in Settings.model_fields if path[-1] in _names((section,))
+        ]
         hint = f"; did you mean {likely[0]}?" if likely else "; remove it"
         return f"{where} ({env_name(*path)}) is not a setting{hint}"
     return f"{where} ({env_name(*path)}): {message}"
-
-
-def _elsewhere(key: str) -> list[str]:
-    """Return the settings of this name in all sections."""
-    return [f"{section}.{key}" for section in Settings.model_fields if key in _names((section,))]
 
 
 def _names(section: tuple[str, ...]) -> list[str]:

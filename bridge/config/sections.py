@@ -305,16 +305,13 @@ def _refusal(name: str, value: object) -> str:
         return "must be a string, a number or true/false; write _ for the dots of a property"
     if isinstance(value, float):
         return "must be a whole number"
-    if key == "session_timeout_ms" and not _is_session(value):
+    # librdkafka is laxer: it reads 1e300 as 1.
+    digits = re.fullmatch(r"[0-9]{1,7}", str(value))
+    if key == "session_timeout_ms" and not (digits and 0 < int(value) <= LONGEST_SESSION_MS):
         return f"must be a whole number from 1 to {LONGEST_SESSION_MS}"
     if key in _OURS:
         return "is set by the bridge itself and cannot be changed"
     return "" if name in _SECRET_FILES else property_error(key.replace("_", "."), value)
-
-
-def _is_session(value: str | int | float | bool) -> bool:
-    """Return whether it is a valid time-out. librdkafka is laxer: it reads 1e300 as 1."""
-    return re.fullmatch(r"[0-9]{1,7}", str(value)) is not None and 0 < int(value) <= LONGEST_SESSION_MS
 
 
 LONGEST_SESSION_MS = 3_600_000

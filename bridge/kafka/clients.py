@@ -27,16 +27,6 @@ _BY_HAND = {
 }
 """For every consumer: offsets are committed in transactions, if at all."""
 
-# A client warns about each property of the other kind, and all clients share the settings.
-_CONSUMER_ONLY = re.compile(
-    r"session\.timeout|heartbeat\.interval|max\.poll\.|fetch\.|queued\.(min|max)\.|auto\.offset\.reset|check\.crcs"
-    r"|partition\.assignment\.strategy|allow\.auto\.create|enable\.partition\.eof|group\."
-)
-_PRODUCER_ONLY = re.compile(
-    r"transaction|queue\.buffering|linger\.ms|batch\.(size|num)|compression|message\.(timeout|send)|delivery\."
-    r"|request\.(timeout|required)|retries|sticky\."
-)
-
 
 def producer(
     settings: KafkaSettings,
@@ -53,7 +43,6 @@ def producer(
     return _create(
         Producer,
         settings,
-        drop=_CONSUMER_ONLY,
         defaults={
             # Short, because a transaction left open by a dead owner hides later records.
             "transaction.timeout.ms": transaction_ms,
@@ -84,7 +73,6 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consu
     return _create(
         Consumer,
         settings,
-        drop=_PRODUCER_ONLY,
         defaults={
             **({"fetch.wait.max.ms": 20} if prompt else {}),
             # Bounds the memory for records read ahead.
@@ -111,7 +99,6 @@ def member(
     return _create(
         Consumer,
         settings,
-        drop=_PRODUCER_ONLY,
         defaults={
             "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": 1_000,
@@ -134,24 +121,22 @@ def session_seconds(settings: KafkaSettings) -> float:
 
 def admin(settings: KafkaSettings) -> AdminClient:
     """Create an administration client."""
-    both = re.compile(f"{_CONSUMER_ONLY.pattern}|{_PRODUCER_ONLY.pattern}")
-    return _create(AdminClient, settings, drop=both)
+    return _create(AdminClient, settings)
 
 
 def _create(
     kind: Callable[..., T],
     settings: KafkaSettings,
     *,
-    drop: re.Pattern[str],
     defaults: Mapping[str, Any] | None = None,
     ours: Mapping[str, Any] | None = None,
 ) -> T:
-    """Create a client with the settings but those in `drop`, over `defaults` and under `ours`.
+    """Create a client with the settings, over `defaults` and under `ours`.
 
+    All clients share the settings: librdkafka ignores those of the other kind of client.
     Raises SettingsError when librdkafka refuses the settings, KafkaUnavailable when it once accepted them.
     """
-    given = {name: value for name, value in settings.properties().items() if not drop.match(name)}
-    properties = {**_COMMON, **(defaults or {}), **given, **(ours or {})}
+    properties = {**_COMMON, **(defaults or {}), **settings.properties(), **(ours or {})}
     outage.properties = properties
     made_of = (kind, frozenset(properties), settings)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -76,7 +76,7 @@ def denied(error: KafkaError, *rights: str) -> str:
 
 
 @contextmanager
-def explained(what: str, client: AdminClient | None = None, right: str = "do this") -> Iterator[None]:
+def explained(what: str, client: AdminClient, right: str = "do this") -> Iterator[None]:
     """Translate librdkafka's errors of a call into the bridge's.
 
     `what` names the attempt in the message, `right` the required right. Polls the client during the call, so
@@ -84,7 +84,7 @@ def explained(what: str, client: AdminClient | None = None, right: str = "do thi
     answered, TopologyError otherwise.
     """
     try:
-        with outage.watched(client) if client is not None else nullcontext():
+        with outage.watched(client):
             yield
         outage.over()
     except KafkaException as exception:

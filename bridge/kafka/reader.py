@@ -88,7 +88,7 @@ def starts_since(
     Raises as `explained`, and KafkaUnavailable.
     """
     stable = admin.end_offsets(client, topic, len(ends), visible=True)
-    with explained(f"finding a time in {topic}", right=f"Describe the topic {topic}"):
+    with explained(f"finding a time in {topic}", client, f"Describe the topic {topic}"):
         # A negative number is not a time, but stands for an end of the partition.
         asked = [TopicPartition(topic, p, max(0, round(moment * 1000))) for p in range(len(ends))]
         starts = consumer.offsets_for_times(asked, timeout=LOOK_SECONDS)

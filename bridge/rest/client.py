@@ -101,11 +101,6 @@ class Client:
         await self._transport.aclose()
 
     @property
-    def rate(self) -> float:
-        """The current rate in requests a second: the configured one, or less after a 429."""
-        return self._pace.rate
-
-    @property
     def pause(self) -> float:
         """Seconds until the next request may be sent."""
         return self._pace.left(self._clock().monotonic)
@@ -233,7 +228,8 @@ class Client:
         elif pause := retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"), now.wall):
             self._pace.pause(now.monotonic, pause)
         if answer.status == 429 and self._slowed.begins(now.monotonic):
-            get().warning("rate limited by the provider", rate=self.rate, pause=format_duration(self.pause))
+            wait = format_duration(self.pause)
+            get().warning("rate limited by the provider", rate=self._pace.rate, pause=wait)
         return answer, token
 
     def _check_clock(self, answer: Answer, asked: Instant, received: Instant) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from bridge.avro.codec import Codec
 from bridge.config import ApiSettings
 from bridge.errors import SchemaError
-from bridge.rest.endpoints import CurrencyPrecision, ListedCurrency, Questions
+from bridge.rest.endpoints import ListedCurrency, Questions
 from bridge.snapshots.asking import Account, Asks, ProgressCallback, Thing
 from bridge.snapshots.model import Currency, CurrencyType
 from bridge.snapshots.plan import Estimate, JobInput
@@ -146,10 +146,7 @@ class Currencies:
 
     async def _precision(self, account: Account, thing: Thing) -> None:
         symbol = str(thing.id)
-
-        async def ask(thing: Thing) -> CurrencyPrecision | None:
-            return await account.ask_about(thing, self._questions.currency_precision(symbol))
-
-        if found := await account.attempt(thing, ask):
+        request = self._questions.currency_precision(symbol)
+        if found := await account.attempt(thing, lambda thing: account.ask_about(thing, request)):
             currency = Currency(symbol, "Unknown", found["precision"])
             self._found[currency.key] = currency

@@ -276,18 +276,14 @@ class Fetcher:
         ask: Callable[[Thing], Coroutine[Any, Any, A | None]],
         take: Callable[[Thing, A], None],
     ) -> None:
-        def take_answer(thing: Thing, answer: A | None) -> None:
-            if answer is not None:
-                take(thing, answer)
-
         things = self.account.begin(things)
-        await self._in_order(what, things, lambda thing: self.account.attempt(thing, ask), take_answer)
+        await self._in_order(what, things, lambda thing: self.account.attempt(thing, ask), take)
 
     async def _in_order(
         self,
         what: str,
         things: Sequence[T],
-        ask: Callable[[T], Coroutine[Any, Any, A]],
+        ask: Callable[[T], Coroutine[Any, Any, A | None]],
         take: Callable[[T, A], None],
     ) -> None:
         """Ask about each thing, some at a time. An exception cancels all of them.
@@ -295,13 +291,14 @@ class Fetcher:
         Answers are taken in the order of the things, so that the result does not depend on their timing.
         """
         todo = iter(things)
-        asked: deque[tuple[T, asyncio.Task[A]]] = deque()
+        asked: deque[tuple[T, asyncio.Task[A | None]]] = deque()
         try:
             for done in range(1, len(things) + 1):
                 for thing in islice(todo, self._settings.concurrency - len(asked)):
                     asked.append((thing, asyncio.create_task(ask(thing))))
                 thing, task = asked[0]
-                take(thing, await task)
+                if (answer := await task) is not None:
+                    take(thing, answer)
                 asked.popleft()
                 self._progress(what, done, len(things))
         finally:

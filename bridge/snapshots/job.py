@@ -34,7 +34,7 @@ from bridge.snapshots.plan import Estimate, JobInput, Scope
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.results import Outcome, Report
 from bridge.snapshots.state import HOUR_SECONDS, JobState
-from bridge.snapshots.storage import DAY_SECONDS, JobStorage, Learnt, last_snapshot, topic_of
+from bridge.snapshots.storage import DAY_SECONDS, JobStorage, last_snapshot, topic_of
 from bridge.snapshots.translations import Translations
 
 SCHEMAS: Final[dict[Job, str]] = {"translations": "translation", "currencies": "currency"}
@@ -69,7 +69,7 @@ def plan(settings: Settings, task: Task, progress: ProgressCallback) -> list[Est
     storage = JobStorage(settings, task.job, visible=True)
     last = last_snapshot(settings, task.job, visible=True)
     now = instant.now().wall
-    job_input, _ = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
+    job_input = _read_input(settings, task, last, storage, storage.state(), now, progress, lambda: None)
     with Registry(settings.registry) as registry:
         codec = Codec(load(SCHEMAS[task.job]), READ_ONLY, registry.schema_by_id)
         return _job(settings, task, codec, job_input).estimate()
@@ -164,7 +164,7 @@ def make_snapshot(
             check_state_topic()
             publisher.save(records)
 
-    job_input, learnt = _read_input(settings, task, last, storage, state, started.wall, progress, save)
+    job_input = _read_input(settings, task, last, storage, state, started.wall, progress, save)
     codec = codecs[SCHEMAS[task.job]]
     job = _job(settings, task, codec, job_input)
     id_ = f"{datetime.fromtimestamp(started.wall, UTC):%Y%m%dT%H%M%S.%fZ}-{uuid.uuid4().hex[:8]}"
@@ -213,11 +213,11 @@ def make_snapshot(
     return Report(
         replace(snapshot, ends=ends),
         full=job_input.full,
-        bets=learnt.bets,
+        bets=job_input.bets,
         requests=client.requests,
         seconds=clock().monotonic - started.monotonic,
         coverage=outcome.coverage,
-        notes=[*filter(None, [learnt.foreign]), *outcome.notes],
+        notes=[*filter(None, [job_input.note]), *outcome.notes],
     )
 
 
@@ -230,10 +230,10 @@ def _read_input(
     now: float,
     progress: ProgressCallback,
     save: Callable[[], None],
-) -> tuple[JobInput, Learnt]:
-    """Read the published records and the references of bets; also returns how many bets were read."""
+) -> JobInput:
+    """Read the published records and the references of bets."""
     present = storage.published()
-    learnt = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
+    bets, note = storage.learn(state, now, save, lambda done, of: progress("settled bets", done, of))
     # The state was lost, and with it the names of what is owed.
     forgot = last is not None and last.owed != len(state.owed)
     full = task.full or forgot or _is_lost(last, present) or _is_due(settings, task, last, now)
@@ -249,7 +249,8 @@ def _read_input(
             topic=topics.declare(settings).bets.name,
             exists=state.topic_id is not None,
         )
-    return JobInput(present, references, full, state.in_use() if full else references, state), learnt
+    kept = state.in_use() if full else references
+    return JobInput(present, references, full, kept, state, bets, note)
 
 
 def _is_lost(last: Snapshot | None, present: Collection[bytes]) -> bool:

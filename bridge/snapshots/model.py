@@ -61,15 +61,8 @@ class Translation:
     @property
     def key(self) -> bytes:
         """The key of its record."""
-        match self.kind:
-            case "market":
-                assert self.event_id is not None
-                return key_of("market", self.id, self.event_id)
-            case "market-type-template":
-                assert self.sport_id is not None
-                return key_of("market-type-template", self.id, self.sport_id)
-            case _:
-                return key_of(self.kind, self.id)
+        within = {"market": self.event_id, "market-type-template": self.sport_id}
+        return key_of(self.kind, self.id, within.get(self.kind))
 
     @property
     def asked_as(self) -> str:

@@ -194,6 +194,10 @@ class JobInput:
     """In a full run, references from all bets within `api.keep_days`, a superset of what is fetched."""
     state: JobState
     """The state of the job, with what the last run failed to learn."""
+    bets: int = 0
+    """Settled bets read to learn references."""
+    note: str = ""
+    """A note about records that are not bets; empty if there are none."""
 
 
 class Estimate(NamedTuple):

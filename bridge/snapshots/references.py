@@ -62,7 +62,6 @@ class Place(NamedTuple):
 class References:
     """The ids that bets mention."""
 
-    bets: int = 0
     listed: dict[Listed, set[int]] = field(default_factory=lambda: {kind: set() for kind in LISTED})
     """Ids of the kinds with lists; none of competitors."""
     events: dict[int, Place] = field(default_factory=dict)
@@ -78,7 +77,6 @@ class References:
 
     def add(self, bet: Mapping[str, Any]) -> None:
         """Add a settled bet, decoded with a `references_schema`."""
-        self.bets += 1
         amount = bet.get("amount")
         symbol = amount and amount["currency"]
         if symbol and len(symbol) <= MAX_SYMBOL_CHARACTERS:

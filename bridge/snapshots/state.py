@@ -47,13 +47,14 @@ class JobState:
         """The id of the topic of bets that was read."""
         self._keep_days: float = read["keep"]
         """The value of `keep_days` with which bets were read."""
-        self._run: int = read["run"]
+        self._last_run: int = read["run"]
         """Counts the runs that learnt something new."""
+        self._run = self._last_run
+        """The same with this run, once it has."""
         # A larger number than `_run` is from a topic that was recreated.
         self._seen: int = min((self._get(b"seen") or {"run": 0})["run"], self._run)
         self._first = not {b"read", b"seen"} <= self._entries.keys()
         """Whether no snapshot is known to exist yet."""
-        self._begun = False
         self.newest: int = max((entry["at"] for _, entry in self._in_use()), default=0)
         """The hour of the newest bet learnt; 0 without any."""
         self.owed = self._names(b"owed/")
@@ -66,10 +67,6 @@ class JobState:
     def reads_on(self, topic_id: str | None, keep_days: float) -> bool:
         """Return whether reading continues at `position`: same topic, and names are kept no longer."""
         return bool(self.position) and self.topic_id == topic_id and keep_days <= self._keep_days
-
-    def begin(self) -> None:
-        """Begin a run: what is learnt from now on is new."""
-        self._begun = True
 
     def learn(self, hour: int, references: References) -> None:
         """Learn the references of bets received in the hour that begins at `hour`."""
@@ -170,9 +167,7 @@ class JobState:
                 new[name] = [*new.get(name, ()), *more]
             changed = changed or bool(more)
         if changed:
-            self._run += self._begun
-            self._begun = False
-            new["run"] = self._run
+            new["run"] = self._run = self._last_run + 1
             self._put(key, new)
 
     def _in_use(self) -> Iterator[tuple[str, dict[str, Any]]]:

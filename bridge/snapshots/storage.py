@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final
 
 from confluent_kafka import Message
 
@@ -22,14 +22,6 @@ from bridge.snapshots.state import HOUR_SECONDS, JobState
 DAY_SECONDS: Final = 86_400
 LEARNT_AT_ONCE: Final = 200_000
 """Bets between two saves of what they mention: an interrupted run need not begin again."""
-
-
-class Learnt(NamedTuple):
-    """What was read to learn references."""
-
-    bets: int
-    foreign: str
-    """A note about records that are not bets; empty if there are none."""
 
 
 def topic_of(settings: Settings, job: Job) -> str:
@@ -65,42 +57,6 @@ def last_snapshot(settings: Settings, job: Job, *, visible: bool = False) -> Sna
         return None
     with Registry(settings.registry) as registry:
         return Snapshot.from_avro(decode(registry.codec("snapshot"), found, found.value() or b""))
-
-
-def read_compacted(
-    settings: Settings,
-    topic: str,
-    ends: Mapping[int, int] | None = None,
-    *,
-    visible: bool = False,
-    accepts: Callable[[str], bool] = bool,
-) -> dict[bytes, bytes]:
-    """Return key → value in wire format of a compacted topic, now or at `ends`.
-
-    Records whose key is not UTF-8 or that `accepts` refuses, or whose value has another format, are skipped
-    and counted in the log: they are never removed. Waits for open transactions to end, unless only what is
-    `visible` now is wanted. Values stay encoded, so that a whole snapshot fits into memory. Raises as
-    `TopicScan.read`.
-    """
-    found: dict[bytes, bytes] = {}
-    foreign = Foreign()
-
-    def take(message: Message) -> None:
-        value = message.value()
-        try:
-            key = key_of(message)
-            if not accepts(key.decode()):
-                raise NotOurs(f"its key is {shortened(key.decode())!r}")
-            found.pop(key, None)
-            if value is not None:
-                schema_id_of(value)
-                found[key] = value
-        except NotOurs as error:
-            foreign.add(at(message, error))
-
-    TopicScan(topic, take, ends=ends, visible=visible).read(settings)
-    foreign.log()
-    return found
 
 
 class JobStorage:
@@ -139,19 +95,41 @@ class JobStorage:
         return admin.topic_id(clients.admin(self._settings.kafka), name)
 
     def published(self) -> dict[bytes, bytes]:
-        """Return key → value of the job's topic."""
-        accepts = is_key if self._job == "translations" else bool
-        topic = topic_of(self._settings, self._job)
-        return read_compacted(self._settings, topic, visible=self._visible, accepts=accepts)
+        """Return key → value of the job's topic.
+
+        Records whose key the job cannot have written, or whose value has another format, are skipped and
+        counted in the log: they are never removed. Values stay encoded, so that a whole snapshot fits into
+        memory.
+        """
+        found: dict[bytes, bytes] = {}
+        foreign = Foreign()
+
+        def take(message: Message) -> None:
+            value = message.value()
+            try:
+                key = key_of(message)
+                if self._job == "translations" and not is_key(key.decode()):
+                    raise NotOurs(f"its key is {shortened(key.decode())!r}")
+                found.pop(key, None)
+                if value is not None:
+                    schema_id_of(value)
+                    found[key] = value
+            except NotOurs as error:
+                foreign.add(at(message, error))
+
+        TopicScan(topic_of(self._settings, self._job), take, visible=self._visible).read(self._settings)
+        foreign.log()
+        return found
 
     def learn(
         self, state: JobState, now: float, save: Callable[[], None], progress: OffsetProgress | None = None
-    ) -> Learnt:
+    ) -> tuple[int, str]:
         """Learn what the settled bets mention that are visible now and were not read yet.
 
         The first time, and after the topic was created again, reads the bets of the last `api.keep_days`
         before `now` (Unix seconds). Calls `save` after every `LEARNT_AT_ONCE` bets and at the end. Records
-        that are not bets are skipped and counted. Raises TopologyError if there are no others, SchemaError
+        that are not bets are skipped and counted. Returns the number of bets, and a note about other records,
+        empty if there are none. Raises TopologyError if there are no others, SchemaError
         for a schema that the registry does not know, and as `TopicScan.read`.
         """
         settings = self._settings
@@ -193,7 +171,6 @@ class JobStorage:
                 hours.setdefault(received - received % HOUR_SECONDS, References()).add(bet)
                 bets, unsaved = bets + 1, unsaved + 1
 
-            state.begin()
             # `visible`: records of open transactions are read by the next run.
             scan = TopicScan(topic, take, start=start, visible=True, progress=progress)
             read = scan.read(settings)
@@ -201,9 +178,7 @@ class JobStorage:
             raise TopologyError(f"{topic} has no bets among {foreign.count:,} records: {foreign.first}")
         remember(read)
         foreign.log()
-        return Learnt(
-            bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
-        )
+        return bets, f"{foreign.count:,} records are not bets: {foreign.first}" if foreign.count else ""
 
 
 def _bet_in(message: Message, codec: Codec, registry: Registry) -> dict[str, Any] | None:

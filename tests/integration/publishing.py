@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from confluent_kafka import Message
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.avro.codec import Codec
@@ -23,10 +24,11 @@ from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSetti
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.election import LeaderElection
+from bridge.kafka.reader import TopicScan
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
+from bridge.snapshots.storage import last_snapshot, topic_of
 from tests.harness import Place
 from tests.processes import SERVER
 
@@ -71,7 +73,15 @@ def read_snapshot(settings: Settings, *, visible: bool = False) -> tuple[Snapsho
     snapshot = last_snapshot(settings, JOB, visible=visible)
     if snapshot is None:
         return None
-    return snapshot, read_compacted(settings, topic_of(settings, JOB), snapshot.ends)
+    return snapshot, records_at(settings, snapshot.ends)
+
+
+def records_at(settings: Settings, ends: Offsets) -> dict[bytes, bytes]:
+    """Key → value of the topic's records up to these offsets."""
+    messages: list[Message] = []
+    TopicScan(topic_of(settings, JOB), messages.append, ends=ends).read(settings)
+    found = {message.key() or b"": message.value() for message in messages}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 class Sealer:

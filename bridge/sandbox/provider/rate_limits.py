@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 Kind = Literal["initial", "small", "large"]
@@ -86,20 +87,16 @@ class Limits:
         self._large = _Window(5, 1800 / scale)
         self._bucket = _Bucket(3600 / scale, 4)
 
-    def kind(self, now: float, revision: int | None, *, ahead: float = 0) -> Kind:
-        """The class of an attempt. The clock that revisions are readings of is `ahead` of `now`."""
-        if not revision or self._age(now, revision, ahead) > self.max_age:
-            return "initial"
-        return "large" if self._age(now, revision, ahead) > self.large_age else "small"
-
     def attempt(
         self, now: float, revision: int | None, *, connected: bool = False, ahead: float = 0
     ) -> tuple[Kind, Breach | None]:
         """Enter an attempt in the book; return its class, and the limit that refuses it, if any.
 
-        `connected` says that another connection is active.
+        `connected` says that another connection is active. The clock that revisions are readings of is
+        `ahead` of `now`.
         """
-        kind = self.kind(now, revision, ahead=ahead)
+        age = now + ahead - revision if revision else inf
+        kind: Kind = "initial" if age > self.max_age else "large" if age > self.large_age else "small"
         found: list[tuple[Rule, str | None]] = []
         if connected:
             found.append(("active", "another connection is active"))
@@ -108,13 +105,9 @@ class Limits:
         else:
             found.append(("proper", self._proper.add(now)))
         if kind == "small":
-            found.append(("bucket", self._bucket.add(now, max(0.0, self._age(now, revision, ahead)))))
+            found.append(("bucket", self._bucket.add(now, max(0.0, age))))
         elif revision is not None:
             found.append(("large", self._large.add(now)))
         breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
         self.breaches += breaches
         return kind, breaches[0] if breaches else None
-
-    @staticmethod
-    def _age(now: float, revision: int | None, ahead: float) -> float:
-        return now + ahead - (revision or 0)

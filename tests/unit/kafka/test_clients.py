@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -32,7 +33,7 @@ def test_a_call_that_no_broker_answers_can_be_tried_again(name: str) -> None:
     """It says what was attempted."""
     with (
         pytest.raises(KafkaUnavailable, match=r"^listing the topics: no broker answered"),
-        explained("listing the topics"),
+        explained("listing the topics", Mock()),
     ):
         raise KafkaException(error(getattr(KafkaError, name)))
 
@@ -43,7 +44,7 @@ def test_a_missing_right_says_so() -> None:
         pytest.raises(
             TopologyError, match=r"^creating t: what went wrong\. .* no right to Create the topic t; grant"
         ),
-        explained("creating t", right="Create the topic t"),
+        explained("creating t", Mock(), "Create the topic t"),
     ):
         raise KafkaException(error(KafkaError.TOPIC_AUTHORIZATION_FAILED))
 
@@ -58,7 +59,10 @@ def test_a_missing_right_says_so() -> None:
 )
 def test_any_other_error_of_a_call_is_a_wrong_topology(raised: Exception) -> None:
     """Whether the broker or the client refuses it."""
-    with pytest.raises(TopologyError, match=r"^altering t: what went wrong$"), explained("altering t"):
+    with (
+        pytest.raises(TopologyError, match=r"^altering t: what went wrong$"),
+        explained("altering t", Mock()),
+    ):
         raise raised
 
 
@@ -95,7 +99,7 @@ def test_a_client_that_never_answers_is_not_waited_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(admin, "ANSWER_SECONDS", 0.01)
     with (
         pytest.raises(KafkaUnavailable, match=r"^reading: no broker .*: the client does not answer either$"),
-        explained("reading"),
+        explained("reading", Mock()),
     ):
         admin.result_of(Future())
 
@@ -137,8 +141,6 @@ SHARED: Any = {
     "isolation_level": "read_uncommitted",
     "acks": "1",
 }
-PRODUCER = {"linger.ms", "compression.type", "transaction.timeout.ms", "message.timeout.ms"}
-CONSUMER = {"session.timeout.ms", "heartbeat.interval.ms", "fetch.wait.max.ms"}
 
 
 @pytest.fixture
@@ -149,15 +151,10 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> Any:
     return clients
 
 
-def test_each_kind_of_client_gets_what_is_meant_for_it(plain: Any) -> None:
-    """All share the settings, and a client warns about each that is meant for another kind."""
+def test_a_default_may_be_changed_but_not_what_exactly_once_needs(plain: Any) -> None:
     shared = KafkaSettings.model_construct(**SHARED)
     producer = plain.producer(shared, transactional_id="t", max_record_bytes=5)
     reader = plain.reader(shared, name="r")
-    assert (producer.keys() & CONSUMER, producer.keys() & PRODUCER) == (set(), PRODUCER)
-    assert (reader.keys() & CONSUMER, reader.keys() & PRODUCER) == (CONSUMER, set())
-    assert not plain.admin(shared).keys() & (CONSUMER | PRODUCER)
-    # A default may be changed, what exactly-once stands on may not.
     assert (producer["linger.ms"], producer["message.max.bytes"], producer["acks"]) == (7, 5, "all")
     assert (reader["client.id"], reader["isolation.level"]) == ("mine", "read_committed")
 
@@ -181,11 +178,16 @@ def test_a_session_lasts_as_long_as_is_set(given: dict[str, str], seconds: float
 
 
 def test_librdkafka_takes_what_its_clients_are_given() -> None:
-    """The names of all properties are right, and nothing that it would need is missing."""
-    clients.producer(NOWHERE, transactional_id="t", max_record_bytes=65 * 1024 * 1024)
-    clients.reader(NOWHERE, name="r").close()
-    clients.member(NOWHERE, group="g", committed=lambda *_: None).close()
-    clients.admin(NOWHERE)
+    """The names of all properties are right, and nothing that it would need is missing.
+
+    Each kind of client is given the settings of the others as well.
+    """
+    ours = ("isolation_level", "acks")
+    shared = KafkaSettings.model_validate({k: v for k, v in SHARED.items() if k not in ours})
+    clients.producer(shared, transactional_id="t", max_record_bytes=65 * 1024 * 1024)
+    clients.reader(shared, name="r").close()
+    clients.member(shared, group="g", committed=lambda *_: None).close()
+    clients.admin(shared)
 
 
 def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:

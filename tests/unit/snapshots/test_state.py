@@ -31,7 +31,6 @@ class Topic(dict[bytes, bytes]):
 def learnt(topic: Topic, references: References, hour: int = HOUR, *, seen: bool = False) -> JobState:
     """After a run that learnt that."""
     state = topic.state()
-    state.begin()
     state.learn(hour, references)
     state.learnt({0: 5}, "topic", 30)
     if seen:
@@ -49,7 +48,6 @@ def test_what_bets_mention_is_remembered() -> None:
     references = mention(EVENT, OTHER, currencies=["EUR"])
     references.add(bet([item(None, selectionId=7, sportId=3, market={"id": 5, "type": 18})]))
     state = learnt(Topic(), references)
-    references.bets = 0
     assert state.references(0, full=True) == references
     assert state.in_use().events == references.events
     assert state.in_use().market_types == references.market_types
@@ -170,7 +168,6 @@ def test_jobs_share_the_topic_and_nothing_in_it() -> None:
 def test_a_bet_without_a_time_can_be_remembered() -> None:
     """-1 is none in Kafka."""
     state = JobState("translations", {})
-    state.begin()
     hour = -1 - (-1 % 3600)
     state.learn(hour, References(events={7: Place(1, 1, 1)}))
     assert state.in_use().events == {7: Place(1, 1, 1)}

@@ -19,15 +19,16 @@ from bridge.kafka.reader import Cursor, TopicScan
 from bridge.messages.parser import MessageParser
 from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.snapshots import storage
-from bridge.snapshots.model import Job, is_key
+from bridge.snapshots.model import Job
 from bridge.snapshots.state import HOUR_SECONDS, JobState
-from bridge.snapshots.storage import JobStorage, last_snapshot, read_compacted, topic_of
+from bridge.snapshots.storage import JobStorage, last_snapshot, topic_of
 from tests.unit.snapshots.world import DAY, NOW, WORLD
 
 SETTINGS = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
 )
 BETS = "settlement.bets"
+TRANSLATIONS = "settlement.translations"
 HEADER = bytes(5)
 
 
@@ -118,20 +119,20 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
 
 
 def test_a_compacted_topic_is_its_last_values(topics: Topics) -> None:
-    topics["t"] = [
+    topics[TRANSLATIONS] = [
         Message(b"sport:1", HEADER + b"old"),
         Message(b"sport:2", HEADER + b"gone"),
         Message(b"sport:1", HEADER + b"new"),
         Message(b"sport:2", None),
         Message(b"sport:3", None),
     ]
-    assert read_compacted(SETTINGS, "t") == {b"sport:1": HEADER + b"new"}
+    assert JobStorage(SETTINGS, "translations").published() == {b"sport:1": HEADER + b"new"}
 
 
 def test_only_what_is_visible_now_may_be_wanted(topics: Topics) -> None:
     """Otherwise the end of open transactions is waited for."""
-    topics["t"] = [Message(b"sport:1", HEADER + b"old"), Message(b"sport:1", HEADER + b"new")]
-    assert read_compacted(SETTINGS, "t", visible=True) == {b"sport:1": HEADER + b"old"}
+    topics[TRANSLATIONS] = [Message(b"sport:1", HEADER + b"old"), Message(b"sport:1", HEADER + b"new")]
+    assert JobStorage(SETTINGS, "translations", visible=True).published() == {b"sport:1": HEADER + b"old"}
 
 
 def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
@@ -140,10 +141,10 @@ def test_foreign_records_are_skipped_and_counted(topics: Topics) -> None:
     others = [b"\xff", None, b"", b"sport", b"sport:", b"sport:99999999999999999999", b"sport:01"]
     others += [b"sport:1:2", b"market:1", b"sport:9223372036854775808", "sport:٣".encode(), b"Sport:1"]
     others += [b" sport:1", b"x" * 10**6]
-    topics["t"] = [Message(key, b"\0\0\0\0\7") for key in [*ours, *others, b"league:1"]]
-    topics["t"].append(Message(b"league:1", b"{}"))
+    topics[TRANSLATIONS] = [Message(key, b"\0\0\0\0\7") for key in [*ours, *others, b"league:1"]]
+    topics[TRANSLATIONS].append(Message(b"league:1", b"{}"))
     with capture_logs() as lines:
-        assert [*read_compacted(SETTINGS, "t", accepts=is_key)] == ours
+        assert [*JobStorage(SETTINGS, "translations").published()] == ours
     [line] = lines
     assert line["count"] == len(others) + 1
     assert len(line["first"]) < 500
@@ -202,7 +203,8 @@ def test_foreign_records_after_all_bets_do_not_end_the_job(topics: Topics) -> No
     state = JobState("translations", {})
     topics.learn(state, "translations")
     topics.add(b"junk")
-    assert topics.learn(state, "translations").foreign.startswith("1 records are not bets")
+    _, note = topics.learn(state, "translations")
+    assert note.startswith("1 records are not bets")
 
 
 class Died(Exception):

@@ -28,7 +28,6 @@ from bridge.snapshots.plan import JobInput, Scope
 from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome
 from bridge.snapshots.state import HOUR_SECONDS, JobState
-from bridge.snapshots.storage import Learnt
 from bridge.snapshots.translations import Translations
 
 T = TypeVar("T")
@@ -298,8 +297,9 @@ class Runs:
     def published(self) -> dict[bytes, bytes]:
         return dict(self.topic)
 
-    def learn(self, state: JobState, now: float, save: Callable[[], None], progress: object) -> Learnt:
-        state.begin()
+    def learn(
+        self, state: JobState, now: float, save: Callable[[], None], progress: object
+    ) -> tuple[int, str]:
         new = self._new
         self._read += new
         if not state.reads_on("topic-id", self._keep_days):
@@ -312,7 +312,7 @@ class Runs:
         if self.lose_state_after_save:
             self.state_topic.clear()
             self.lose_state_after_save = False
-        return Learnt(len(new), "")
+        return len(new), ""
 
     def save(self, records: Sequence[Record]) -> None:
         for record in records:
