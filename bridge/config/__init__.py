@@ -1,35 +1,17 @@
 """The settings, frozen and validated. `load` reads them; nothing else reads the environment."""
 
-from bridge.config.api import ApiSettings
-from bridge.config.fields import env_name, proxy_error
-from bridge.config.loader import Settings, load
-from bridge.config.secrets import secret_trouble
-from bridge.config.sections import (
-    BatchSettings,
-    FeedSettings,
-    KafkaSettings,
-    LimitsSettings,
-    RegistrySettings,
-    TopicsSettings,
-    WebSettings,
-    age_seconds,
-    parse_start,
-)
-
-__all__ = [
-    "ApiSettings",
-    "BatchSettings",
-    "FeedSettings",
-    "KafkaSettings",
-    "LimitsSettings",
-    "RegistrySettings",
-    "Settings",
-    "TopicsSettings",
-    "WebSettings",
-    "age_seconds",
-    "env_name",
-    "load",
-    "parse_start",
-    "proxy_error",
-    "secret_trouble",
-]
+from bridge.config.api import ApiSettings as ApiSettings
+from bridge.config.fields import env_name as env_name
+from bridge.config.fields import proxy_error as proxy_error
+from bridge.config.loader import Settings as Settings
+from bridge.config.loader import load as load
+from bridge.config.secrets import secret_trouble as secret_trouble
+from bridge.config.sections import BatchSettings as BatchSettings
+from bridge.config.sections import FeedSettings as FeedSettings
+from bridge.config.sections import KafkaSettings as KafkaSettings
+from bridge.config.sections import LimitsSettings as LimitsSettings
+from bridge.config.sections import RegistrySettings as RegistrySettings
+from bridge.config.sections import TopicsSettings as TopicsSettings
+from bridge.config.sections import WebSettings as WebSettings
+from bridge.config.sections import age_seconds as age_seconds
+from bridge.config.sections import parse_start as parse_start

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import Producer, TopicPartition
 
@@ -24,15 +24,8 @@ from bridge.kafka.topics import max_record_bytes
 from bridge.kafka.transactions import TransactionalWriter
 
 T = TypeVar("T")
-
-
-class ReadMarker(Protocol):
-    """Reads back the committed checkpoint, as `bridge.state.restore.StateReader.checkpoint`."""
-
-    def __call__(
-        self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool
-    ) -> bytes | None: ...
-
+ReadMarker = Callable[..., bytes | None]
+"""Reads back the committed checkpoint, as `bridge.state.restore.StateReader.checkpoint`."""
 
 CALL_SECONDS = 2.0
 STUCK_SECONDS = 15.0
