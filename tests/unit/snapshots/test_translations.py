@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots.references import Place, References
-from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate, written
+from tests.unit.snapshots.world import WORLD, Provider, Topic, api, first_run, mention, translate, written
 
 EVENT = WORLD.events[0]
 LEAGUE = EVENT.league
@@ -36,8 +35,7 @@ async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -
 
 async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
     """It is not asked about by id any more, so a text that only this gave is not gone."""
-    provider, topic = Provider(only_in_all={"sv"}), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT, only_in_all={"sv"})
     assert "sv" in topic.translation(f"league:{LEAGUE.id}").texts
     other = next(event for event in WORLD.events if event.league != LEAGUE)
     again = await translate(provider, topic, mention(EVENT, other), full=False)
@@ -49,8 +47,7 @@ async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
 
 async def test_a_later_run_asks_about_new_ids_only() -> None:
     """Lists are read anew, the rest is what bets mention and the topic does not have."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     assert provider.asked()["all-event"] == 1
     await translate(provider, topic, mention(EVENT))
     assert provider.asked().keys() == {"sports", "regions", "leagues", "competitors"}
@@ -73,8 +70,7 @@ async def test_a_later_run_asks_about_new_ids_only() -> None:
 )
 async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> None:
     """Of what has a list in any run, of the rest when all is asked anew."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     provider.catalogue.rename(kind, number, "Nytt", "sv")
     outcome = await translate(provider, topic, mention(EVENT), full=full)
     assert (written(outcome), outcome.removed) == ({f"{kind}:{number}"}, set())
@@ -88,7 +84,7 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
 async def test_a_failed_run_has_no_outcome_and_the_next_makes_up_for_it() -> None:
     """What would have been written is written then."""
     provider, topic = Provider(), Topic()
-    provider.rest.faults.inject(RestFault(endpoint="competitors", status=500))
+    provider.inject("competitors", status=500)
     with pytest.raises(Exception, match="500"):
         await translate(provider, topic, mention(EVENT))
     assert topic == {}
@@ -134,7 +130,7 @@ async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part
     body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
     body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'
     provider, topic = Provider(), Topic()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", body=body % EVENT.id))
+    provider.inject("all-event", body=body % EVENT.id)
     outcome = await translate(provider, topic, mention(EVENT))
     record = topic.translation(f"event:{EVENT.id}")
     assert (record.texts, record.sport_id, record.region_id, record.league_id) == ({}, 1, 2, 3)

@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
-from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate
+from tests.unit.snapshots.world import (
+    BOTH,
+    LANGUAGES,
+    WORLD,
+    Provider,
+    Topic,
+    api,
+    first_run,
+    mention,
+    translate,
+)
 
 EVENT = WORLD.events[0]
 LEAGUE = EVENT.league
@@ -55,8 +65,7 @@ def test_every_endpoint_has_a_case() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.endpoint)
 async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
     """With it the texts are published as the provider has them; without a right to it they are missing."""
-    provider, topic = Provider(**case.policy), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT, **case.policy)
     assert provider.asked()[case.endpoint]
     found = topic.translation(case.key).texts
     truth = provider.truth()[case.key.encode()]
@@ -72,8 +81,7 @@ async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
 
 async def test_everything_published_is_the_truth() -> None:
     """With bets on all events every thing that there is has all its texts, and what it belongs to."""
-    provider, topic = Provider(only_in_lists={"sv"}, only_in_all={"de"}, event_members="ids"), Topic()
-    await translate(provider, topic, mention(*WORLD.events))
+    provider, topic = await first_run(*WORLD.events, **BOTH)
     truth = provider.truth()
     published = topic.texts()
     assert len(published) > 500
@@ -102,8 +110,7 @@ async def test_everything_published_is_the_truth() -> None:
 async def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
     """Total 2.5 and Total 3.5 of one event are two records, and so are their selections."""
     event = next(e for e in WORLD.events if [m.type for m in e.markets].count(18) == 2)
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(event))
+    _, topic = await first_run(event)
     lines = [market for market in event.markets if market.type == 18]
     names = [topic.translation(f"market:{event.id}:{market.id}").texts["en"] for market in lines]
     assert [name.rpartition(" ")[2] for name in names] == ["2.5", "3.5"]

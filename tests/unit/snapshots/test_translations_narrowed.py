@@ -8,7 +8,17 @@ import pytest
 
 from bridge.snapshots.model import KINDS, kind_of
 from bridge.snapshots.plan import Scope
-from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate, written
+from tests.unit.snapshots.world import (
+    LANGUAGES,
+    WORLD,
+    Provider,
+    Topic,
+    api,
+    first_run,
+    mention,
+    translate,
+    written,
+)
 
 EVENT, OTHER = WORLD.events[:2]
 LEAGUE = EVENT.league
@@ -16,8 +26,7 @@ LEAGUE = EVENT.league
 
 async def changed(narrowing: dict[str, Any], full: bool) -> tuple[set[str], set[bytes], Topic]:
     """Keys that a narrowed run writes and removes, after everything has changed at the provider."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     provider.catalogue.remove("league", LEAGUE.id)
     provider.catalogue.remove("competitor", EVENT.competitors[0].id)
     provider.catalogue.rename("event", EVENT.id, "Neu")
@@ -72,8 +81,7 @@ async def test_events_given_by_hand() -> None:
 
 async def test_a_narrowed_full_run_forgets_nothing() -> None:
     """Neither events nor texts."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    _, topic = await first_run(EVENT)
     without = Provider(languages=("en", "de"))
     scope = Scope.of(api(), kinds=["event", "market"])
     outcome = await translate(without, topic, mention(OTHER), full=True, scope=scope)
