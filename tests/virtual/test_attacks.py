@@ -23,8 +23,7 @@ from bridge.state.deduplicator import Deduplicator
 from bridge.state.gap import Cause
 from tests.virtual.desk import Desk, with_desk
 from tests.virtual.kafka import CODECS
-from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, play, settled
-
+from tests.virtual.world import DAY, EPOCH, HOUR, World, in_world, settled
 
 # Bets published twice because the deduplicator evicted by a wrong time.
 
@@ -408,15 +407,12 @@ async def test_far_and_near_bets_in_turn_do_not_hold_the_position(world: World, 
 # half the margin, but `note_alive` comes once a second: with less than 2 s every message is `stalled`,
 # clears the window, and the position never moves.
 @pytest.mark.parametrize("margin", [0.0, 1.0, 1.9])
-def test_a_small_safety_margin_does_not_hold_the_position(margin: float) -> None:
+@in_world(rate=0.2)
+async def test_a_small_safety_margin_does_not_hold_the_position(world: World, margin: float) -> None:
     """Two hours of an ordinary feed."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(2 * HOUR)
-        assert world.feed.moment() - world.last.revision < HOUR
-
-    play(story, rate=0.2, feed={"safety_margin_seconds": margin, "max_clock_skew_seconds": 0.0})
+    world.start(safety_margin_seconds=margin, max_clock_skew_seconds=0.0)
+    await asyncio.sleep(2 * HOUR)
+    assert world.feed.moment() - world.last.revision < HOUR
 
 
 # Before anything is skipped the provider is asked for the time (0011). `Connector._look_back` does not look,
@@ -502,18 +498,15 @@ async def test_the_certain_position_is_within_memory_at_the_connection(world: Wo
 # ping with an unknown field moves nothing and takes the trust in others away, for ever where all pings have
 # it. Decided so (0001), but nothing bounds it: each reconnection asks for hours, and three days without a
 # bet end the bridge.
-def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only() -> None:
+@in_world(rate=0.5)
+async def test_pings_that_all_have_an_unknown_field_hold_the_position_for_a_while_only(world: World) -> None:
     """A feed without a bet for four hours, connected all the time, then one drop."""
-
-    async def story(world: World) -> None:
-        world.network.altered = lambda body: body if b'"data"' in body else body[:-1] + b',"at":1}'
-        world.start(on_gap="stop")
-        await world.until(State.LIVE)
-        world.inflict(Pause(seconds=5 * HOUR))
-        await asyncio.sleep(4 * HOUR)
-        assert world.feed.moment() - world.last.revision < HOUR
-        world.inflict(Drop())
-        await asyncio.sleep(100)
-        assert (world.kafka.gaps, world.last.state is State.STOPPED_ON_GAP) == ([], False)
-
-    play(story, rate=0.5)
+    world.network.altered = lambda body: body if b'"data"' in body else body[:-1] + b',"at":1}'
+    world.start(on_gap="stop")
+    await world.until(State.LIVE)
+    world.inflict(Pause(seconds=5 * HOUR))
+    await asyncio.sleep(4 * HOUR)
+    assert world.feed.moment() - world.last.revision < HOUR
+    world.inflict(Drop())
+    await asyncio.sleep(100)
+    assert (world.kafka.gaps, world.last.state is State.STOPPED_ON_GAP) == ([], False)
