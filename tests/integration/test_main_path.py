@@ -217,20 +217,11 @@ async def test_run_refuses_bets_that_are_not_compacted(place: Place) -> None:
     await until(compacted, "the broker knows what its controller has committed")
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"FEED__BASE_URL": "provider.example"}, "BRIDGE_FEED__BASE_URL"),
-        ({"FEED__BASE_URL": "http://127.0.0.1:1", "BATCH__MAX_RECORDS": "0"}, "BRIDGE_BATCH__MAX_RECORDS"),
-        ({"FEED__BASE_URI": "http://127.0.0.1:1"}, "did you mean feed.base_url"),
-        ({}, "BRIDGE_FEED__BASE_URL"),
-    ],
-)
-async def test_wrong_settings_are_named(place: Place, settings: dict[str, str], named: str) -> None:
+def test_wrong_settings_are_named(place: Place) -> None:
     """Exit 2 with the setting and the fix, before any connection."""
-    refused = place.run("run", **settings)
+    refused = place.run("run", FEED__BASE_URI="http://127.0.0.1:1")
     assert refused.returncode == 2
-    assert named in refused.stderr
+    assert "did you mean feed.base_url" in refused.stderr
 
 
 async def test_the_commands_that_show_print_json(place: Place) -> None:

@@ -11,14 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-import pytest
 
 from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 def logged(bridge: Bridge, event: str) -> list[dict[str, Any]]:

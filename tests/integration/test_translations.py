@@ -6,8 +6,6 @@ import json
 from collections import Counter, defaultdict
 from typing import Any, get_args
 
-import pytest
-
 from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
 from bridge.sandbox.provider.server import Simulator
@@ -17,9 +15,6 @@ from tests.integration.snapshots import Jobs, Mentioned, Topics, expected, simul
 
 LARGE = Sizes(sports=40, regions=60, leagues=1_000, competitors=4_000, events=400)
 FIVE = ("en", "sv", "de", "el", "ja")
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 async def test_a_large_provider(place: Place) -> None:
