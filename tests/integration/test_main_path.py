@@ -140,15 +140,6 @@ async def test_large_and_oversized_messages(place: Place) -> None:
     assert place.checkpoint()["counters"]["empty"] == 1
 
 
-async def test_pings_are_answered_as_set(place: Place) -> None:
-    """With a template, the provider gets an answer that carries the ping's id."""
-    async with provider(ping_seconds=0.2) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__PING_REPLY='{"pong":"{pingId}"}')
-        await until(lambda: len(feed.replies) >= 3, "answers to pings")
-        await bridge.end()
-        assert all(json.loads(reply)["pong"] for reply in feed.replies)
-
-
 async def test_wrong_credentials_end_with_3(place: Place) -> None:
     """The bridge exits with 3 after a 401 and does not reconnect; the log does not contain the secret."""
     async with provider(auth="bearer", auth_value="right") as feed:

@@ -46,7 +46,7 @@ def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET", **environ
         lambda now: collect(status, now),
         lambda: Instant(NOW, 0.0),
     )
-    return wsgi.ask(app, path, method, **environ)
+    return wsgi.ask(app, path, method, b"", **environ)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

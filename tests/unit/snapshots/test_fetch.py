@@ -48,6 +48,7 @@ async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int)
         f"countryId is NOT the region's id in {len(others)} of {len(EVENTS)} events "
         f"(event {others[0].id}: countryId {others[0].league.region.id}, region's id 100)"
     )
+    assert expected.notes[1].startswith("competitionId is NOT the league's id in ")
     for seed in range(8):
         provider = Contradictory(Random(seed), **BOTH)
         assert await outcome(provider, concurrency) == expected

@@ -300,19 +300,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
     assert f"event:{EVENT.id}".encode() in runs.topic
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_a_record_that_cannot_be_read_is_written_again(runs: Runs, full: bool) -> None:
-    """At the next full run."""
-    runs.bets(mention(EVENT))
-    runs.run(Provider())
-    whole = runs.topic.texts()
-    for key in (f"event:{EVENT.id}", f"sport:{EVENT.league.sport.id}"):
-        runs.topic[key.encode()] = b"\0\0\0\0\1\xff\xff\xff"
-    runs.run(Provider(), full=full)
-    runs.run(Provider(), full=True)
-    assert runs.topic.texts() == whole
-
-
 def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
     """What the first short list had is not gone because the second lacks it."""
     runs = Runs("currencies")

@@ -95,17 +95,6 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
     assert topic.codec.decode(topic[record.key])["snapshotId"] == "snapshot-2"
 
 
-async def test_a_failed_run_has_no_outcome_and_the_next_makes_up_for_it() -> None:
-    """What would have been written is written then."""
-    provider, topic = Provider(), Topic()
-    provider.inject("competitors", status=500)
-    with pytest.raises(Exception, match="500"):
-        await translate(provider, topic, mention(EVENT))
-    assert topic == {}
-    await translate(provider, topic, mention(EVENT))
-    assert f"selection-template:{MARKET.selections[0]}".encode() in topic
-
-
 async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues() -> None:
     """By the events it asked about; a bet that says nothing of it is no evidence."""
     references = mention(EVENT, WORLD.events[1])
