@@ -11,17 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from confluent_kafka import Producer
 
-from bridge.avro.codec import Codec
-from bridge.avro.registry import Registry
-from bridge.avro.schemas import load
-from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
-from bridge.kafka import clients, topics
-from bridge.messages.model import read_feed_message
 from tests.harness import Place, until
 from tests.integration.independent import LANGUAGES, TOKEN, Datum, Provider, Truth
-from tests.integration.snapshots import FAST, Topics, without_ids
+from tests.integration.snapshots import FAST, Topics, produce_bets, settings_at, without_ids
 
 
 @dataclass(frozen=True)
@@ -103,39 +96,10 @@ class Independent:
         """Key → record for a reader that stops at the ends of that snapshot."""
         return without_ids(self.topics.at_ends(done.report["job"], await self.snapshot(done)))
 
-    def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
+    async def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
         """Write these bets to the topic, as if received this many seconds ago."""
-        cluster = self.place.cluster
-        settings = Settings(
-            kafka=KafkaSettings.model_validate({"bootstrap_servers": cluster.bootstrap_servers}),
-            registry=RegistrySettings(url=cluster.registry_url),
-            topics=TopicsSettings(prefix=self.place.prefix),
-        )
-        declared, _ = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
-        with Registry(settings.registry) as registry:
-            codec = Codec(load("settled-bet"), registry.register(self.place.prefix)["settled-bet"])
-        producer = Producer(
-            {
-                "bootstrap.servers": cluster.bootstrap_servers,
-                "partitioner": "murmur2_random",
-                "linger.ms": 5,
-                "log_level": 0,
-            }
-        )
-        moment = round((time.time() - age) * 1000)
-        for bet in bets:
-            read = read_feed_message(orjson.dumps({"data": bet}))["data"]
-            assert read is not None
-            producer.produce(declared.bets.name, codec.encode(read), bet["betId"], timestamp=moment)
-            producer.poll(0)
-        assert producer.flush(60) == 0
-
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic of the place; returns when it is gone."""
-        admin, topic = self.place.admin(), f"{self.place.prefix}.{name}"
-        for future in admin.delete_topics([topic]).values():
-            future.result()
-        await until(lambda: topic not in admin.list_topics(timeout=10).topics, f"{topic} to be gone")
+        bodies = [(time.time() - age, orjson.dumps({"data": bet})) for bet in bets]
+        await asyncio.to_thread(produce_bets, settings_at(self.place, {}), bodies)
 
 
 def bets_on(

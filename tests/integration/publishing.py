@@ -20,7 +20,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.config import KafkaSettings, RegistrySettings, Settings, TopicsSettings
+from bridge.config import Settings
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
 from bridge.kafka.election import LeaderElection
@@ -30,25 +30,22 @@ from bridge.snapshots.model import Job, Offsets, Snapshot
 from bridge.snapshots.publisher import Publisher
 from bridge.snapshots.storage import last_snapshot, topic_of
 from tests.harness import Place
+from tests.integration.snapshots import settings_at
 from tests.processes import SERVER
 
 JOB: Job = "translations"
 KEYS = 5_000
 
 
-def settings_of(bootstrap: str, registry: str, prefix: str) -> Settings:
+def settings_of(place: Place) -> Settings:
     """Settings with a short session, and readers that receive the end of a partition at once."""
     fast = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 500, "fetch_wait_max_ms": 20}
-    return Settings(
-        kafka=KafkaSettings.model_validate({"bootstrap_servers": bootstrap, **fast}),
-        registry=RegistrySettings(url=registry),
-        topics=TopicsSettings(prefix=prefix),
-    )
+    return settings_at(place, fast)
 
 
 def prepared(place: Place) -> Settings:
     """Settings of the place, after its topics were created."""
-    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    settings = settings_of(place)
     topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
     return settings
 

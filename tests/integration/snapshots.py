@@ -86,14 +86,7 @@ class Jobs:
 
     def settings(self) -> Settings:
         """Settings of a run in this process."""
-        return Settings(
-            kafka=KafkaSettings.model_validate(
-                {"bootstrap_servers": self.place.cluster.bootstrap_servers, **FAST}
-            ),
-            registry=RegistrySettings(url=self.place.cluster.registry_url),
-            topics=TopicsSettings(prefix=self.place.prefix),
-            api=ApiSettings(**self._api),
-        )
+        return settings_at(self.place, FAST, api=ApiSettings(**self._api))
 
     async def command(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a process, to its end."""
@@ -163,20 +156,13 @@ class Jobs:
     async def fill(self) -> list[Datum]:
         """Write the bets of the provider's history to the topic, as `bridge run` would; returns them."""
         bodies = [(message.at, message.body) for message in self.provider.published()]
-        await asyncio.to_thread(_produce_bets, self.settings(), bodies)
+        await asyncio.to_thread(produce_bets, self.settings(), bodies)
         return [json.loads(body)["data"] for _, body in bodies]
 
     async def place_bets(self, bets: Iterable[Datum], age: float = 0) -> None:
         """Write these bets to the topic, as if received `age` seconds ago."""
         bodies = [(self.provider.now() - age, orjson.dumps({"data": bet})) for bet in bets]
-        await asyncio.to_thread(_produce_bets, self.settings(), bodies)
-
-    async def delete_topic(self, name: str) -> None:
-        """Delete a topic of the place; returns when it is gone."""
-        client, topic = self.place.admin(), f"{self.place.prefix}.{name}"
-        for future in client.delete_topics([topic]).values():
-            future.result()
-        await until(lambda: topic not in admin.metadata(client).topics, f"{topic} to be gone")
+        await asyncio.to_thread(produce_bets, self.settings(), bodies)
 
 
 def _as_text(value: Any) -> str:
@@ -187,10 +173,31 @@ def quiet(what: str, done: int, total: int) -> None:
     """Ignore progress."""
 
 
-def _produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:
+def settings_at(place: Place, kafka: Mapping[str, object], **sections: Any) -> Settings:
+    """Settings of a program in this process, with these properties of Kafka and other sections."""
+    servers = {"bootstrap_servers": place.cluster.bootstrap_servers}
+    return Settings(
+        kafka=KafkaSettings.model_validate({**servers, **kafka}),
+        registry=RegistrySettings(url=place.cluster.registry_url),
+        topics=TopicsSettings(prefix=place.prefix),
+        **sections,
+    )
+
+
+async def delete_topic(place: Place, name: str) -> str:
+    """Delete a topic of the place; return its whole name when no broker has it."""
+    client, topic = place.admin(), f"{place.prefix}.{name}"
+    for future in client.delete_topics([topic]).values():
+        future.result(20)
+    await until(lambda: topic not in admin.metadata(client).topics, f"{topic} to be gone")
+    return topic
+
+
+def produce_bets(settings: Settings, bodies: Iterable[tuple[float, bytes]]) -> None:
+    """Write the bets of these messages to their topic, as received at these moments."""
     declared, _ = topics.ensure(clients.admin(settings.kafka), settings, topics.Topics.all)
-    ids = Registry(settings.registry).register(settings.topics.prefix)
-    codec = Codec(load("settled-bet"), ids["settled-bet"])
+    with Registry(settings.registry) as registry:
+        codec = Codec(load("settled-bet"), registry.register(settings.topics.prefix)["settled-bet"])
     producer = Producer(
         {
             "bootstrap.servers": str(settings.kafka.bootstrap_servers),

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
 from tests.integration.snapshots import Jobs, Topics, simulated, without_ids
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 LISTED = {
     "EUR": ("Fiat", 2),

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.harness import Place
 from tests.integration.independent import (
     ACTIVE,
@@ -30,9 +28,6 @@ from tests.integration.independent import (
 )
 from tests.integration.independent_jobs import Independent, bets_on, equal_but
 
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 
 def without_markets(*events: int, status: int = 500) -> list[Wrong]:
     """Makes the provider answer every request for the markets of these events like this."""
@@ -49,7 +44,7 @@ async def test_a_lone_403_is_tried_twice(place: Place) -> None:
     """Nothing is left out or owed."""
     with provided() as provider:
         jobs = Independent(place, provider, attempts=2)
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         provider.wrong = [Wrong(403, EVENT, 2, times=1)]
         done = await jobs.well()
         assert provider.asked[EVENT, 2, None] == 2
@@ -60,7 +55,7 @@ async def test_a_403_that_ends(place: Place) -> None:
     """The other events are published; the next run requests only the refused one and is complete."""
     with provided() as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         provider.wrong = [Wrong(403, EVENT, 2)]
         done = await jobs.partial()
         equal_but(await jobs.published(done), truth, ["event:2"])
@@ -82,7 +77,7 @@ async def test_a_right_that_is_granted_later(place: Place) -> None:
     """Runs are partial until then, and the next one is complete without `--full`."""
     with provided() as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         provider.wrong = [Wrong(403, SELECTIONS), Wrong(403, MARKET_TYPES)]
         others = {key: datum for key, datum in truth.items() if "template" not in key}
         for _ in range(2):
@@ -99,7 +94,7 @@ async def test_a_404_for_one_language(place: Place) -> None:
     """A 404 for one language affects only that request; only the event's endpoint shows if it is unknown."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         provider.wrong = [Wrong(404, ALL_MARKETS, 1), Wrong(404, MARKETS, 1, "sv"), Wrong(404, EVENT, 3)]
         done = await jobs.run()
         assert done.code in (0, 4), done.stderr
@@ -119,7 +114,7 @@ async def test_markets_that_always_fail(place: Place) -> None:
     """Permanent failures of one event, then ten, do not block others, and each run tries them again."""
     with provided(Truth.of(14)) as provider:
         jobs, truth = Independent(place, provider, attempts=2), provider.truth.translations()
-        jobs.place_bets(bets_on(provider.truth, range(8)))
+        await jobs.place_bets(bets_on(provider.truth, range(8)))
         provider.wrong = without_markets(1)
         wanted = provider.truth.translations(range(8))
         for _ in range(2):
@@ -133,7 +128,7 @@ async def test_markets_that_always_fail(place: Place) -> None:
             lost = of_markets(provider, 1)
             assert await jobs.published(done) == {key: wanted[key] for key in wanted.keys() - lost}
 
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         provider.wrong = without_markets(*range(10))
         many = {"attempts": 1, "max_left_out_share": 1}
         done = await jobs.partial(**many)
@@ -153,7 +148,7 @@ async def test_one_bad_thing_among_thousands(place: Place) -> None:
     """One invalid entry of each kind in one run: only these are left out, by id, and later completed."""
     with provided(Truth.of(120, competitors=2_000)) as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         listed = LISTS["competitor"]
         provider.wrong = [
             Wrong(changed(None, 1234, "translation"), listed, language="sv"),
@@ -195,7 +190,7 @@ async def test_one_symbol(place: Place) -> None:
     """A 404 or a 500 for it does not affect others, whatever the list of currencies has."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.exchanged("KWD", "OLD", "XAU")
-        jobs.place_bets(bets_on(provider.truth, currencies=["EUR", "KWD", "OLD", "XAU"]))
+        await jobs.place_bets(bets_on(provider.truth, currencies=["EUR", "KWD", "OLD", "XAU"]))
         provider.wrong = [Wrong(404, PRECISION, "KWD"), Wrong(500, PRECISION, "OLD")]
         spoil = changed(HALF, 40, "symbol")
         provider.wrong += [Wrong(lambda right: spoil(right) if len(right) > 40 else right, ACTIVE)]
@@ -213,7 +208,7 @@ async def test_too_much_of_it(place: Place) -> None:
     """If a complete list or more than the configured share fails, the run publishes nothing."""
     with provided(Truth.of(120)) as provider:
         jobs, truth = Independent(place, provider), provider.truth.translations()
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         provider.wrong = [Wrong(500, LISTS["sport"], language=LANGUAGES[1])]
         await jobs.fails()
         provider.wrong = [Wrong(500, EVENT, event) for event in range(60)]
@@ -239,7 +234,7 @@ async def test_ids_from_0(place: Place) -> None:
     """A name under id 0 is a name like any other."""
     with provided() as provider:
         jobs = Independent(place, provider)
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         done = await jobs.well()
         found = await jobs.published(done)
         assert {f"{kind}:0" for kind in (*LISTED, "event", "selection", "market:0")} - found.keys() == set()
@@ -251,7 +246,7 @@ async def test_a_list_of_one_currency(place: Place) -> None:
     """The first shrunken list removes nothing; after the second, unused currencies go and used ones stay."""
     with provided() as provider:
         jobs, truth = Independent(place, provider), provider.truth.exchanged()
-        jobs.place_bets(bets_on(provider.truth))
+        await jobs.place_bets(bets_on(provider.truth))
         assert len(await jobs.published(await jobs.well("currencies"))) == 41
         provider.wrong = [Wrong(lambda right: [c for c in right if c["symbol"] == "EUR"], ACTIVE)]
         for arguments in ((), ("--full",), ()):

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-import pytest
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Place
-from tests.integration.snapshots import Jobs, Mentioned, Topics, expected, simulated, without_ids
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+from tests.integration.snapshots import (
+    Jobs,
+    Mentioned,
+    Topics,
+    delete_topic,
+    expected,
+    simulated,
+    without_ids,
+)
 
 DAY = 86_400.0
 
@@ -50,7 +54,7 @@ async def test_each_bet_is_read_once(place: Place) -> None:
         assert without_ids(topics.present("translations")) == wanted
         assert [(await jobs.run("currencies")).bets for _ in range(2)] == [len(bets), 0]
 
-        await jobs.delete_topic("snapshot-state")
+        await delete_topic(place, "snapshot-state")
         assert (await jobs.run()).bets == len(bets)
 
         forget_records(place, "bets")
@@ -68,7 +72,7 @@ async def test_a_recreated_topic_of_bets_is_read_from_its_beginning(place: Place
         jobs = Jobs(place, provider)
         bets = await jobs.fill()
         await jobs.run()
-        await jobs.delete_topic("bets")
+        await delete_topic(place, "bets")
         await jobs.fill()
         await jobs.fill()
         assert (await jobs.run()).bets == 2 * len(bets)

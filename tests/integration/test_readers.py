@@ -49,16 +49,6 @@ def test_all_readers_report_a_mistyped_prefix(place: Place) -> None:
             )
 
 
-def test_all_readers_report_a_missing_broker(place: Place) -> None:
-    """The error has the addresses tried."""
-    with ThreadPoolExecutor(5) as at_once:
-        for ran in at_once.map(
-            lambda command: place.run(*command, KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1"), READERS
-        ):
-            assert (ran.returncode, ran.stdout) == (1, "")
-            assert "Tried 127.0.0.1:1 (BRIDGE_KAFKA__BOOTSTRAP_SERVERS): no connection;" in ran.stderr
-
-
 def test_a_feed_that_nobody_knows_is_named_with_those_that_are_known(place: Place) -> None:
     """A feed with a checkpoint and without gaps is no error."""
     checkpoints = topics.declare(prepared(place)).checkpoints.name

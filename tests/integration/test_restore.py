@@ -26,7 +26,7 @@ COUNT = 12_000
 
 def test_a_deduplicator_is_restored_from_the_topic(place: Place) -> None:
     """With all bets received since, whenever they were settled."""
-    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    settings = settings_of(place)
     declared = topics.declare(settings)
     admin = clients.admin(settings.kafka)
     topics.apply(admin, topics.plan(admin, declared), replication_factor=None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from bridge.errors import DevError
 from bridge.sandbox.cluster import State, down, load, ports, start, up
 from tests.processes import send
+from tests.unit.sandbox.cluster.test_process import eventually
 
 
 def create_topic(servers: str, name: str, replicas: int = 1) -> None:
@@ -57,13 +57,6 @@ def register(registry_url: str, subject: str) -> int:
 
 def pids(data: Path) -> list[int]:
     return [member.identity.pid for member in load(data).members]
-
-
-def eventually(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 @contextmanager

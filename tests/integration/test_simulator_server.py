@@ -1,12 +1,20 @@
-"""The simulated provider on a loopback socket, read by a plain websockets client."""
+"""The simulated provider on loopback sockets, asked by plain clients: feed, control endpoint, REST side."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 import time
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
@@ -14,12 +22,17 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 
 from bridge.sandbox.provider.faults import Clear, ClockJump, Drop, Stall
+from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.rest.tokens import SCOPES, Tokens
 from bridge.sandbox.provider.server import PATH, Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 
 
-def settings(**changes: Any) -> SimulatorSettings:
-    return SimulatorSettings(**{"port": 0, "rate": 2000, "compression": "none", **changes})
+def simulated(**changes: Any) -> Simulator:
+    api = RestPolicy(rate=100_000, burst=100_000)
+    chosen = {"port": 0, "rate": 2000, "compression": "none", "api": api, **changes}
+    return Simulator(SimulatorSettings(**chosen))
 
 
 def connection(simulator: Simulator, query: str = "", **options: Any) -> connect:
@@ -54,7 +67,7 @@ async def refusal(simulator: Simulator, query: str = "", **options: Any) -> int:
 async def test_a_client_gets_the_whole_truth() -> None:
     """History by replay, then the live stream, then what was injected: every byte of the truth, in order."""
     async with (
-        Simulator(settings(history_seconds=1)) as simulator,
+        simulated(history_seconds=1) as simulator,
         connection(simulator, f"?revision={int(simulator.now()) - 10}") as socket,
     ):
         got = await read(socket, 2400)
@@ -71,7 +84,7 @@ async def test_a_refusal_can_be_a_close_code() -> None:
     """The handshake is accepted, and the connection closed at once with code and reason."""
     async with (
         asyncio.timeout(5),
-        Simulator(settings(refusal="close", refusal_close_code=4029)) as simulator,
+        simulated(refusal="close", refusal_close_code=4029) as simulator,
         connection(simulator) as first,
         connection(simulator) as second,
     ):
@@ -83,7 +96,7 @@ async def test_a_refusal_can_be_a_close_code() -> None:
 
 async def test_the_second_can_replace_the_first() -> None:
     """With second = replace the first is closed, even while the provider is stalled."""
-    async with Simulator(settings(second="replace")) as simulator, connection(simulator) as first:
+    async with simulated(second="replace") as simulator, connection(simulator) as first:
         simulator.inflict(Stall())
         await asyncio.sleep(0.05)
         async with connection(simulator) as second, asyncio.timeout(5):
@@ -94,15 +107,15 @@ async def test_the_second_can_replace_the_first() -> None:
 
 
 async def test_a_client_without_credentials_is_refused() -> None:
-    wanted = settings(auth="header", auth_name="X-Key", auth_value=SecretStr("s3cret"))
-    async with Simulator(wanted) as simulator:
+    wanted = simulated(auth="header", auth_name="X-Key", auth_value=SecretStr("s3cret"))
+    async with wanted as simulator:
         assert await refusal(simulator, additional_headers={"X-Key": "s3cretx"}) == 401
         async with connection(simulator, additional_headers={"X-Key": "s3cret"}):
             assert [attempt.status for attempt in simulator.connections] == [401, 101]
 
 
 async def test_a_client_that_ends_without_a_closing_handshake_frees_its_place() -> None:
-    async with Simulator(settings()) as simulator:
+    async with simulated() as simulator:
         socket = await connection(simulator)
         await read(socket, 1)
         socket.transport.abort()
@@ -111,22 +124,10 @@ async def test_a_client_that_ends_without_a_closing_handshake_frees_its_place() 
             await read(again, 1)
 
 
-async def test_a_drop_closes_the_connection() -> None:
-    """A dropped client sees a close with a handshake, an aborted one without."""
-    async with Simulator(settings()) as simulator:
-        for abort, code in ((False, 1001), (True, None)):
-            async with connection(simulator) as socket:
-                await read(socket, 1)
-                simulator.inflict(Drop(abort=abort))
-                with pytest.raises(ConnectionClosed) as caught:
-                    await read(socket, 10**6)
-                assert (caught.value.rcvd.code if caught.value.rcvd else None) == code
-
-
 async def test_long_messages_go_out_in_fragments() -> None:
     """Frames have the size asked for, the last what is left, and the messages are whole."""
-    wanted = settings(rate=20, fragment_bytes=4000, large_every=2, large_bytes=10_000)
-    async with Simulator(wanted) as simulator, asyncio.timeout(10):
+    wanted = simulated(rate=20, fragment_bytes=4000, large_every=2, large_bytes=10_000)
+    async with wanted as simulator, asyncio.timeout(10):
         async with connection(simulator, "?revision=0") as socket:
             whole = await read(socket, 6)
         async with connection(simulator, "?revision=0") as socket:
@@ -145,7 +146,7 @@ async def test_long_messages_go_out_in_fragments() -> None:
 async def test_an_abort_does_not_wait_for_a_client_that_does_not_read() -> None:
     async with (
         asyncio.timeout(10),
-        Simulator(settings(rate=20_000)) as simulator,
+        simulated(rate=20_000) as simulator,
         connection(simulator, max_queue=1),
     ):
         await asyncio.sleep(0.3)
@@ -156,7 +157,7 @@ async def test_an_abort_does_not_wait_for_a_client_that_does_not_read() -> None:
 
 async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
     """A slow client loses nothing: the rest waits at the provider, not in its memory."""
-    async with Simulator(settings(rate=20_000, history_seconds=0.5)) as simulator:
+    async with simulated(rate=20_000, history_seconds=0.5) as simulator:
         async with connection(simulator, f"?revision={int(simulator.now()) - 10}", max_queue=4) as socket:
             await asyncio.sleep(0.3)
             got = await read(socket, 4000)
@@ -167,7 +168,7 @@ async def test_a_client_that_does_not_read_holds_the_sender_up() -> None:
 async def test_pings_and_replies() -> None:
     """Pings are messages with a pingId, and what the client answers can be looked up."""
     async with (
-        Simulator(settings(ping_seconds=0.05)) as simulator,
+        simulated(ping_seconds=0.05) as simulator,
         connection(simulator, max_queue=None) as socket,
         asyncio.timeout(5),
     ):
@@ -179,7 +180,7 @@ async def test_pings_and_replies() -> None:
 
 async def test_the_date_header_is_the_providers_clock() -> None:
     """Accepted or refused, with a skew and after a jump, which does not affect the log of connections."""
-    async with Simulator(settings(clock_skew_seconds=7200)) as simulator:
+    async with simulated(clock_skew_seconds=7200) as simulator:
         simulator.inflict(ClockJump(by=-3600))
         async with connection(simulator) as socket:
             assert socket.response is not None
@@ -191,3 +192,206 @@ async def test_the_date_header_is_the_providers_clock() -> None:
             assert moment == pytest.approx(time.time() + 3600, abs=3)
         assert simulator.clock() == pytest.approx(simulator.now() - 3600, abs=1)
         assert simulator.connections[0].at == pytest.approx(time.time() + 7200, abs=3)
+
+
+# The control endpoint over HTTP, beside a feed that is being read.
+
+
+def get(address: str, **headers: str) -> str:
+    with httpx2.Client(trust_env=False, headers=headers, timeout=10) as http:
+        answer = http.get(address)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+async def page(provider: Simulator, place: str) -> Any:
+    return json.loads(await asyncio.to_thread(get, f"{provider.control_url}{place}"))
+
+
+async def inflict(provider: Simulator, fault: str, **choices: Any) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        answer = await http.post(f"{provider.control_url}/faults/{fault}", json=choices)
+    assert answer.status_code == 200, answer.text
+
+
+async def test_the_feed_continues_while_the_truth_is_read() -> None:
+    """Returning twenty thousand messages takes seconds and does not delay the live stream."""
+    async with (
+        asyncio.timeout(60),
+        simulated(control_port=0, rate=200, history_seconds=100) as provider,
+        connection(provider, max_queue=None) as client,
+    ):
+        answering = asyncio.create_task(asyncio.to_thread(get, f"{provider.control_url}/truth"))
+        meanwhile = 0
+        while not answering.done():
+            await client.recv()
+            meanwhile += 1
+        body = await answering
+    assert len(body.splitlines()) > 20_000
+    assert meanwhile > 20
+
+
+async def test_faults_reach_the_feed() -> None:
+    """Each is seen by the client: silence and its end, a refusal, a close code, a cut without any."""
+    async with simulated(control_port=0, rate=500) as provider, asyncio.timeout(20):
+        async with connection(provider) as client:
+            await inflict(provider, "stall")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(drain(client), 0.3)
+            assert (await page(provider, "/state"))["faults"] == {"stall": None}
+            await inflict(provider, "clear")
+            await client.recv()
+            await inflict(provider, "refuse", count=1, status=401)
+            await inflict(provider, "drop", code=1012)
+            with pytest.raises(ConnectionClosed) as caught:
+                await drain(client)
+            assert caught.value.rcvd is not None
+            assert caught.value.rcvd.code == 1012
+        with pytest.raises(InvalidStatus, match="401"):
+            await connection(provider)
+        async with connection(provider) as client:
+            assert len(await page(provider, "/connections")) == 1
+            await inflict(provider, "drop", abort=True)
+            with pytest.raises(ConnectionClosed) as caught:
+                await drain(client)
+            assert caught.value.rcvd is None
+        assert [attempt["status"] for attempt in await page(provider, "/attempts")] == [101, 401, 101]
+        assert await page(provider, "/breaches") == []
+
+
+async def test_a_taken_control_port_is_an_error() -> None:
+    """It is not replaced by another port, which no client would know; the feed does not stay open."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}"):
+            await simulated(control_port=port).__aenter__()
+
+
+async def test_the_control_endpoint_closes_if_the_feed_cannot_start(tmp_path: Path) -> None:
+    (tmp_path / "no.pem").write_text("no certificate")
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        port = chosen.getsockname()[1]
+    with pytest.raises(OSError, match="PEM"):
+        await simulated(control_port=port, certificate=tmp_path / "no.pem").__aenter__()
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+def test_the_command_says_where_both_are(tmp_path: Path) -> None:
+    """Both addresses come first, the token's file is there by then, and SIGTERM ends it with 0."""
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = str(taken.getsockname()[1])
+    config, token = tmp_path / "provider.toml", tmp_path / "token"
+    config.write_text(
+        "port = 1\nrate = 50\n[sizes]\nsports = 3\nevents = 5\n"
+        '[api]\nsecret = "a key of many characters"\nlanguages = ["en", "ja"]\n'
+    )
+    command = [sys.executable, "-m", "bridge", "simulate", "--config", str(config), "--api-rate", "50"]
+    command += ["--port", port, "--control-port", "0", "--api-token-file", str(token)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BRIDGE_")}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        feed, note, control = (process.stderr.readline() for _ in range(3))
+        assert feed.startswith("provider at http://127.0.0.1:")
+        assert note == f"port {port} is taken, using {feed.strip().rsplit(':', 1)[1]}\n"
+        assert control.startswith("control at http://127.0.0.1:")
+        state = json.loads(get(f"{control.split()[2]}/state"))
+        assert (state["rate"], state["seed"]) == (50, 1)
+        assert [
+            (file.name, file.stat().st_mode & 0o777) for file in tmp_path.iterdir() if file != config
+        ] == [("token", 0o600)]
+        assert Tokens("a key of many characters").scopes(time.time(), f"Bearer {token.read_text()}") == SCOPES
+        languages = [
+            get(f"{feed.split()[2]}{place}", Authorization=f"Bearer {token.read_text()}").count("{")
+            for place in (f"/api/translations/{language}/sports" for language in ("en", "ja", "sv"))
+        ]
+        assert languages == [3, 3, 0]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        taken.close()
+        process.communicate()
+
+
+def test_a_wrong_option_is_reported_before_the_start(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bridge", "simulate", "--port", "0", "--api-token-file", "nowhere/token"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: --api-token-file: cannot write nowhere/token: No such file")
+
+
+# The REST side of the simulated provider on a loopback socket, asked by a plain HTTP client.
+
+
+SPORTS = "/api/translations/sv/sports"
+
+
+def client(provider: Simulator, **options: Any) -> httpx2.AsyncClient:
+    token = provider.rest.tokens.mint(provider.clock())
+    return httpx2.AsyncClient(
+        base_url=provider.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, **options
+    )
+
+
+async def test_the_feed_goes_on_beside_it() -> None:
+    """Both are served on one port, and requests neither end the feed's connection nor count as one."""
+    async with (
+        asyncio.timeout(10),
+        simulated() as provider,
+        client(provider) as http,
+        connection(provider, max_queue=None) as feed,
+    ):
+        await feed.recv()
+        found = await asyncio.gather(*(http.get(SPORTS) for _ in range(20)))
+        await feed.recv()
+    assert {answer.status_code for answer in found} == {200}
+    assert [attempt.status for attempt in provider.connections] == [101]
+
+
+async def test_a_refusal_has_status_headers_and_the_providers_time() -> None:
+    """401 without a token, 429 with Retry-After, 404 elsewhere, each dated by the provider's clock."""
+    api = RestPolicy(rate=0.01, burst=1)
+    async with simulated(api=api, clock_skew_seconds=7200) as provider, client(provider) as http:
+        answers = [
+            await http.get(SPORTS, headers={"Authorization": "Bearer x"}),
+            await http.get(SPORTS),
+            await http.get(SPORTS),
+            await http.get("/api/nothing"),
+        ]
+    assert [answer.status_code for answer in answers] == [401, 200, 429, 404]
+    assert [answer.reason_phrase for answer in answers[1:3]] == ["OK", "Too Many Requests"]
+    assert 90 <= int(answers[2].headers["Retry-After"]) <= 100
+    assert answers[0].json()["status"] == 401
+    for answer in answers:
+        moment = parsedate_to_datetime(answer.headers["Date"]).timestamp()
+        assert moment == pytest.approx(time.time() + 7200, abs=5)
+
+
+async def test_faults_reach_the_client() -> None:
+    """A redirect, HTML and half an answer arrive as such; a late one makes the client give up."""
+    async with simulated() as provider, client(provider, timeout=0.2) as http:
+        elsewhere = {"Location": "https://elsewhere.example/"}
+        provider.rest.faults.inject(RestFault(nth=1, status=307, headers=elsewhere))
+        provider.rest.faults.inject(
+            RestFault(nth=2, status=502, body="<p>å", headers={"Content-Type": "text/html"})
+        )
+        provider.rest.faults.inject(RestFault(nth=3, truncate=True))
+        provider.rest.faults.inject(RestFault(nth=4, delay=0.5))
+        redirect, html, half = [await http.get(SPORTS) for _ in range(3)]
+        with pytest.raises(httpx2.ReadTimeout):
+            await http.get(SPORTS)
+        last = await http.get(SPORTS)
+    assert (redirect.status_code, redirect.headers["Location"]) == (307, elsewhere["Location"])
+    assert (html.status_code, html.headers["Content-Type"], html.text) == (502, "text/html", "<p>å")
+    assert half.content == last.content[: len(last.content) // 2]
+    assert [exchange.status for exchange in provider.rest.requests] == [307, 502, 200, 200, 200]
+    assert [exchange.fault for exchange in provider.rest.requests] == [True] * 4 + [False]
+
+
+async def test_two_authorization_headers_are_none() -> None:
+    """Which of them would count is anybody's guess, so neither does."""
+    async with simulated() as provider, client(provider) as http:
+        good = http.headers["Authorization"]
+        answer = await http.get(SPORTS, headers=[("Authorization", good), ("Authorization", good)])
+    assert answer.status_code == 401

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from bridge.sandbox.cluster.ports import free_port
 
 SECTION = "## A first session"
 MARK = "@@@"
@@ -28,14 +29,9 @@ def pattern(printed: str) -> str:
     return ".*".join(pieces)
 
 
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as chosen:
-        return str(chosen.getsockname()[1])
-
-
 def test_the_session_goes_as_it_is_printed(tmp_path: Path) -> None:
     """Every command of it, in a shell, on other ports; times and counts may differ."""
-    ports = {"8900": free_port(), "8901": free_port()}
+    ports = {"8900": str(first := free_port()), "8901": str(free_port([first]))}
     (start, addresses), *steps, (end, nothing) = session()
     assert (start[:16], start[-2:], end, nothing) == ("bridge simulate ", " &", "kill %1", "")
     for documented, free in ports.items():

@@ -46,9 +46,6 @@ LINES = 4
 KILLS = 4
 """Of each line."""
 
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 
 @contextmanager
 def at_work(

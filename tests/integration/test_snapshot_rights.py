@@ -32,11 +32,8 @@ from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 
-# Clients of the registry are left to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
-    pytest.mark.xdist_group("rights"),  # one broker is started for all of them
-]
+pytestmark = pytest.mark.xdist_group("rights")
+"""One broker is started for all of them."""
 
 EVERYBODY = "User:ANONYMOUS"
 TRIED_AGAIN = "Kafka failed, retrying"

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import signal
 import time
-from http.client import HTTPConnection
 from typing import Any
-from urllib.parse import urlsplit
-
-import orjson
-import pytest
 
 from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+from tests.integration.test_web import get
 
 
 def logged(bridge: Bridge, event: str) -> list[dict[str, Any]]:
@@ -26,28 +18,10 @@ def logged(bridge: Bridge, event: str) -> list[dict[str, Any]]:
     return [line for line in bridge.lines() if line["event"] == event]
 
 
-async def get(bridge: Bridge, path: str) -> tuple[int, bytes]:
-    """Return status and body of a page."""
-    address = urlsplit(logged(bridge, "health and metrics")[0]["address"])
-
-    def ask() -> tuple[int, bytes]:
-        connection = HTTPConnection(address.hostname or "", address.port, timeout=10)
-        connection.request("GET", path)
-        response = connection.getresponse()
-        try:
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-    return await asyncio.to_thread(ask)
-
-
 async def runs(bridge: Bridge, result: str) -> int:
     """Return the number of runs with that result, by the metrics."""
-    _, text = await get(bridge, "/metrics")
-    found = re.search(
-        rf'^bridge_snapshot_runs_total{{result="{result}",.*}} (.*)$', text.decode(), re.MULTILINE
-    )
+    text = (await get(bridge, "/metrics")).text
+    found = re.search(rf'^bridge_snapshot_runs_total{{result="{result}",.*}} (.*)$', text, re.MULTILINE)
     assert found is not None
     return int(float(found[1]))
 
@@ -66,22 +40,22 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
             (True, True),
             (False, False),
         ]
-        assert [(await get(bridge, path))[0] for path in ("/healthz", "/readyz", "/")] == [200] * 3
+        assert [(await get(bridge, path)).status_code for path in ("/healthz", "/readyz", "/")] == [200] * 3
         assert (await runs(bridge, "failed"), await runs(bridge, "published") > 1) == (0, True)
 
         provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=500))
         await until(lambda: bool(logged(bridge, FAILED)), "a run that fails")
-        status, body = await get(bridge, "/readyz")
-        report = orjson.loads(body)
-        assert (status, report["ok"]) == (503, False)
+        answer = await get(bridge, "/readyz")
+        report = answer.json()
+        assert (answer.status_code, report["ok"]) == (503, False)
         assert "GET /api/translations/en/leagues failed, tried once" in report["reason"]
-        assert (await get(bridge, "/healthz"))[0] == 200
+        assert (await get(bridge, "/healthz")).status_code == 200
         assert await runs(bridge, "failed") > 0
 
         provider.rest.faults.clear()
         count = len(logged(bridge, PUBLISHED))
         await until(lambda: len(logged(bridge, PUBLISHED)) > count, "a run after the failures")
-        assert (await get(bridge, "/readyz"))[0] == 200
+        assert (await get(bridge, "/readyz")).status_code == 200
 
         provider.rest.catalogue.rename("sport", 1, "Another name")
         provider.rest.faults.inject(RestFault(endpoint="competitors", times=None, delay=20))

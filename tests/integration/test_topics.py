@@ -39,7 +39,7 @@ async def test_a_recreated_topic_has_another_id(place: Place) -> None:
 
 def made_by_somebody(place: Place, config: dict[str, str]) -> Settings:
     """A topic of bets with these settings, beside others as declared."""
-    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    settings = settings_of(place)
     bets = topics.declare(settings).bets
     new = NewTopic(bets.name, bets.partitions, 1, config=bets.config | config)
     client = place.admin()
@@ -115,7 +115,7 @@ def test_numbers_at_their_ends_make_topics(place: Place) -> None:
     """The broker accepts all values within the settings' bounds: the largest record fits and is read back."""
     shape = TopicsSettings(prefix=place.prefix, partitions=1, min_compaction_lag_days=36_500)
     feed = FeedSettings(max_message_bytes=64 * 1024 * 1024)
-    settings = settings_of(place.cluster.bootstrap_servers, place.cluster.registry_url, place.prefix)
+    settings = settings_of(place)
     settings = settings.model_copy(update={"topics": shape, "feed": feed})
     topics.ensure(place.admin(), settings, topics.Topics.all)
     assert topics.plan(place.admin(), topics.declare(settings)) == []

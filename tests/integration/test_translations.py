@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from typing import Any, get_args
 
-import pytest
-
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
-from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Place
-from tests.integration.snapshots import Jobs, Mentioned, Topics, expected, simulated, without_ids
+from tests.integration.snapshots import Jobs, Topics, expected, simulated, without_ids
 
 LARGE = Sizes(sports=40, regions=60, leagues=1_000, competitors=4_000, events=400)
 FIVE = ("en", "sv", "de", "el", "ja")
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 async def test_a_large_provider(place: Place) -> None:
@@ -83,9 +75,8 @@ async def test_every_id_of_a_bet_joins_with_its_text(place: Place) -> None:
     """In each language, from the topics alone; two lines of one market type have separate names."""
     async with simulated(bets=150) as provider:
         jobs, topics = Jobs(place, provider), Topics(place)
-        await jobs.fill()
+        wanted = expected(provider, await jobs.fill())
         report = await jobs.run()
-        texts = _texts(provider)
         languages = set(map(str, provider.rest.policy.languages))
     names = {key: record["translations"] for key, record in topics.present("translations").items()}
     events = {k: r for k, r in topics.present("translations").items() if r["kind"] == "event"}
@@ -94,7 +85,7 @@ async def test_every_id_of_a_bet_joins_with_its_text(place: Place) -> None:
     for bet in topics.present("bets").values():
         for item in bet["selections"] or ():
             for key in _keys(item, events):
-                assert names[key] == texts[key], key
+                assert names[key] == wanted[key]["translations"], key
                 assert names[key].keys() == languages, key
                 joined[key.partition(":")[0]] += 1
             for part in (item, *(item["betBuilderItems"] or ())):
@@ -128,37 +119,3 @@ def _keys(item: dict[str, Any], events: dict[str, Any]) -> list[str]:
             if event:
                 found.append(f"market:{event}:{part['market']['id']}")
     return found
-
-
-def _texts(provider: Simulator) -> dict[str, dict[str, str]]:
-    """Key → language → text, of everything that the provider knows."""
-    found = {}
-    for known in provider.rest.catalogue.truth():
-        within = {"market": "eventId", "market-type-template": "sportId"}.get(known.kind)
-        middle = f"{known.relations[within]}:" if within else ""
-        found[f"{known.kind}:{middle}{known.id}"] = {str(k): text for k, text in known.texts.items()}
-    return found
-
-
-CONFIRMED = "countryId is the region's id in all "
-REFUTED = "countryId is NOT the region's id in 1 of "
-
-
-async def test_what_country_and_competition_are(place: Place) -> None:
-    """Each run reports whether the provider's events confirm the assumption, in the table and as JSON."""
-    async with simulated() as provider:
-        jobs = Jobs(place, provider)
-        bets = await jobs.fill()
-        report = await jobs.published("translations")
-        assert [CONFIRMED in note for note in report["notes"]].count(True) == 1
-        assert any(note.startswith("competitionId is the league's id in all ") for note in report["notes"])
-        event = min(Mentioned.by(bets).events)
-        nothing = {"id": 1, "translations": {}}
-        other = {"eventTranslation": {"id": event, "translations": {"en": "A – B"}}, "competitors": []}
-        other |= dict.fromkeys(("sport", "region", "league"), nothing)
-        provider.rest.faults.inject(RestFault(endpoint="all-event", body=json.dumps(other)))
-        shown = await jobs.command("translations", "--full")
-    assert shown.returncode == 0, shown.stderr
-    assert f"- {REFUTED}" in shown.stdout
-    assert f"(event {event}: countryId " in " ".join(shown.stdout.split())
-    assert "- competitionId is NOT the league's id in 1 of " in shown.stdout

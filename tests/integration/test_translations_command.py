@@ -15,9 +15,6 @@ from bridge.snapshots.lock import Busy
 from tests.harness import Place, until
 from tests.integration.snapshots import Jobs, Topics, expected, quiet, simulated, without_ids
 
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 
 async def test_a_plan_asks_nothing_and_holds(place: Place) -> None:
     """It creates no topic; the following run sends as many requests as planned."""

@@ -7,8 +7,6 @@ import time
 from collections.abc import Sequence
 from random import Random
 
-import pytest
-
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Bridge, Place, until
@@ -19,9 +17,6 @@ LONGEST_SECONDS = 4.0
 """A whole run takes less on an idle machine, its turn after one that was killed included."""
 LAST_SECONDS = 0.4
 """From the last answer to the end of the process."""
-
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 def change(provider: Simulator, number: int, bets: Sequence[Datum]) -> None:

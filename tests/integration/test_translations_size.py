@@ -21,9 +21,6 @@ MOST_MEGABYTES = 270
 SIZES = Sizes(sports=12, regions=20, leagues=5_000, competitors=RECORDS, events=10)
 SMALL = Sizes(sports=12, regions=20, leagues=50, competitors=100, events=10)
 
-# Clients of the registry are left to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
 
 @pytest.fixture
 def place(place: Place) -> Place:

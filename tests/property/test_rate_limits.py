@@ -227,33 +227,3 @@ def test_the_limiter_returns_the_earliest_time(
         moment = start + (answer - 0.002 - start) * share
         if start <= moment < answer:
             assert moment < until(moment) <= answer + 0.002
-
-
-@given(st.integers(0, 60))
-def test_reconnecting_every_five_minutes_for_ten_minutes_is_never_refused(past: int) -> None:
-    """The interface's own example: the simulated provider accepts it, and the limiter never delays it."""
-    book, limiter = Limits(), Limiter(LimitsSettings(), TIMEOUT)
-    for number in range(past, past + 60):
-        now = Instant(BEGAN + 300 * number, BEGAN + 300 * number)
-        revision = int(now.wall) - 600
-        assert limiter.decide(now, revision).until == now.wall
-        limiter.attempt(now, revision)
-        limiter.answered(now, refused=False)
-        assert book.attempt(now.wall, revision)[1] is None
-
-
-def test_reconnecting_every_five_minutes_for_thirty_minutes_is_not_refused_either() -> None:
-    """The provider would refuse it in the end; the limiter delays it before that."""
-    book, careless, limiter = Limits(), Limits(), Limiter(LimitsSettings(), TIMEOUT)
-    time, waited = BEGAN, 0.0
-    for number in range(60):
-        time = max(time, BEGAN + 300 * number)
-        revision = int(time) - 1800
-        until = limiter.decide(Instant(time, time), revision).until
-        waited, time = waited + until - time, until
-        limiter.attempt(Instant(time, time), revision)
-        limiter.answered(Instant(time, time), refused=False)
-        assert book.attempt(time, revision)[1] is None
-        careless.attempt(BEGAN + 300 * number, int(BEGAN) + 300 * number - 1800)
-    assert waited > 0
-    assert careless.breaches[0].rule == "bucket"

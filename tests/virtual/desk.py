@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,7 +26,7 @@ from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Counters
 from bridge.state.deduplicator import Deduplicator
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
-from tests.virtual.loop import as_test, run
+from tests.virtual.loop import given
 from tests.virtual.world import EPOCH, FEED, Leadership
 
 
@@ -115,8 +116,4 @@ class Desk:
 
 def with_desk(**settings: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """Turn a story into a test, which runs it in virtual time at a desk of its own."""
-
-    async def play(story: Callable[[Desk], Awaitable[None]]) -> None:
-        await story(Desk(**settings))
-
-    return lambda story: as_test(story, lambda whole: run(play(whole)), supplied=1)
+    return given(partial(Desk, **settings))

@@ -80,6 +80,15 @@ def as_test(
     return test
 
 
+def given(make: Callable[[], T]) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Turn a story about a thing into a test, which makes the thing, and plays the story in virtual time."""
+
+    async def play(story: Callable[[T], Awaitable[None]]) -> None:
+        await story(make())
+
+    return lambda story: as_test(story, lambda whole: run(play(whole)), supplied=1)
+
+
 def in_virtual_time(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Turn a coroutine function into a test in virtual time."""
     return as_test(story, lambda play: run(play()), supplied=0)

@@ -62,25 +62,22 @@ async def test_processes_on_machines_whose_clocks_differ_break_no_limit(world: W
 
 
 @pytest.mark.parametrize("on_gap", ["stop", "continue"])
-def test_while_the_provider_is_away_nothing_is_skipped(on_gap: str) -> None:
+@in_world(rate=0.02)
+async def test_while_the_provider_is_away_nothing_is_skipped(world: World, on_gap: str) -> None:
     """However long it lasts, without anyone to ask for the time: it is one gap, once the provider is back."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(HOUR)
-        world.unreachable(4 * DAY)
-        await asyncio.sleep(4 * DAY - HOUR)
-        assert (world.kafka.gaps, world.last.revision < world.clock().wall - 3.9 * DAY) == ([], True)
-        if on_gap == "stop":
-            await world.ended()
-            assert world.last.state is State.STOPPED_ON_GAP
-        else:
-            await asyncio.sleep(2 * HOUR)
-            assert world.last.state in (State.CATCHING_UP, State.LIVE)
-        [gap] = world.kafka.gaps
-        assert gap.seconds == pytest.approx(DAY, abs=600)
-
-    play(story, rate=0.02, feed={"on_gap": on_gap})
+    world.start(on_gap=on_gap)
+    await asyncio.sleep(HOUR)
+    world.unreachable(4 * DAY)
+    await asyncio.sleep(4 * DAY - HOUR)
+    assert (world.kafka.gaps, world.last.revision < world.clock().wall - 3.9 * DAY) == ([], True)
+    if on_gap == "stop":
+        await world.ended()
+        assert world.last.state is State.STOPPED_ON_GAP
+    else:
+        await asyncio.sleep(2 * HOUR)
+        assert world.last.state in (State.CATCHING_UP, State.LIVE)
+    [gap] = world.kafka.gaps
+    assert gap.seconds == pytest.approx(DAY, abs=600)
 
 
 @in_world(rate=0.5)

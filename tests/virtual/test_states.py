@@ -10,23 +10,20 @@ from bridge.errors import ClockError, NotOwner
 from bridge.sandbox.provider.faults import ClockJump, Drop, HalfOpen
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
-from tests.virtual.world import EPOCH, HOUR, World, in_world, play
-
-
-def test_the_states_of_an_ordinary_run() -> None:
-
-    async def story(world: World) -> list[State]:
-        world.start()
-        await asyncio.sleep(100)
-        await world.stop()
-        return world.states
-
-    assert play(story) == [State.CONNECTING, State.CATCHING_UP, State.LIVE, State.STOPPED]
+from tests.virtual.world import EPOCH, HOUR, World, in_world
 
 
 @in_world()
-async def test_a_wait_for_a_limit_names_it_and_its_end(world: World) -> None:
-    """The bridge connects then, and not before."""
+async def test_the_states_of_an_ordinary_run(world: World) -> None:
+    world.start()
+    await asyncio.sleep(100)
+    await world.stop()
+    assert world.states == [State.CONNECTING, State.CATCHING_UP, State.LIVE, State.STOPPED]
+
+
+@in_world()
+async def test_a_wait_names_its_reason_and_its_end(world: World) -> None:
+    """A limit or a failure before. The bridge connects when the limit allows it, and not before."""
     world.start()
     await asyncio.sleep(1)
     for _ in range(6):
@@ -38,16 +35,6 @@ async def test_a_wait_for_a_limit_names_it_and_its_end(world: World) -> None:
     await world.until(State.LIVE)
     assert world.provider.attempts[-1].at == pytest.approx(waiting.until, abs=0.1)
     assert world.provider.attempts[-1].at - world.provider.attempts[-6].at == pytest.approx(302, abs=0.2)
-
-
-@in_world()
-async def test_a_pause_after_a_failure_is_a_state_of_its_own(world: World) -> None:
-    """It never passes for a wait for the provider's limits, which may follow it."""
-    world.start()
-    await asyncio.sleep(1)
-    for _ in range(6):
-        world.inflict(Drop())
-        await asyncio.sleep(20)
     waits = [c for c in world.kafka.checkpoints if c.state in (State.BACKING_OFF, State.WAITING_FOR_LIMIT)]
     assert {(c.state, c.reason) for c in waits} == {
         (State.BACKING_OFF, "a pause after a failure"),
@@ -127,21 +114,18 @@ async def test_leadership_lost_while_connecting_ends_the_attempt(world: World) -
 
 
 @pytest.mark.parametrize("away", [0, 2.5, HOUR])
-def test_the_error_that_ends_a_process_is_its_last_state(away: float) -> None:
+@in_world()
+async def test_the_error_that_ends_a_process_is_its_last_state(world: World, away: float) -> None:
     """Committed if Kafka answers within seconds, and raised in any case."""
-
-    async def story(world: World) -> None:
-        world.start()
-        await asyncio.sleep(HOUR)
-        world.inflict(ClockJump(by=HOUR))
-        world.inflict(Drop())
-        await world.entered(State.STOPPED, lambda: world.kafka.away(away))
-        began = world.clock().monotonic
-        error = await world.ended()
-        assert isinstance(error, ClockError)
-        assert world.clock().monotonic - began < 60
-        assert world.status.state is State.STOPPED
-        if away < HOUR:
-            assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))
-
-    play(story)
+    world.start()
+    await asyncio.sleep(HOUR)
+    world.inflict(ClockJump(by=HOUR))
+    world.inflict(Drop())
+    await world.entered(State.STOPPED, lambda: world.kafka.away(away))
+    began = world.clock().monotonic
+    error = await world.ended()
+    assert isinstance(error, ClockError)
+    assert world.clock().monotonic - began < 60
+    assert world.status.state is State.STOPPED
+    if away < HOUR:
+        assert (world.last.state, world.last.reason) == (State.STOPPED, str(error))

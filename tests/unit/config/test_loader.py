@@ -232,11 +232,6 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_not_toml_is_an_error(tmp_path: Path) -> None:
-    file = toml(tmp_path, "[feed\n")
-    assert complaint(file).startswith(f"the settings file {file} cannot be read: ")
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -257,11 +252,6 @@ def test_a_variable_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: py
     said = complaint(toml(tmp_path, "[feed]\nname = 'f'\n"))
     assert said.startswith("the settings cannot be read: ")
     assert '"feed"' in said
-
-
-def test_a_missing_file_is_an_error_with_the_fix(tmp_path: Path) -> None:
-    none = tmp_path / "none.toml"
-    assert complaint(none) == f"there is no settings file {none}. Copy bridge.example.toml to begin with one."
 
 
 def test_all_missing_settings_of_a_command_are_named() -> None:
@@ -371,19 +361,6 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRIDGE_FEED__NAME", "a b")
     monkeypatch.setenv("BRIDGE_KAFKA__SASL_PASSWORDS", f'{{"{SECRET}": 1}}')
     assert SECRET not in complaint()
-
-
-def test_a_secrets_file_is_read_at_each_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rotated secret is picked up without a restart."""
-    file = tmp_path / "secret"
-    for name in ("FEED__AUTH_VALUE_FILE", "REGISTRY__PASSWORD_FILE", "KAFKA__SASL_PASSWORD_FILE"):
-        monkeypatch.setenv(f"BRIDGE_{name}", str(file))
-    settings = load()
-    for secret in ("one", "two"):
-        file.write_text(f" {secret}\n")
-        assert settings.feed.auth_secret() == settings.registry.secret() == secret
-        assert settings.kafka.properties()["sasl.password"] == secret
-        assert "sasl.password.file" not in settings.kafka.properties()
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

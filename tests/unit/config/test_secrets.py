@@ -27,8 +27,9 @@ def api(file: Path) -> Callable[[], object]:
 
 def kafka(name: str) -> Callable[[Path], Callable[[], object]]:
     def read(file: Path) -> Callable[[], object]:
-        settings = KafkaSettings.model_validate({f"{name}_file": str(file)})
-        return lambda: settings.properties()[name.replace("_", ".")]
+        settings, key = KafkaSettings.model_validate({f"{name}_file": str(file)}), name.replace("_", ".")
+        assert f"{key}.file" not in settings.properties()
+        return lambda: settings.properties()[key]
 
     return read
 
@@ -44,7 +45,7 @@ def test_the_last_value_counts_until_there_is_another(
 ) -> None:
     """One warning each time, with the place and without the secret, however often the file is read."""
     file = tmp_path / "file"
-    file.write_text("one hush\n")
+    file.write_text(" one hush\n")
     read = of(file)
     assert read() == "one hush"
     assert concealed("one hush") == MASK

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
-from wsgiref.util import setup_testing_defaults
-from wsgiref.validate import validator
 
 import orjson
 import pytest
@@ -17,6 +13,8 @@ from bridge.observability.health import judge
 from bridge.observability.metrics import collect
 from bridge.observability.status import StatusSnapshot
 from bridge.state.checkpoint import State
+from tests import wsgi
+from tests.wsgi import Response
 
 NOW = 1_790_000_000.25
 LIVE = StatusSnapshot(
@@ -40,33 +38,15 @@ UNAVAILABLE = "503 Service Unavailable"
 WAITING = replace(LIVE, state=State.WAITING_FOR_KAFKA, until=NOW + 9.75)
 
 
-class Response(NamedTuple):
-    status: str
-    headers: dict[str, str]
-    body: bytes
-
-
 def ask(path: str, status: StatusSnapshot = LIVE, method: str = "GET", **environ: str) -> Response:
-    """Make one request; both sides are held to the rules of WSGI."""
+    """Make one request to a bridge in that state."""
     app = make_app(
         {"feed": status.feed},
         lambda now: judge(status, now),
         lambda now: collect(status, now),
         lambda: Instant(NOW, 0.0),
     )
-    request: dict[str, Any] = {"SCRIPT_NAME": "", "PATH_INFO": path, "QUERY_STRING": "", **environ}
-    request["REQUEST_METHOD"] = method
-    setup_testing_defaults(request)
-    started: list[Any] = []
-
-    def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Callable[[bytes], None]:
-        started.extend((status, dict(headers)))
-        return lambda _: None
-
-    answer = validator(app)(request, start_response)
-    body = b"".join(answer)
-    answer.close()  # type: ignore[attr-defined]  # the validator insists on it
-    return Response(started[0], started[1], body)
+    return wsgi.ask(app, path, method, b"", **environ)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

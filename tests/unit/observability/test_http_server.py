@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import socket
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from urllib.parse import urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -85,3 +88,244 @@ def test_close_frees_the_port_and_may_be_repeated() -> None:
     server.close()
     with closing(WsgiServer(echo, "127.0.0.1", port)) as again:
         assert get(again.url) == b"GET /"
+
+
+# Clients that try to exhaust memory, descriptors or time do not affect other clients.
+
+
+_SERVER = """
+import os, resource, sys, time
+from contextlib import suppress
+from tests.unit.observability.test_http_server import echo
+from bridge.observability.http_server import WsgiServer
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+server = WsgiServer(echo, "127.0.0.1", 0)
+held = []
+print(server.url, flush=True)
+for line in sys.stdin:
+    match line.strip():
+        case "peak":  # memory at its highest, in kB
+            status = open("/proc/self/status").read()
+            print(int(status.partition("VmHWM:")[2].split()[0]), flush=True)
+        case "burn":  # the share of a processor
+            before = time.process_time()
+            time.sleep(0.5)
+            print((time.process_time() - before) / 0.5, flush=True)
+        case "exhaust":
+            with suppress(OSError):
+                while True:
+                    held.append(os.dup(0))
+            print(len(held), flush=True)
+        case "release":
+            for number in held:
+                os.close(number)
+            print(len(held), flush=True)
+"""
+
+
+class Server:
+    """A server in its own process with 256 descriptors, which reports its usage."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.url = self._line()
+
+    def ask(self, what: str) -> float:
+        """Send `peak`, `burn`, `exhaust` or `release`, and return the answer."""
+        assert self._process.stdin is not None
+        print(what, file=self._process.stdin, flush=True)
+        return float(self._line())
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    if sys.platform != "linux":
+        pytest.skip("reads /proc")
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", _SERVER], **piped) as process:  # type: ignore[call-overload]
+        try:
+            yield Server(process)
+        finally:
+            process.kill()
+
+
+def connected(url: str) -> socket.socket:
+    address = urlsplit(url)
+    return socket.create_connection((address.hostname, address.port), timeout=30)
+
+
+def rest(client: socket.socket) -> bytes:
+    """Read until the connection ends, cleanly or not."""
+    found = b""
+    with suppress(ConnectionError):
+        while piece := client.recv(65536):
+            found += piece
+    return found
+
+
+def flood(url: str) -> None:
+    """Send as many headers as http.client accepts, each of the maximum length."""
+    with closing(connected(url)) as client, suppress(OSError):
+        client.sendall(b"GET / HTTP/1.0\r\n")
+        for number in range(98):
+            client.sendall(b"X-%d: %s\r\n" % (number, b"x" * 65_000))
+        rest(client)  # the request stays incomplete, so that the server would hold it
+
+
+def test_headers_do_not_exhaust_memory(server: Server) -> None:
+    """Sixty clients send 6 MB each; a head is limited to 16 KiB."""
+    before = server.ask("peak")
+    clients = [threading.Thread(target=flood, args=(server.url,), daemon=True) for _ in range(60)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(10)
+    assert server.ask("peak") - before < 20_000
+    assert get(f"{server.url}/after") == b"GET /after"
+
+
+def test_idle_connections_lock_nobody_out(server: Server) -> None:
+    """With a thousand open, probes are answered, and the process neither spins nor lacks descriptors."""
+    with descriptors(), ExitStack() as held:
+        for _ in range(1000):
+            held.enter_context(closing(connected(server.url)))
+        for _ in range(5):
+            assert get(f"{server.url}/healthz") == b"GET /healthz"
+        assert server.ask("burn") < 0.25
+        assert server.ask("exhaust") > 150  # descriptors left for others
+
+
+def test_without_descriptors_it_pauses_and_recovers(server: Server) -> None:
+    """A connection that cannot be accepted waits without costing processor time."""
+    server.ask("exhaust")
+    with closing(connected(server.url)) as client:
+        client.sendall(b"GET /late HTTP/1.0\r\n\r\n")
+        assert server.ask("burn") < 0.25
+        server.ask("release")
+        assert rest(client).endswith(b"GET /late")
+
+
+def test_a_new_connection_evicts_the_one_that_has_waited_longest() -> None:
+    with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server, ExitStack() as held:
+        first, second, third = (held.enter_context(closing(connected(server.url))) for _ in range(3))
+        assert rest(first) == b""
+        for client, name in ((third, b"/third"), (second, b"/second")):
+            client.sendall(b"GET %s HTTP/1.0\r\n\r\n" % name)
+            assert rest(client).endswith(name)
+
+
+def test_a_request_that_is_being_answered_is_not_evicted() -> None:
+    """If all are being answered, a further connection is closed at once."""
+    entered, release = threading.Semaphore(0), threading.Event()
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        entered.release()
+        release.wait(30)
+        return echo(environ, start_response)
+
+    with closing(WsgiServer(app, "127.0.0.1", 0, connections=2)) as server, ExitStack() as held:
+        asking = [held.enter_context(closing(connected(server.url))) for _ in range(2)]
+        for client in asking:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert entered.acquire(timeout=30)
+        with closing(connected(server.url)) as surplus:
+            assert rest(surplus) == b""
+        release.set()
+        for client in asking:
+            assert rest(client).endswith(b"GET /")
+
+
+@pytest.mark.parametrize("head", [b"", b"POST / HTTP/1.0\r\nContent-Length: 1000\r\n\r\n"])
+def test_a_request_that_drips_is_cut_at_the_deadline(head: bytes) -> None:
+    """In head or body, although each byte arrives in time."""
+    server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=1000, request_seconds=0.2)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(head)
+        client.settimeout(0.05)
+        assert any(cut(client) for _ in range(100))
+
+
+def cut(client: socket.socket) -> bool:
+    """Send one more byte and return whether the server has closed the connection."""
+    try:
+        client.sendall(b"X")
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def bodies(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("200 OK", [])
+    return [environ["wsgi.input"].read()]
+
+
+BODY = b"x" * 100_000
+POST = b"POST / HTTP/1.0\r\nContent-Length: 100000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "body_bytes", "begin", "end"),
+    [
+        (b"GET / HTTP/1.0\r\nX: " + b"x" * (16 * 1024 - 19), 0, b"HTTP/1.0 431 ", b""),
+        (POST + BODY, 100_000, b"HTTP/1.0 200 ", b"\r\n\r\n" + BODY),
+        (POST, 0, b"HTTP/1.0 413 ", b""),
+        (POST, 99_999, b"HTTP/1.0 413 ", b""),
+    ],
+    ids=["a long head", "a body within the limit", "a body where none is allowed", "a long body"],
+)
+def test_head_and_body_have_limits(request_: bytes, body_bytes: int, begin: bytes, end: bytes) -> None:
+    server = WsgiServer(bodies, "127.0.0.1", 0, body_bytes=body_bytes)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(request_)
+        answer = rest(client)
+    assert (answer.startswith(begin), answer.endswith(end)) == (True, True)
+
+
+@contextmanager
+def descriptors(number: int | None = None) -> Iterator[None]:
+    """Limit the descriptors of this process to a number, or to as many as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number or hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_connections_take_an_eighth_of_the_descriptors_at_most() -> None:
+    with descriptors(207):
+        server = WsgiServer(echo, "127.0.0.1", 0, request_seconds=60)
+    with closing(server), ExitStack() as held:
+        first, *_ = (held.enter_context(closing(connected(server.url))) for _ in range(207 // 8 + 1))
+        assert rest(first) == b""
+
+
+def test_a_connection_that_ended_without_a_request_is_not_chosen_for_eviction() -> None:
+    with closing(WsgiServer(echo, "127.0.0.1", 0, connections=2)) as server:
+        for _ in range(4):
+            with closing(connected(server.url)) as client:
+                client.shutdown(socket.SHUT_WR)
+                assert rest(client) == b""
+        with ExitStack() as held:
+            first, _, third = (held.enter_context(closing(connected(server.url))) for _ in range(3))
+            assert rest(first) == b""
+            third.sendall(b"GET /third HTTP/1.0\r\n\r\n")
+            assert rest(third).endswith(b"/third")
+
+
+@pytest.mark.parametrize(
+    "half", [b"GET /half HTTP/1.0\r\n", b"POST /half HTTP/1.0\r\nContent-Length: 2\r\n\r\nx"]
+)
+def test_the_application_is_not_called_for_half_a_request(half: bytes) -> None:
+    server = WsgiServer(echo, "127.0.0.1", 0, body_bytes=2)
+    with closing(server), closing(connected(server.url)) as client:
+        client.sendall(half)
+        client.shutdown(socket.SHUT_WR)
+        assert rest(client) == b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from bridge.clock import Instant
 from bridge.errors import NotOwner
 from bridge.kafka.batch import Batch, Record
 from bridge.service.committer import TROUBLE_SECONDS, Committer
-from tests.virtual.loop import as_test, run
+from tests.virtual.loop import given
 
 T = TypeVar("T")
 CHECKPOINT = Record("checkpoints", b"f", b"", 0)
@@ -71,13 +71,7 @@ class Bench:
         return Instant(0.0, self.loop.time())
 
 
-def with_bench(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Turn a story into a test, which runs it in virtual time."""
-
-    async def play(whole: Callable[[Bench], Awaitable[None]]) -> None:
-        await whole(Bench())
-
-    return as_test(story, lambda whole: run(play(whole)), supplied=1)
+with_bench = given(Bench)
 
 
 @with_bench

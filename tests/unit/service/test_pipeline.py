@@ -39,18 +39,23 @@ class Line:
     """A pipeline, and what came out of it."""
 
     def __init__(
-        self, bets: Codec = BETS, newest: float | None = None, settings: Settings = SETTINGS
+        self,
+        bets: Codec = BETS,
+        newest: float | None = None,
+        settings: Settings = SETTINGS,
+        revision: int = int(NOW) - 3600,
+        deduplicator: Deduplicator | None = None,
     ) -> None:
         self.pipeline = Pipeline(
             settings,
             declare(settings),
             Codecs(bets, CHECKPOINTS, GAPS),
-            Deduplicator(),
-            Position(SETTINGS.feed, int(NOW) - 3600),
+            Deduplicator() if deduplicator is None else deduplicator,
+            Position(settings.feed, revision),
             Counters(),
             newest,
         )
-        self.pipeline.connected(int(NOW) - 3600, skew=None, now=NOW)
+        self.pipeline.connected(revision, skew=None, now=NOW)
 
     def handle(self, body: bytes | Oversized, at: float = NOW) -> str | None:
         """Take a message; every one keeps the counters in balance."""

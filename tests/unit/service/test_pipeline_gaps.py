@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from bridge.avro.codec import Codec, Codecs
+from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
-from bridge.feed.position import WINDOW, Position
+from bridge.feed.position import WINDOW
 from bridge.feed.received import Received
-from bridge.kafka.topics import declare
 from bridge.service.pipeline import Pipeline
 from bridge.state.checkpoint import Counters
 from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Cause, Gap
-from tests.unit.service.test_pipeline import BETS, BROKEN, CHECKPOINTS, GAPS, NOW, bet
+from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet
 
 SETTINGS = Settings(feed=FeedSettings(name="f"))
 POSITION = int(NOW) - 7200
@@ -28,15 +27,7 @@ def pipeline(
     newest: float | None, *, bets: Codec = BETS, deduplicator: Deduplicator | None = None
 ) -> Pipeline:
     """One whose connection has just begun, from a position of two hours ago."""
-    made = Pipeline(
-        SETTINGS,
-        declare(SETTINGS),
-        Codecs(bets, CHECKPOINTS, GAPS),
-        Deduplicator() if deduplicator is None else deduplicator,
-        Position(SETTINGS.feed, POSITION),
-        Counters(),
-        newest,
-    )
+    made = Line(bets, newest, SETTINGS, POSITION, deduplicator).pipeline
     made.connected(POSITION, skew=None, now=NOW + 0.5)
     return made
 

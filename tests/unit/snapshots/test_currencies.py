@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 
 from bridge.errors import ApiError, Forbidden
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.world.currencies import ACTIVE, UNLISTED
 from bridge.snapshots.currencies import TYPES, Currencies
 from bridge.snapshots.model import Counts, Currency
@@ -27,14 +25,6 @@ def topic() -> Topic:
 
 def published(topic: Topic) -> dict[str, Currency]:
     return {symbol.decode(): topic.currency(symbol.decode()) for symbol in topic}
-
-
-def fault(provider: Provider, endpoint: str, content: Any, **changes: Any) -> None:
-    """From now on the endpoint answers with that."""
-    body = orjson.dumps(content).decode()
-    provider.rest.faults.inject(
-        RestFault.model_validate({"endpoint": endpoint, "body": body, "times": None, **changes})
-    )
 
 
 async def test_each_endpoint_has_what_the_other_lacks() -> None:
@@ -56,7 +46,7 @@ async def test_each_endpoint_has_what_the_other_lacks() -> None:
 async def test_a_type_may_be_listed_by_its_own_question_only() -> None:
     """Without a type a provider may list no more than fiat."""
     provider, found = Provider(), topic()
-    fault(provider, "active-currencies", [{"symbol": "EUR", "type": 1, "precision": 2}], times=1)
+    provider.answers("active-currencies", [{"symbol": "EUR", "type": 1, "precision": 2}], times=1)
     await exchange(provider, found, mention())
     assert published(found) == LISTED
 
@@ -88,7 +78,7 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     before = published(found)
-    fault(provider, "active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
+    provider.answers("active-currencies", [{"symbol": "SEK", "type": 1, "precision": 2}])
     for full in (False, True):
         outcome = await exchange(provider, found, mention(currencies=["EUR"]), full=full)
         assert (outcome.written, outcome.removed, published(found)) == ({}, set(), before)
@@ -109,7 +99,7 @@ async def test_a_currency_that_is_listed_no_more_is_removed() -> None:
 async def test_an_empty_list_takes_nothing_that_is_used() -> None:
     """However often it is empty; on an empty topic it is what it says."""
     provider, found = Provider(), topic()
-    fault(provider, "active-currencies", [])
+    provider.answers("active-currencies", [])
     assert written(await exchange(provider, found, mention())) == set()
     await exchange(Provider(), found, USED)
     for _ in range(3):
@@ -121,8 +111,8 @@ async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
     """The first is published."""
     provider, found = Provider(), topic()
     eur = {"symbol": "EUR", "type": 1, "precision": 2}
-    fault(provider, "active-currencies", [eur], times=1)
-    fault(provider, "active-currencies", [{**eur, "precision": 3}], nth=2)
+    provider.answers("active-currencies", [eur], times=1)
+    provider.answers("active-currencies", [{**eur, "precision": 3}], nth=2)
     outcome = await exchange(provider, found, mention())
     assert published(found) == {"EUR": Currency("EUR", "Fiat", 2)}
     assert outcome.notes == [
@@ -133,8 +123,7 @@ async def test_a_currency_that_is_listed_in_two_ways_is_reported() -> None:
 async def test_a_precision_may_be_below_zero() -> None:
     """The interface has any int32; a symbol may be missing, as it may be null."""
     provider, found = Provider(), topic()
-    fault(
-        provider,
+    provider.answers(
         "active-currencies",
         [{"symbol": "EUR", "type": 1, "precision": -3}, {"type": 1, "precision": 2}],
     )
@@ -147,7 +136,7 @@ async def test_a_currency_that_becomes_listed_gets_its_type() -> None:
     provider, found = Provider(), topic()
     await exchange(provider, found, USED)
     listed = [{"symbol": c.symbol, "type": c.type, "precision": c.precision} for c in ACTIVE]
-    fault(provider, "active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
+    provider.answers("active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
     outcome = await exchange(provider, found, USED, full=True)
     assert written(outcome) == {"PTS"}
     assert found.currency("PTS") == Currency("PTS", "Custom", 1)
@@ -173,7 +162,7 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
     assert provider.asked()["currency-precision"] == 2
     listed = [{"symbol": c.symbol, "type": c.type, "precision": c.precision} for c in ACTIVE]
     well = Provider()
-    fault(well, "active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
+    well.answers("active-currencies", [*listed, {"symbol": "PTS", "type": 3, "precision": 1}])
     outcome = await exchange(well, found, mention())
     assert (written(outcome), outcome.owed) == ({"KWD", "PTS"}, set())
     assert well.asked()["currency-precision"] == 1
@@ -184,9 +173,7 @@ async def test_without_a_right_to_precisions_the_list_is_published() -> None:
 async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) -> None:
     """Of whichever type: nothing is published."""
     provider, found = Provider(), topic()
-    provider.rest.faults.inject(
-        RestFault.model_validate({"endpoint": "active-currencies", "nth": nth, **spoilt})
-    )
+    provider.inject("active-currencies", nth=nth, **spoilt)
     with pytest.raises(ApiError) as caught:
         await exchange(provider, found, USED)
     assert not isinstance(caught.value, Forbidden)
@@ -197,7 +184,7 @@ async def test_a_list_that_fails_ends_the_run(nth: int, spoilt: dict[str, Any]) 
 async def test_a_symbol_that_fails_is_left_out_and_owed(spoilt: dict[str, Any]) -> None:
     """All else is published, and the next run asks again."""
     provider, found = Provider(), topic()
-    provider.rest.faults.inject(RestFault.model_validate({"endpoint": "currency-precision", **spoilt}))
+    provider.inject("currency-precision", **spoilt)
     outcome = await exchange(provider, found, USED)
     assert [(left.endpoint, left.id) for left in outcome.left_out] == [(PRECISION, "KWD")]
     assert published(found) == LISTED | {"PTS": Currency("PTS", "Unknown", 0)}

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 import pytest
 
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.plan import FetchPlan, Scope
 from bridge.snapshots.results import Outcome
-from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate
+from tests.unit.snapshots.world import BOTH, WORLD, Provider, Topic, api, first_run, mention, translate
 
 T = TypeVar("T")
 
 EVENTS = WORLD.events
-MIXED: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
 
 
 class Contradictory(Provider):
@@ -44,14 +42,15 @@ class Contradictory(Provider):
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 async def test_an_outcome_does_not_depend_on_who_answers_first(concurrency: int) -> None:
     """However many are asked at once: not even where one answer contradicts another."""
-    expected = await outcome(Contradictory(**MIXED), 1)
+    expected = await outcome(Contradictory(**BOTH), 1)
     others = [event for event in EVENTS if event.league.region.id != 100]
     assert expected.notes[0] == (
         f"countryId is NOT the region's id in {len(others)} of {len(EVENTS)} events "
         f"(event {others[0].id}: countryId {others[0].league.region.id}, region's id 100)"
     )
+    assert expected.notes[1].startswith("competitionId is NOT the league's id in ")
     for seed in range(8):
-        provider = Contradictory(Random(seed), **MIXED)
+        provider = Contradictory(Random(seed), **BOTH)
         assert await outcome(provider, concurrency) == expected
         assert min(concurrency, 2) <= provider.most_at_once <= concurrency
 
@@ -75,9 +74,7 @@ WORLD_NAMES = Provider().truth()[b"league:5000"]
 
 async def test_a_language_that_one_answer_lacks_is_taken_from_another() -> None:
     """Both forms end in one record, in whichever of them a language is."""
-    topic = Topic()
-    provider = Provider(**MIXED)
-    await translate(provider, topic, mention(EVENTS[0]))
+    provider, topic = await first_run(EVENTS[0], **BOTH)
     league, market = EVENTS[0].league, EVENTS[0].markets[0]
     for key in (f"league:{league.id}", f"market:{EVENTS[0].id}:{market.id}"):
         assert topic.translation(key).texts == provider.truth()[key.encode()]
@@ -89,7 +86,7 @@ async def test_a_list_in_another_language_is_kept_under_that() -> None:
     provider = Provider()
     fallback = [{"id": 1, "language": "en", "translation": "Fallback"}]
     fallback += [{"id": 77, "language": "en", "translation": "Only there"}]
-    provider.rest.faults.inject(RestFault(endpoint="sports", nth=2, body=orjson.dumps(fallback).decode()))
+    provider.answers("sports", fallback, times=1, nth=2)
     topic = Topic()
     await translate(provider, topic, mention())
     texts = topic.translation("sport:1").texts
@@ -120,11 +117,10 @@ async def test_what_is_known_in_every_language_is_not_asked_again() -> None:
 
 async def test_nothing_is_asked_by_id_twice() -> None:
     """Also what bets mention, events name and the topic has, while no list does."""
-    provider, topic = Provider(**MIXED), Topic()
-    await translate(provider, topic, mention(*EVENTS))
+    provider, topic = await first_run(*EVENTS, **BOTH)
     provider.rest.requests.clear()
     for endpoint in ("sports", "regions", "leagues", "competitors"):
-        provider.rest.faults.inject(RestFault(endpoint=endpoint, body="[]", times=None))
+        provider.inject(endpoint, body="[]", times=None)
     await translate(provider, topic, mention(EVENTS[0]), full=True, settings=api(max_shrink_share=1))
     asked = [exchange.target for exchange in provider.rest.requests]
     assert len(asked) == len(set(asked))

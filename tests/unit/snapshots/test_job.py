@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-import orjson
 import pytest
 from pydantic import SecretStr
 
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings
 from bridge.errors import SettingsError, TopologyError
 from bridge.kafka import topics
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.snapshots import job
 from bridge.snapshots.job import Task
 from bridge.snapshots.model import Counts, Job
@@ -107,7 +105,7 @@ def test_a_run_without_all_answers_is_partial() -> None:
     runs.bets(mention(EVENT))
     runs.bets(References(events={number: Place(1, 1, 1) for number in range(9_000, 10_200)}))
     provider = Provider(forbidden={"market-type-templates"})
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.inject("all-event", status=500, times=None)
     found = runs.run(provider, settings=api(max_left_out_share=1))
     assert found.forbidden == ("/api/translations/templates/market-types",)
     assert (found.complete, len(found.left_out)) == (False, 1_000)
@@ -161,7 +159,7 @@ def test_a_name_too_large_for_a_record_holds_nothing_up() -> None:
         "eventTranslation": {"id": EVENT.id, "translations": {f"l{n}": "😀" * 10_000 for n in range(30)}}
     }
     body = event | dict.fromkeys(("sport", "region", "league"), nameless) | {"competitors": []}
-    provider.rest.faults.inject(RestFault(endpoint="all-event", body=orjson.dumps(body).decode()))
+    provider.answers("all-event", body, times=1)
     found = runs.run(provider)
     key = f"event:{EVENT.id}"
     [(_, id_, why)] = found.left_out

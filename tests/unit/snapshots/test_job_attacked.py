@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import orjson
 import pytest
 
 from bridge.errors import Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.model import Job
@@ -21,13 +19,12 @@ from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.provider import Provider as Scripted
 from tests.unit.snapshots.provider import Reply
 from tests.unit.snapshots.provider import api as provider_api
-from tests.unit.snapshots.world import DAY, NOW, WORLD, Provider, Runs, api, bet, item, mention
+from tests.unit.snapshots.world import BOTH, DAY, NOW, WORLD, Provider, Runs, api, bet, item, mention
 from tests.virtual.loop import run as run_virtually
 
 T = TypeVar("T")
 
 EVENT, OTHER, THIRD = WORLD.events[:3]
-BOTH: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
 
 
 @pytest.fixture
@@ -51,7 +48,7 @@ def test_what_a_narrowed_run_leaves_out_the_next_run_publishes(
         runs.run(provider)
         runs.bets(mention(OTHER))
         for endpoint in failing:
-            provider.rest.faults.inject(RestFault(endpoint=endpoint, status=500, times=None))
+            provider.inject(endpoint, status=500, times=None)
         if failing:
             assert runs.run(provider).owed == 1
         if lost:
@@ -113,7 +110,7 @@ def test_what_was_owed_is_reported_although_the_state_is_lost(runs: Runs) -> Non
     runs.bets(mention(EVENT))
     runs.run(old)
     provider = Provider()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500))
+    provider.inject("all-event", status=500)
     snapshot = runs.run(provider, full=True)
     assert snapshot.owed == 1
     runs.state_topic.clear()
@@ -128,7 +125,7 @@ def test_what_was_owed_of_old_bets_is_reported_although_the_state_is_lost(runs: 
     runs.run(Provider())
     runs.bets(mention(EVENT))
     provider = Provider()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.inject("all-event", status=500, times=None)
     for _ in range(5):
         snapshot = runs.run(provider)
         runs.now += DAY
@@ -167,7 +164,7 @@ def test_what_no_bet_mentions_any_more_is_not_owed(runs: Runs) -> None:
     settings = api(keep_days=5, max_left_out_share=1)
     runs.bets(mention(EVENT))
     provider = Provider()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.inject("all-event", status=500, times=None)
     runs.run(provider, settings=settings)
     for _ in range(10):
         runs.now += DAY
@@ -189,7 +186,7 @@ def test_a_404_confirms_that_a_name_is_gone(runs: Runs) -> None:
     others = [x for x in WORLD.competitors if x.id not in mine][:20]
     for competitor in others:
         provider.catalogue.remove("competitor", competitor.id)
-    provider.rest.faults.inject(RestFault(endpoint="all-competitor", status=404, times=None))
+    provider.inject("all-competitor", status=404, times=None)
     snapshot = runs.run(provider, full=True, settings=settings)
     assert (snapshot.complete, snapshot.owed) == (True, 0)
     assert runs.removed == {f"competitor:{competitor.id}".encode() for competitor in others}
@@ -208,7 +205,7 @@ def test_one_answer_does_not_take_all_names_of_an_event(runs: Runs) -> None:
         "league": {"id": EVENT.league.id, "translations": {}},
         "competitors": [],
     }
-    provider.rest.faults.inject(RestFault(endpoint="all-event", body=orjson.dumps(answer).decode()))
+    provider.answers("all-event", answer, times=1)
     runs.run(provider, full=True)
     snapshot = runs.run(Provider())
     assert snapshot.complete
@@ -229,7 +226,7 @@ def test_a_selection_that_bets_mention_outlives_another_event_that_had_it(runs: 
         }
     ]
     runs.bets(mention(late))
-    provider.rest.faults.inject(RestFault(endpoint="all-markets", body=orjson.dumps(body).decode()))
+    provider.answers("all-markets", body, times=1)
     runs.run(provider, settings=settings)
     runs.now += 3 * DAY
     runs.bets(mention(early))
@@ -252,7 +249,7 @@ def test_what_events_in_use_belong_to_is_never_removed(runs: Runs) -> None:
     runs.run(provider, settings=settings)
     league = EVENT.league.id
     provider.catalogue.remove("league", league)
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=500, times=None))
+    provider.inject("all-event", status=500, times=None)
     runs.run(provider, full=True, settings=settings)
     assert f"league:{league}".encode() not in runs.removed
 
@@ -261,8 +258,7 @@ def test_templates_answered_about_other_ids_are_owed(runs: Runs) -> None:
     """That is an answer to another question."""
     runs.bets(mention(EVENT))
     provider = Provider()
-    body = orjson.dumps([{"id": 5, "translations": {"en": "a"}}]).decode()
-    provider.rest.faults.inject(RestFault(endpoint="selection-templates", body=body, times=None))
+    provider.answers("selection-templates", [{"id": 5, "translations": {"en": "a"}}])
     snapshot = runs.run(provider)
     assert not snapshot.complete
 
@@ -304,19 +300,6 @@ def test_garbage_in_the_state_is_passed_over(runs: Runs, key: bytes, value: byte
     assert f"event:{EVENT.id}".encode() in runs.topic
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_a_record_that_cannot_be_read_is_written_again(runs: Runs, full: bool) -> None:
-    """At the next full run."""
-    runs.bets(mention(EVENT))
-    runs.run(Provider())
-    whole = runs.topic.texts()
-    for key in (f"event:{EVENT.id}", f"sport:{EVENT.league.sport.id}"):
-        runs.topic[key.encode()] = b"\0\0\0\0\1\xff\xff\xff"
-    runs.run(Provider(), full=full)
-    runs.run(Provider(), full=True)
-    assert runs.topic.texts() == whole
-
-
 def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
     """What the first short list had is not gone because the second lacks it."""
     runs = Runs("currencies")
@@ -334,9 +317,7 @@ def test_lists_that_are_short_in_other_ways_are_not_believed() -> None:
             for s in chosen
             if records[s].type in number
         ]
-        provider.rest.faults.inject(
-            RestFault(endpoint="active-currencies", body=orjson.dumps(body).decode(), times=4)
-        )
+        provider.answers("active-currencies", body, times=4)
 
     short(symbols[:half])
     runs.run(provider, full=True)
@@ -355,7 +336,7 @@ def test_an_id_of_0_that_was_refused_for_once_is_owed(runs: Runs) -> None:
     references.events[0] = Place(1, 1, 1)
     runs.bets(references)
     provider = Provider()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=403))  # event 0 is asked about first
+    provider.inject("all-event", status=403)  # event 0 is asked about first
     snapshot = runs.run(provider, settings=api(concurrency=1))
     assert "event:0" in runs.owed
     assert not snapshot.complete
@@ -395,7 +376,6 @@ def test_a_currency_of_bets_that_names_are_kept_for_again_is_not_removed() -> No
     listed = [(key.decode(), runs.topic.currency(key.decode())) for key in runs.topic if key != b"BTC"]
     number = {"Fiat": 1, "Crypto": 2, "Custom": 3}
     body = [{"symbol": s, "type": number[c.type], "precision": c.precision} for s, c in listed]
-    active = RestFault(endpoint="active-currencies", body=orjson.dumps(body).decode(), times=None)
-    provider.rest.faults.inject(active)
+    provider.answers("active-currencies", body)
     runs.run(provider, full=True, settings=api(keep_days=30, max_shrink_share=1))
     assert runs.removed == set()

@@ -11,7 +11,7 @@ from bridge.snapshots.model import NO_RIGHT, LeftOut, Translation
 from bridge.snapshots.references import References
 from bridge.snapshots.results import MAX_EXAMPLES, Covered, cover
 from tests.unit.snapshots.reports import report
-from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, item, mention, translate
+from tests.unit.snapshots.world import WORLD, Provider, Topic, bet, first_run, item, mention, translate
 
 
 def records(*found: Translation) -> dict[bytes, Translation]:
@@ -65,8 +65,7 @@ def test_competitors_are_those_of_the_events() -> None:
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_run_covers_with_what_it_wrote_and_what_was_there(full: bool) -> None:
     """All of it, when the provider has it all."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(WORLD.events[0]))
+    provider, topic = await first_run(WORLD.events[0])
     outcome = await translate(provider, topic, mention(*WORLD.events[:2]), full=full)
     assert [row.kind for row in outcome.coverage][:5] == ["sport", "region", "league", "competitor", "event"]
     assert len(outcome.coverage) == 9

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from bridge.sandbox.provider.rest.faults import RestFault
+from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
+from bridge.snapshots.model import KINDS, kind_of
+from bridge.snapshots.plan import Scope
 from bridge.snapshots.references import Place, References
-from tests.unit.snapshots.world import WORLD, Provider, Topic, api, mention, translate, written
+from tests.unit.snapshots.world import (
+    BOTH,
+    LANGUAGES,
+    WORLD,
+    Provider,
+    Topic,
+    api,
+    first_run,
+    mention,
+    translate,
+    written,
+)
 
-EVENT = WORLD.events[0]
+EVENT, OTHER = WORLD.events[:2]
 LEAGUE = EVENT.league
 MARKET = EVENT.markets[0]
 
@@ -36,8 +49,7 @@ async def test_a_second_run_writes_nothing(policy: dict[str, Any], full: bool) -
 
 async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
     """It is not asked about by id any more, so a text that only this gave is not gone."""
-    provider, topic = Provider(only_in_all={"sv"}), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT, only_in_all={"sv"})
     assert "sv" in topic.translation(f"league:{LEAGUE.id}").texts
     other = next(event for event in WORLD.events if event.league != LEAGUE)
     again = await translate(provider, topic, mention(EVENT, other), full=False)
@@ -49,8 +61,7 @@ async def test_what_is_no_longer_mentioned_keeps_its_texts() -> None:
 
 async def test_a_later_run_asks_about_new_ids_only() -> None:
     """Lists are read anew, the rest is what bets mention and the topic does not have."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     assert provider.asked()["all-event"] == 1
     await translate(provider, topic, mention(EVENT))
     assert provider.asked().keys() == {"sports", "regions", "leagues", "competitors"}
@@ -73,8 +84,7 @@ async def test_a_later_run_asks_about_new_ids_only() -> None:
 )
 async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> None:
     """Of what has a list in any run, of the rest when all is asked anew."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     provider.catalogue.rename(kind, number, "Nytt", "sv")
     outcome = await translate(provider, topic, mention(EVENT), full=full)
     assert (written(outcome), outcome.removed) == ({f"{kind}:{number}"}, set())
@@ -83,17 +93,6 @@ async def test_a_new_name_is_one_record(kind: Any, number: int, full: bool) -> N
     assert record.texts == provider.truth()[record.key]
     assert record.texts["sv"] == "Nytt"
     assert topic.codec.decode(topic[record.key])["snapshotId"] == "snapshot-2"
-
-
-async def test_a_failed_run_has_no_outcome_and_the_next_makes_up_for_it() -> None:
-    """What would have been written is written then."""
-    provider, topic = Provider(), Topic()
-    provider.rest.faults.inject(RestFault(endpoint="competitors", status=500))
-    with pytest.raises(Exception, match="500"):
-        await translate(provider, topic, mention(EVENT))
-    assert topic == {}
-    await translate(provider, topic, mention(EVENT))
-    assert f"selection-template:{MARKET.selections[0]}".encode() in topic
 
 
 async def test_a_run_says_whether_countries_are_regions_and_competitions_leagues() -> None:
@@ -134,9 +133,187 @@ async def test_an_event_without_a_name_is_reported_and_still_says_who_takes_part
     body = '{"eventTranslation":{"id":%d,"translations":{"en":" "}},"sport":{"id":1,"translations":{}},'
     body += '"region":{"id":2,"translations":{}},"league":{"id":3,"translations":{}},"competitors":[]}'
     provider, topic = Provider(), Topic()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", body=body % EVENT.id))
+    provider.inject("all-event", body=body % EVENT.id)
     outcome = await translate(provider, topic, mention(EVENT))
     record = topic.translation(f"event:{EVENT.id}")
     assert (record.texts, record.sport_id, record.region_id, record.league_id) == ({}, 1, 2, 3)
     assert record.competitor_ids == []
     assert f"1 events have no name, such as event:{EVENT.id}" in outcome.notes
+
+
+# Each of the 13 endpoints of translations has something that no other has.
+
+
+ELSEWHERE = next(league for league in WORLD.leagues if league.sport != LEAGUE.sport)
+"""Nothing that bets mention leads there."""
+IDLE = next(c for c in WORLD.competitors if c.league == ELSEWHERE)
+
+
+class Only(NamedTuple):
+    """Texts of a record that come from one endpoint, under a policy; none are those of all languages."""
+
+    endpoint: Endpoint
+    key: str
+    languages: tuple[str, ...]
+    policy: dict[str, Any]
+
+
+# Nothing but what gives all languages has the Swedish text, and of that only what is asked by id.
+BY_ID: dict[str, Any] = {"only_in_all": {"sv"}, "event_members": "ids"}
+SV = ("sv",)
+CASES = [
+    Only("sports", f"sport:{ELSEWHERE.sport.id}", LANGUAGES, {}),
+    Only("regions", f"region:{LEAGUE.region.id}", SV, {"only_in_lists": {"sv"}}),
+    Only("leagues", f"league:{ELSEWHERE.id}", LANGUAGES, {}),
+    Only("competitors", f"competitor:{IDLE.id}", LANGUAGES, {}),
+    Only("all-sport", f"sport:{LEAGUE.sport.id}", SV, BY_ID),
+    Only("all-region", f"region:{LEAGUE.region.id}", SV, BY_ID),
+    Only("all-league", f"league:{LEAGUE.id}", SV, BY_ID),
+    Only("all-competitor", f"competitor:{EVENT.competitors[0].id}", SV, BY_ID),
+    Only("all-event", f"event:{EVENT.id}", LANGUAGES, {}),
+    Only("all-markets", f"market:{EVENT.id}:{MARKET.id}", SV, {"only_in_all": {"sv"}}),
+    Only("markets", f"selection:{MARKET.selections[0]}", SV, {"only_in_lists": {"sv"}}),
+    Only("selection-templates", f"selection-template:{MARKET.selections[0]}", LANGUAGES, {}),
+    Only("market-type-templates", f"market-type-template:{LEAGUE.sport.id}:{MARKET.type}", LANGUAGES, {}),
+]
+
+
+def test_every_endpoint_has_a_case() -> None:
+    """Of the 15 those of translations are here, the two of currencies elsewhere."""
+    assert {case.endpoint for case in CASES} == set(ENDPOINTS) - CURRENCIES
+    assert len(CASES) == 13
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.endpoint)
+async def test_an_endpoint_has_what_no_other_has(case: Only) -> None:
+    """With it the texts are published as the provider has them; without a right to it they are missing."""
+    provider, topic = await first_run(EVENT, **case.policy)
+    assert provider.asked()[case.endpoint]
+    found = topic.translation(case.key).texts
+    truth = provider.truth()[case.key.encode()]
+    assert {language: found[language] for language in case.languages} == {
+        language: truth[language] for language in case.languages
+    }
+
+    without, rest = Provider(**case.policy, forbidden={case.endpoint}), Topic()
+    await translate(without, rest, mention(EVENT))
+    texts = rest.texts().get(case.key.encode(), {})
+    assert not texts.keys() & set(case.languages)
+
+
+async def test_everything_published_is_the_truth() -> None:
+    """With bets on all events every thing that there is has all its texts, and what it belongs to."""
+    provider, topic = await first_run(*WORLD.events, **BOTH)
+    truth = provider.truth()
+    published = topic.texts()
+    assert len(published) > 500
+    members = {f"competitor:{c.id}".encode() for event in WORLD.events for c in event.competitors}
+    for key, texts in published.items():
+        expected = dict(truth[key])
+        if key.startswith(b"competitor:") and key not in members:
+            del expected["de"]  # what no event names is not asked about by id
+        assert texts == expected, key
+    mentioned = [key for key in truth if not key.startswith((b"selection-t", b"market-type-t"))]
+    assert set(mentioned) <= published.keys()
+    event = topic.translation(f"event:{EVENT.id}")
+    assert (event.sport_id, event.region_id, event.league_id) == (
+        LEAGUE.sport.id,
+        LEAGUE.region.id,
+        LEAGUE.id,
+    )
+    assert event.competitor_ids == [competitor.id for competitor in EVENT.competitors]
+    for known in (f"market:{EVENT.id}:{MARKET.id}", f"selection:{MARKET.selections[0]}"):
+        found = topic.translation(known)
+        assert (found.event_id, found.market_type_id) == (EVENT.id, MARKET.type)
+    template = topic.translation(f"market-type-template:{LEAGUE.sport.id}:{MARKET.type}")
+    assert (template.sport_id, template.market_type_id) == (LEAGUE.sport.id, MARKET.type)
+
+
+async def test_two_lines_of_one_market_type_have_names_of_their_own() -> None:
+    """Total 2.5 and Total 3.5 of one event are two records, and so are their selections."""
+    event = next(e for e in WORLD.events if [m.type for m in e.markets].count(18) == 2)
+    _, topic = await first_run(event)
+    lines = [market for market in event.markets if market.type == 18]
+    names = [topic.translation(f"market:{event.id}:{market.id}").texts["en"] for market in lines]
+    assert [name.rpartition(" ")[2] for name in names] == ["2.5", "3.5"]
+    overs = [topic.translation(f"selection:{market.selections[0]}").texts["en"] for market in lines]
+    assert overs == ["Over 2.5", "Over 3.5"]
+
+
+async def test_leagues_by_sport_are_listed_without_a_right_to_the_sports() -> None:
+    """Bets say which sports there are."""
+    provider = Provider(forbidden={"sports"})
+    settings = api(query={"leagues": {"sport": "{sportId}"}})
+    await translate(provider, Topic(), mention(EVENT), settings=settings)
+    assert provider.asked()["leagues"] > 0
+
+
+# A run that is narrowed changes nothing of what it leaves out.
+
+
+async def changed(narrowing: dict[str, Any], full: bool) -> tuple[set[str], set[bytes], Topic]:
+    """Keys that a narrowed run writes and removes, after everything has changed at the provider."""
+    provider, topic = await first_run(EVENT)
+    provider.catalogue.remove("league", LEAGUE.id)
+    provider.catalogue.remove("competitor", EVENT.competitors[0].id)
+    provider.catalogue.rename("event", EVENT.id, "Neu")
+    provider.catalogue.rename("sport", LEAGUE.sport.id, "Neu")
+    scope = Scope.of(api(), **narrowing)
+    outcome = await translate(provider, topic, mention(EVENT, OTHER), full=full, scope=scope)
+    return written(outcome), outcome.removed, topic
+
+
+async def test_one_kind() -> None:
+    """Nothing is removed, and no other kind is touched."""
+    assert (await changed({"kinds": ["league"]}, True))[:2] == (set(), set())
+    assert (await changed({"kinds": ["sport"]}, True))[:2] == ({f"sport:{LEAGUE.sport.id}"}, set())
+    assert (await changed({"kinds": ["event"]}, False))[:2] == ({f"event:{OTHER.id}"}, set())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_only_the_kind_that_was_asked_for_is_published(kind: str) -> None:
+    """Although some endpoints have names of others, too."""
+    topic = Topic()
+    outcome = await translate(Provider(), topic, mention(EVENT), scope=Scope.of(api(), kinds=[kind]))  # type: ignore[list-item]
+    assert {kind_of(key) for key in outcome.written} == {kind}
+
+
+async def test_one_language() -> None:
+    """Texts of the others stay, and nothing is removed."""
+    keys, removed, topic = await changed({"languages": ["sv"]}, True)
+    assert removed == set()
+    assert {f"event:{EVENT.id}", f"sport:{LEAGUE.sport.id}"} <= keys
+    assert topic.translation(f"event:{OTHER.id}").texts.keys() == {"sv"}
+    texts = topic.translation(f"event:{EVENT.id}").texts
+    assert texts["sv"] == "Neu"
+    assert "Neu" not in (texts["en"], texts["de"])
+    assert all("sv" in topic.translation(key).texts for key in keys)
+
+
+async def test_events_given_by_hand() -> None:
+    """They replace those that bets mention and nothing else: lists and templates are read as ever."""
+    provider, topic = Provider(), Topic()
+    scope = Scope.of(api(), events=[OTHER.id])
+    await translate(provider, topic, mention(EVENT), scope=scope)
+    assert f"event:{OTHER.id}".encode() in topic
+    assert f"market:{OTHER.id}:{OTHER.markets[0].id}".encode() in topic
+    assert f"event:{EVENT.id}".encode() not in topic
+    assert f"selection-template:{EVENT.markets[0].selections[0]}".encode() in topic
+    assert f"league:{LEAGUE.id}".encode() in topic
+    keys, removed, _ = await changed({"events": [EVENT.id]}, True)
+    assert {f"event:{EVENT.id}", f"sport:{LEAGUE.sport.id}"} <= keys
+    assert f"event:{OTHER.id}" not in keys
+    assert removed == set()
+
+
+async def test_a_narrowed_full_run_forgets_nothing() -> None:
+    """Neither events nor texts."""
+    _, topic = await first_run(EVENT)
+    without = Provider(languages=("en", "de"))
+    scope = Scope.of(api(), kinds=["event", "market"])
+    outcome = await translate(without, topic, mention(OTHER), full=True, scope=scope)
+    assert outcome.removed == set()
+    scope = Scope.of(api(), events=[EVENT.id])
+    outcome = await translate(without, topic, mention(OTHER), full=True, scope=scope)
+    assert outcome.removed == set()
+    assert topic.translation(f"event:{EVENT.id}").texts.keys() == set(LANGUAGES)

@@ -15,19 +15,20 @@ import pytest
 from bridge.errors import ApiError, AuthError, Forbidden, Unanswered
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import LISTED, Questions, Request
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import CURRENCIES, ENDPOINTS, Endpoint
 from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.plan import FetchPlan, Scope, estimate
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.world import (
+    BOTH,
     NOW,
     WORLD,
     Provider,
     Topic,
     api,
     bet,
+    first_run,
     item,
     mention,
     translate,
@@ -36,8 +37,6 @@ from tests.unit.snapshots.world import (
 
 TRANSLATIONS = [endpoint for endpoint in ENDPOINTS if endpoint not in CURRENCIES]
 EVENT, OTHER, THIRD = WORLD.events[:3]
-# All 13 are asked: lists and markets lack a language, and so does what gives all of them.
-BOTH: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
 KINDS_OF: dict[Endpoint, set[str]] = {
     "sports": {"sport"},
     "regions": {"region"},
@@ -62,8 +61,7 @@ PATHS = [
 @pytest.mark.parametrize("endpoint", TRANSLATIONS)
 async def test_without_a_right_to_an_endpoint_the_rest_goes_on(endpoint: Endpoint) -> None:
     """Its path is reported; its earlier names stay, and are requested again until there is the right."""
-    topic = Topic()
-    await translate(Provider(**BOTH), topic, mention(EVENT, OTHER))
+    _, topic = await first_run(EVENT, OTHER, **BOTH)
     before = topic.texts()
     provider = Provider(**{**BOTH, "languages": ("en", "sv"), "forbidden": {endpoint}})
     outcome = await translate(provider, topic, mention(OTHER, THIRD), full=True)
@@ -112,8 +110,7 @@ async def test_an_endpoint_without_a_right_is_asked_three_times() -> None:
 
 async def test_a_list_without_a_right_to_it_casts_no_doubt() -> None:
     """What the topic has of its kind is not asked about by id."""
-    topic = Topic()
-    await translate(Provider(), topic, mention(EVENT))
+    _, topic = await first_run(EVENT)
     provider = Provider(forbidden={"leagues"})
     await translate(provider, topic, mention(EVENT), full=True)
     asked = provider.asked()
@@ -122,8 +119,7 @@ async def test_a_list_without_a_right_to_it_casts_no_doubt() -> None:
 
 async def test_an_unknown_event_is_not_asked_about_again() -> None:
     """In this run; its records stay, and the run reports it."""
-    provider, topic = Provider(**BOTH), Topic()
-    await translate(provider, topic, mention(EVENT, OTHER))
+    provider, topic = await first_run(EVENT, OTHER, **BOTH)
     before = dict(topic)
     provider.catalogue.remove("event", EVENT.id)
     provider.asked()
@@ -139,7 +135,7 @@ async def test_an_unknown_event_is_not_asked_about_again() -> None:
 async def test_only_its_own_endpoint_says_that_an_event_is_unknown(endpoint: Endpoint) -> None:
     """A 404 for its markets in one form is one for that form: the others are asked."""
     provider, topic = Provider(**BOTH), Topic()
-    provider.rest.faults.inject(RestFault(endpoint=endpoint, status=404))
+    provider.inject(endpoint, status=404)
     outcome = await translate(provider, topic, mention(EVENT))
     market = topic.translation(f"market:{EVENT.id}:{EVENT.markets[0].id}")
     assert market.texts.keys() >= ({"en", "sv"} if endpoint == "all-markets" else {"en", "de"}) - {"en"}
@@ -156,11 +152,10 @@ def lacking(endpoint: Endpoint) -> tuple[str, ...]:
 async def test_markets_are_asked_for_in_each_language_where_there_is_nothing_in_all() -> None:
     """An empty answer proves as little as none."""
     topics = []
-    for fault in ({"body": "[]"}, {"status": 404}):
+    faults: list[dict[str, Any]] = [{"body": "[]"}, {"status": 404}]
+    for fault in faults:
         provider, topic = Provider(), Topic()
-        provider.rest.faults.inject(
-            RestFault.model_validate({"endpoint": "all-markets", "times": None, **fault})
-        )
+        provider.inject("all-markets", times=None, **fault)
         await translate(provider, topic, mention(EVENT))
         assert provider.asked()["markets"] == len(api().languages)
         topics.append(topic)
@@ -177,7 +172,7 @@ FAULTS: list[dict[str, Any]] = [{"status": 500}, {"status": 400}, {"body": "{"},
 async def test_a_list_that_fails_ends_the_run(endpoint: Endpoint, fault: dict[str, Any]) -> None:
     """Nothing is published."""
     provider, topic = Provider(**BOTH), Topic()
-    provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=2, **fault))
+    provider.inject(endpoint, nth=2, **fault)
     with pytest.raises(ApiError) as caught:
         await translate(provider, topic, mention(EVENT))
     assert not isinstance(caught.value, Forbidden)
@@ -190,9 +185,9 @@ async def test_one_thing_that_fails_is_left_out_and_owed(endpoint: Endpoint, fau
     """All else is published; the next run asks about that alone, and then everything is there."""
     provider, topic, whole = Provider(**BOTH), Topic(), Topic()
     await translate(Provider(**BOTH), whole, mention(EVENT, OTHER))
-    provider.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
+    provider.inject(endpoint, **fault)
     if "templates" in endpoint and fault != {"status": 403}:
-        provider.rest.faults.inject(RestFault(endpoint=endpoint, times=8, **fault))  # down to the first id
+        provider.inject(endpoint, times=8, **fault)  # down to the first id
     outcome = await translate(provider, topic, mention(EVENT, OTHER), settings=api(concurrency=1))
     if (endpoint, fault) == ("all-markets", {"status": 403}):
         return  # each language has reported what is missing
@@ -302,20 +297,15 @@ async def test_zero_may_be_none() -> None:
     outcome = await translate(provider, topic, references)
     assert provider.asked()["all-event"] == 2
     assert (outcome.left_out, outcome.owed) == ((), set())
-    assert outcome.coverage == (await translate(provider, Topic(), mention_first())).coverage
-
-
-def mention_first() -> References:
-    """The same without any 0."""
-    references = References()
-    references.add(bet([item(EVENT)]))
-    return references
+    without = References()
+    without.add(bet([item(EVENT)]))
+    assert outcome.coverage == (await translate(provider, Topic(), without)).coverage
 
 
 async def test_a_token_that_is_refused_ends_the_run() -> None:
     """Others would be refused, too."""
     provider = Provider()
-    provider.rest.faults.inject(RestFault(endpoint="all-event", status=401))
+    provider.inject("all-event", status=401)
     with pytest.raises(AuthError):
         await translate(provider, Topic(), mention(EVENT))
 
@@ -328,7 +318,7 @@ async def test_an_answer_about_another_id_is_left_out(endpoint: Endpoint) -> Non
     if endpoint == "all-event":
         other = provider.rest.answer(NOW, f"/api/translations/all/event/{OTHER.id}", provider.authorization)
         body = other.body.decode()
-    provider.rest.faults.inject(RestFault(endpoint=endpoint, body=body))
+    provider.inject(endpoint, body=body)
     outcome = await translate(provider, topic, mention(EVENT), settings=api(concurrency=1))
     (left,) = outcome.left_out
     assert matches(left.endpoint, endpoint)
@@ -343,9 +333,7 @@ async def test_templates_that_nobody_asked_for_are_left_out(endpoint: Endpoint) 
     asked_for = EVENT.markets[0].selections[0] if endpoint == "selection-templates" else EVENT.markets[0].type
     entities = [{"id": number, "translations": {"en": "x"}} for number in (asked_for, 999_999)]
     provider, topic = Provider(), Topic()
-    provider.rest.faults.inject(
-        RestFault(endpoint=endpoint, body=orjson.dumps(entities).decode(), times=None)
-    )
+    provider.answers(endpoint, entities)
     await translate(provider, topic, mention(EVENT))
     found = {int(key.rpartition(b":")[2]) for key in topic if key.startswith(endpoint[:-1].encode())}
     assert found == {asked_for}
@@ -474,8 +462,7 @@ async def test_an_invalid_part_of_an_answer_is_left_out_alone() -> None:
 
 async def test_an_answer_in_which_a_part_is_invalid_removes_no_text() -> None:
     """The missing text may be the invalid one."""
-    topic = Topic()
-    await translate(Provider(), topic, mention(EVENT))
+    _, topic = await first_run(EVENT)
     before = topic.texts()
     provider = Spoilt({f"all/event/{EVENT.id}": half_a_character("eventTranslation", "translations", "sv")})
     await translate(provider, topic, mention(EVENT), full=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import orjson
 import pytest
 
-from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.world.entities import Event, Indexed
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.references import Place, References
-from tests.unit.snapshots.world import LANGUAGES, WORLD, Provider, Topic, api, mention, translate, written
+from tests.unit.snapshots.world import (
+    LANGUAGES,
+    WORLD,
+    Provider,
+    api,
+    first_run,
+    mention,
+    translate,
+    written,
+)
 
 EVENT = WORLD.events[0]
 LEAGUE = EVENT.league
@@ -35,8 +40,7 @@ async def test_what_the_provider_knows_no_more_and_no_bet_mentions_is_removed(
     kind: Indexed, number: int
 ) -> None:
     """By a full run, which reports it: one tombstone. While bets mention it nothing takes it away."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     provider.catalogue.remove(kind, number)
     for full in (False, True):
         outcome = await translate(provider, topic, mention(EVENT), full=full, settings=BELIEVED)
@@ -66,10 +70,9 @@ def unrelated(event: Event) -> bool:
 
 async def test_what_is_not_listed_but_known_by_id_stays() -> None:
     """A list may be one of what is active; its text is the one that the answer by id gives."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
-    lists(provider, "leagues", [])
-    lists(provider, "sports", [{"id": LEAGUE.sport.id, "language": "en", "translation": "Sport"}])
+    provider, topic = await first_run(EVENT)
+    provider.answers("leagues", [])
+    provider.answers("sports", [{"id": LEAGUE.sport.id, "language": "en", "translation": "Sport"}])
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == set()
     assert written(outcome) == {f"sport:{LEAGUE.sport.id}"}
@@ -80,13 +83,11 @@ async def test_what_is_not_listed_but_known_by_id_stays() -> None:
 
 async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
     """Also in one that is not asked for."""
-    provider, topic = Provider(languages=("en", "sv", "de", "el")), Topic()
-    await translate(provider, topic, mention(EVENT))
-    lists(
-        provider, "leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[1:]]
+    provider, topic = await first_run(EVENT, languages=("en", "sv", "de", "el"))
+    provider.answers(
+        "leagues", [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[1:]]
     )
-    greek = orjson.dumps({"id": WORLD.leagues[0].id, "translations": {"el": "x"}}).decode()
-    provider.rest.faults.inject(RestFault(endpoint="all-league", body=greek))
+    provider.answers("all-league", {"id": WORLD.leagues[0].id, "translations": {"el": "x"}}, times=1)
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == set()
     assert provider.asked()["all-league"] == 1
@@ -94,13 +95,12 @@ async def test_a_name_in_any_language_is_a_sign_of_life() -> None:
 
 async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> None:
     """A wrong answer takes no names away: nobody is even asked about them, and a good one makes it good."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention())
+    provider, topic = await first_run()
     leagues = len(WORLD.leagues)
     listed = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues[:1]]
     for league in WORLD.leagues[1:]:
         provider.catalogue.remove("league", league.id)
-    lists(provider, "leagues", listed)
+    provider.answers("leagues", listed)
     provider.asked()
     for full in (False, True):
         outcome = await translate(provider, topic, mention(), full=full)
@@ -120,10 +120,9 @@ async def test_a_list_that_shrinks_too_much_waits_for_a_second_full_run() -> Non
 
 async def test_a_list_that_was_short_once_is_forgiven() -> None:
     """Two full runs have to find it so, one after the other."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention())
+    provider, topic = await first_run()
     for _ in range(3):
-        lists(provider, "leagues", [])
+        provider.answers("leagues", [])
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
         provider.rest.faults.clear()
         assert (await translate(provider, topic, mention(), full=True)).removed == set()
@@ -132,11 +131,10 @@ async def test_a_list_that_was_short_once_is_forgiven() -> None:
 
 async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
     """Empty lists and things without a text, for two full runs: what bets mention stays."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     before = dict(topic)
     for endpoint in ("sports", "regions", "leagues", "competitors"):
-        lists(provider, endpoint, [])
+        provider.answers(endpoint, [])
     for kind in ("sport", "region", "league", "competitor"):
         for found in provider.catalogue.truth():
             if found.kind == kind:
@@ -154,12 +152,10 @@ async def test_a_provider_that_is_emptied_takes_no_names_away() -> None:
 
 async def test_what_an_event_names_is_not_gone() -> None:
     """Though it is neither listed nor known by id; where no event was asked about, it is."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     others = [x.id for x in WORLD.leagues if x != LEAGUE]
-    lists(provider, "leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
-    nameless = orjson.dumps({"id": LEAGUE.id, "translations": {}}).decode()
-    provider.rest.faults.inject(RestFault(endpoint="all-league", body=nameless, times=None))
+    provider.answers("leagues", [{"id": number, "language": "en", "translation": "x"} for number in others])
+    provider.answers("all-league", {"id": LEAGUE.id, "translations": {}})
     event = References(events={EVENT.id: Place(0, 0, 0)})
     outcome = await translate(provider, topic, event, full=True, settings=BELIEVED)
     assert f"league:{LEAGUE.id}".encode() not in outcome.removed
@@ -169,26 +165,23 @@ async def test_what_an_event_names_is_not_gone() -> None:
 
 async def test_blank_texts_are_none() -> None:
     """A thing all of whose names are blank is gone, and a blank text erases none."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     blank = [{"id": LEAGUE.id, "language": "en", "translation": "  "}]
     others = [{"id": x.id, "language": "en", "translation": "x"} for x in WORLD.leagues if x != LEAGUE]
-    lists(provider, "leagues", blank + others)
+    provider.answers("leagues", blank + others)
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert written(outcome) == {f"league:{x.id}" for x in WORLD.leagues if x != LEAGUE}
     assert set(topic.translation(f"league:{LEAGUE.id}").texts) == set(LANGUAGES)
     provider.rest.faults.clear()
-    lists(provider, "leagues", others)
-    nameless = orjson.dumps({"id": LEAGUE.id, "translations": {"en": "", "sv": " "}}).decode()
-    provider.rest.faults.inject(RestFault(endpoint="all-league", body=nameless, times=None))
+    provider.answers("leagues", others)
+    provider.answers("all-league", {"id": LEAGUE.id, "translations": {"en": "", "sv": " "}})
     outcome = await translate(provider, topic, mention(), full=True, settings=BELIEVED)
     assert outcome.removed == {f"league:{LEAGUE.id}".encode()}
 
 
 async def test_an_event_that_no_bet_mentions_goes_with_all_that_is_its_own() -> None:
     """In a full run: its markets, selections and selection templates, nothing that others may use."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT, OTHER))
+    provider, topic = await first_run(EVENT, OTHER)
     before = set(topic)
     outcome = await translate(provider, topic, mention(OTHER))
     assert outcome.removed == set()
@@ -205,21 +198,19 @@ async def test_an_event_that_no_bet_mentions_goes_with_all_that_is_its_own() -> 
 
 async def test_nothing_is_forgotten_when_no_bet_mentions_an_event() -> None:
     """It is more likely that their topic is missing."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     outcome = await translate(provider, topic, References(), full=True)
     assert (outcome.written, outcome.removed) == ({}, set())
 
 
 async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() -> None:
     """Whoever mentions its event now has its name."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     number = EVENT.markets[0].selections[0]
     moved = {"id": number, "translations": {"en": "Moved"}}
     market = {"id": 5, "translations": {"en": "Market"}}
-    body = orjson.dumps([{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]).decode()
-    provider.rest.faults.inject(RestFault(endpoint="all-markets", body=body, times=None))
+    body = [{"marketTypeId": 1, "marketTranslations": market, "selections": [moved]}]
+    provider.answers("all-markets", body)
     await translate(provider, topic, mention(OTHER))
     assert topic.translation(f"selection:{number}").texts == {"en": "Moved"}
     outcome = await translate(provider, topic, mention(OTHER), full=True)
@@ -233,8 +224,7 @@ async def test_a_selection_that_has_moved_to_another_event_is_not_forgotten() ->
 @pytest.mark.parametrize("full", [False, True])
 async def test_a_language_that_is_gone_from_everything_is_erased_by_a_full_run_only(full: bool) -> None:
     """From all that it asked about in all languages; what only lists have keeps what it had."""
-    topic = Topic()
-    await translate(Provider(), topic, mention(EVENT))
+    _, topic = await first_run(EVENT)
     outcome = await translate(Provider(languages=("en", "de")), topic, mention(EVENT), full=full)
     assert outcome.removed == set()
     of_bets = {f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"market:{EVENT.id}:{EVENT.markets[0].id}"}
@@ -246,8 +236,7 @@ async def test_a_language_that_is_gone_from_everything_is_erased_by_a_full_run_o
 
 async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
     """And counted."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     datum = topic.codec.decode(topic[f"event:{EVENT.id}".encode()])
     topic[b"venue:7"] = topic.codec.encode({**datum, "kind": "venue", "id": 7})
     outcome = await translate(provider, topic, mention(EVENT), full=True)
@@ -257,8 +246,7 @@ async def test_a_record_of_a_newer_kind_is_left_alone() -> None:
 
 async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> None:
     """It stands in the way of no other, and is not taken for a reason to remove anything."""
-    provider, topic = Provider(), Topic()
-    await translate(provider, topic, mention(EVENT))
+    provider, topic = await first_run(EVENT)
     whole = dict(topic)
     for key in (f"event:{EVENT.id}", f"league:{LEAGUE.id}", f"selection:{EVENT.markets[0].selections[0]}"):
         topic[key.encode()] = topic[key.encode()][:-1]
@@ -266,10 +254,3 @@ async def test_a_record_that_cannot_be_read_is_reported_and_written_anew() -> No
     assert any(note.startswith("3 records of the topic cannot be read") for note in outcome.notes)
     assert outcome.removed == set()
     assert {key: topic.texts()[key] for key in whole} == {key: provider.truth()[key] for key in whole}
-
-
-def lists(provider: Provider, endpoint: str, items: Sequence[object]) -> None:
-    """From now on the endpoint gives that list, in whichever language."""
-    provider.rest.faults.inject(
-        RestFault.model_validate({"endpoint": endpoint, "body": orjson.dumps(items).decode(), "times": None})
-    )

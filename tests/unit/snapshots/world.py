@@ -9,6 +9,8 @@ from functools import lru_cache
 from random import Random
 from typing import Any, Self, TypeVar
 
+import orjson
+
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.clock import Instant
@@ -18,6 +20,7 @@ from bridge.kafka.batch import Record
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Request
 from bridge.sandbox.provider.rest.app import Rest
+from bridge.sandbox.provider.rest.faults import RestFault
 from bridge.sandbox.provider.rest.routes import Endpoint
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.world.entities import Event, Sizes, World
@@ -36,6 +39,8 @@ NOW = 1_790_000_100.0
 WORLD = World(7, NOW, Sizes(sports=3, regions=2, leagues=5, competitors=40, events=12))
 LANGUAGES = ("en", "sv", "de")
 DAY = 86_400.0
+BOTH: dict[str, Any] = {"only_in_lists": {"sv"}, "only_in_all": {"de"}, "event_members": "ids"}
+"""All 13 endpoints are asked: lists and markets lack a language, and so does what gives all of them."""
 
 
 def api(**changes: Any) -> ApiSettings:
@@ -88,6 +93,14 @@ class Provider:
                 raise Unanswered(f"{request}: {answer.status}")
             case status:
                 raise ApiError(f"{request}: {status}")
+
+    def inject(self, endpoint: Endpoint, **fault: Any) -> None:
+        """Let requests to an endpoint fail: one, or as many as `times` says, where None is all of them."""
+        self.rest.faults.inject(RestFault(endpoint=endpoint, **fault))
+
+    def answers(self, endpoint: Endpoint, content: object, times: int | None = None, **fault: Any) -> None:
+        """Answer requests to an endpoint with that content: all of them, or as many as `times` says."""
+        self.inject(endpoint, body=orjson.dumps(content).decode(), times=times, **fault)
 
     def asked(self) -> Counter[Endpoint]:
         """How often each endpoint was asked since the last time."""
@@ -218,6 +231,13 @@ async def translate(
     outcome = await job.run(provider, topic.snapshot_id())
     topic.take(outcome)
     return outcome
+
+
+async def first_run(*events: Event, **policy: Any) -> tuple[Provider, Topic]:
+    """A provider and the topic, after a run for bets on the events."""
+    provider, topic = Provider(**policy), Topic()
+    await translate(provider, topic, mention(*events))
+    return provider, topic
 
 
 async def exchange(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any
 from unittest.mock import Mock
-from wsgiref.util import setup_testing_defaults
-from wsgiref.validate import validator
 
 import orjson
 import pytest
@@ -25,9 +23,10 @@ from bridge.sandbox.provider.stream import Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes, World
 from tests.unit.sandbox.provider.conftest import ORIGIN
 from tests.unit.sandbox.provider.consumer import NOW, let_in, provider
+from tests.wsgi import Response
+from tests.wsgi import ask as asked
 
-Answer = tuple[int, dict[str, str], bytes]
-Ask = Callable[..., Answer]
+Ask = Callable[..., Response]
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def on_loop() -> Callable[[Callable[[], Any]], Any]:
 
 @pytest.fixture
 def ask(feed: Provider, rest: Rest, on_loop: Callable[[Callable[[], Any]], Any]) -> Ask:
-    """Send a request at NOW, through a check of the WSGI protocol."""
+    """Send a request at NOW."""
 
     def inflict(fault: Any) -> float:
         feed.inflict(fault, NOW)
@@ -59,46 +58,23 @@ def ask(feed: Provider, rest: Rest, on_loop: Callable[[Callable[[], Any]], Any])
         feed.log.end = min(feed.log.end, NOW - 1)
         return feed.log.end
 
-    app = validator(Control(feed, rest, now=lambda: NOW, inflict=inflict, stop=stop, on_loop=on_loop))
-
-    def request(place: str, method: str = "GET", body: bytes = b"") -> Answer:
-        path, _, query = place.partition("?")
-        whole: dict[str, Any] = {
-            "REQUEST_METHOD": method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "CONTENT_LENGTH": str(len(body)),
-            "wsgi.input": io.BytesIO(body),
-        }
-        setup_testing_defaults(whole)
-        started: list[Any] = []
-
-        def start_response(*given: Any) -> Callable[[bytes], object]:
-            started.extend(given)
-            return io.BytesIO().write
-
-        pieces: Iterable[bytes] = app(whole, start_response)
-        content = b"".join(pieces)
-        pieces.close()  # type: ignore[attr-defined]
-        return int(started[0].split()[0]), dict(started[1]), content
-
-    return request
+    app = Control(feed, rest, now=lambda: NOW, inflict=inflict, stop=stop, on_loop=on_loop)
+    return partial(asked, app)
 
 
-def lines(answer: Answer) -> list[dict[str, Any]]:
-    assert (answer[0], answer[1]["Content-Type"]) == (200, "application/x-ndjson")
-    return [orjson.loads(line) for line in answer[2].splitlines()]
+def lines(answer: Response) -> list[dict[str, Any]]:
+    assert (answer.status, answer.headers["Content-Type"]) == ("200 OK", "application/x-ndjson")
+    return [orjson.loads(line) for line in answer.body.splitlines()]
 
 
-def page(answer: Answer) -> Any:
-    assert (answer[0], answer[1]["Content-Type"]) == (200, "application/json")
-    return orjson.loads(answer[2])
+def page(answer: Response) -> Any:
+    assert (answer.status, answer.headers["Content-Type"]) == ("200 OK", "application/json")
+    return orjson.loads(answer.body)
 
 
-def error(answer: Answer, status: int) -> str:
-    assert (answer[0], answer[1]["Content-Type"]) == (status, "application/json")
-    reason: str = orjson.loads(answer[2])["error"]
+def error(answer: Response, status: int) -> str:
+    assert (answer.status[:3], answer.headers["Content-Type"]) == (str(status), "application/json")
+    reason: str = orjson.loads(answer.body)["error"]
     return reason
 
 

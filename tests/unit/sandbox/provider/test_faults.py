@@ -225,6 +225,7 @@ def test_what_was_forgotten_is_not_replayed(feed: Provider, before: float | None
 
 @pytest.mark.parametrize("code", [999, 1004, 1005, 1006, 1015, 2999, 5000])
 def test_a_close_code_that_never_goes_over_the_wire_is_refused(code: int) -> None:
+    assert Drop().code == 1001
     with pytest.raises(ValidationError, match="close code"):
         Drop(code=code)
 

@@ -262,16 +262,6 @@ def test_the_names_of_parameters_and_languages_are_settings() -> None:
     assert get(side, "translations/all/sport/1")["translations"].keys() == {"en", "de-DE"}
 
 
-def test_a_market_type_is_a_template_only_where_its_sport_has_it() -> None:
-    """Sports call one type differently, and races have no match result."""
-    side = rest(languages=("en",))
-    football = get(side, "translations/templates/market-types?sportId=1&marketTypeIds=18,201")
-    assert football == [{"id": 18, "translations": {"en": "Football: Total {total}"}}]
-    assert get(side, "translations/templates/market-types?sportId=3&marketTypeIds=18") != football
-    assert get(side, "translations/templates/market-types?sportId=99&marketTypeIds=18") == []
-    assert get(side, "translations/templates/selections?selectionIds=5,20000000000099") == []
-
-
 def stakes(stream: Stream) -> Iterator[tuple[str, int]]:
     for slot in range(2000):
         amount = orjson.loads(stream.message(slot).body)["data"].get("amount")
@@ -328,12 +318,6 @@ def test_templates_may_take_their_ids_in_the_path() -> None:
     ):
         root = "translations/templates/"
         assert get(other, root + path)[:1] == get(usual, root + query)
-        answer = other.answer(NOW, f"/api/{root}{query}", f"Bearer {other.tokens.mint(NOW)}")
-        assert answer.status == 400
-
-
-def test_templates_take_no_ids_in_the_path_unless_they_do() -> None:
-    """There is nothing then."""
-    side = rest()
-    answer = side.answer(NOW, "/api/translations/templates/selections/1", f"Bearer {side.tokens.mint(NOW)}")
-    assert answer.status == 404
+        for side, place, status in ((other, query, 400), (usual, path, 404)):
+            answer = side.answer(NOW, f"/api/{root}{place}", f"Bearer {side.tokens.mint(NOW)}")
+            assert answer.status == status
