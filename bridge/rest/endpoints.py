@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from bridge.config import ApiSettings
 from bridge.config.api import ListEndpoint, placeholders
-from bridge.rest.answers import Answered, AnswerReader, shown
+from bridge.rest.answers import AnswerReader, shown
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -143,12 +143,6 @@ class Request(Generic[T_co]):
     def reader(self, most_bytes: int) -> AnswerReader[T_co]:
         """Return a reader of the answer, up to a size."""
         return AnswerReader(str(self), self.shape, most_bytes)
-
-    def read(self, body: bytes | bytearray) -> Answered[T_co]:
-        """Parse a body. Raises ApiError, which names the endpoint, the ids and the field."""
-        reader = self.reader(len(body))
-        reader.feed(body)
-        return reader.answer()
 
 
 _ITEMS: Final = TypeAdapter(list[TranslationItem])

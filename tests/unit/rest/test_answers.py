@@ -12,7 +12,7 @@ from bridge.errors import ApiError
 from bridge.rest.answers import MAX_FLAWS, MAX_WHY_CHARACTERS, Answered, AnswerReader, Flaw
 from bridge.rest.endpoints import Questions, Request
 from bridge.rest.json_stream import Unfinished
-from tests.unit.snapshots.provider import api
+from tests.unit.snapshots.provider import answered, api
 
 QUESTIONS = Questions(api())
 ITEM = {"id": 1, "language": "en", "translation": "Football"}
@@ -28,7 +28,7 @@ HUGE = "123456789"
 
 def read(request: Request[Any], answer: object) -> tuple[Any, list[tuple[str, int | None]]]:
     """The content of an answer, and reason and id of each flaw."""
-    found = request.read(json.dumps(answer).encode())
+    found = answered(request, json.dumps(answer).encode())
     assert found.more == 0
     return found.content, [(flaw.why, flaw.id) for flaw in found.flaws]
 
@@ -63,7 +63,7 @@ def test_an_invalid_item_of_a_list_is_left_out(
     """At any place; no other item is missing."""
     items = [json.dumps(ITEM)] * 1500
     items[place] = json.dumps(item).replace(HUGE, "1" * 5001)
-    found = SPORTS.read(f"[{','.join(items)}]".encode())
+    found = answered(SPORTS, f"[{','.join(items)}]".encode())
     separator = ": " if why == OBJECT else "."
     assert found == Answered([ITEM] * 1499, (Flaw(f"[{place}]{separator}{why}", number),))
 
@@ -71,7 +71,7 @@ def test_an_invalid_item_of_a_list_is_left_out(
 def test_bytes_that_are_no_utf8_cost_their_item() -> None:
     """And no other."""
     good = json.dumps(ITEM).encode()
-    found = SPORTS.read(b"[" + good + b"," + good.replace(b"Foot", b"F\xf6\xf6t") + b"," + good + b"]")
+    found = answered(SPORTS, b"[" + good + b"," + good.replace(b"Foot", b"F\xf6\xf6t") + b"," + good + b"]")
     assert found == Answered([ITEM, ITEM], (Flaw(f"[1].translation: {CHARACTERS}", 1),))
 
 
@@ -207,7 +207,7 @@ def test_what_is_invalid_is_left_out_and_reported(
 )
 def test_a_valid_answer_is_read(request_: Request[Any], body: bytes, content: object) -> None:
     """With pairs of surrogates; of two keys of one name the last counts."""
-    assert request_.read(body) == Answered(content)
+    assert answered(request_, body) == Answered(content)
 
 
 @pytest.mark.parametrize("answer", [{"id": 1}, "text", None, 5, True])
@@ -238,7 +238,7 @@ def test_the_reason_of_a_flaw_is_cut() -> None:
 def test_many_flaws_are_counted() -> None:
     """The first of them are listed."""
     bad = [{**ITEM, "id": number, "translation": None} for number in range(2 * MAX_FLAWS + 500)]
-    found = SPORTS.read(json.dumps([*bad, ITEM]).encode())
+    found = answered(SPORTS, json.dumps([*bad, ITEM]).encode())
     assert found.content == [ITEM]
     assert [flaw.id for flaw in found.flaws] == [*range(MAX_FLAWS), None]
     assert (found.flaws[-1].why, found.more) == ("and 1,500 more", 1500)
@@ -248,7 +248,7 @@ def test_many_flaws_are_counted() -> None:
 def test_deep_json_is_invalid(body: bytes) -> None:
     """It does not end the interpreter."""
     with pytest.raises(ApiError, match=r"sports answered with invalid JSON: nested too deep$"):
-        SPORTS.read(body)
+        answered(SPORTS, body)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_json_that_ends_too_early_is_unfinished(body: bytes) -> None:
     with pytest.raises(
         Unfinished, match=r"^GET /api/translations/en/sports answered with incomplete JSON: it ends after "
     ):
-        SPORTS.read(body)
+        answered(SPORTS, body)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_invalid_json_names_the_request(body: bytes) -> None:
     with pytest.raises(
         ApiError, match=r"^GET /api/translations/en/sports answered with invalid JSON: "
     ) as caught:
-        SPORTS.read(body)
+        answered(SPORTS, body)
     assert not isinstance(caught.value, Unfinished)
 
 

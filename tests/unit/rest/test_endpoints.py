@@ -11,7 +11,7 @@ import pytest
 from bridge.errors import ApiError
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import LISTED, MAX_IDS, Questions, Request
-from tests.unit.snapshots.provider import api
+from tests.unit.snapshots.provider import answered, api
 
 ITEM = {"id": 7, "language": "sv", "translation": "Över 2,5"}
 ENTITY: dict[str, object] = {"id": 7, "translations": {"sv": "Över 2,5", "en": "Over 2.5"}}
@@ -84,7 +84,7 @@ def test_each_endpoint_is_asked_and_understood(ask: Ask, endpoint: str, target: 
     target = (EXCHANGE if endpoint.startswith(EXCHANGE) else TEXTS) + target
     assert (request.endpoint, request.target) == (endpoint, target)
     assert str(request) == f"GET {target}"
-    assert request.read(orjson.dumps(answer)) == Answered(answer)
+    assert answered(request, orjson.dumps(answer)) == Answered(answer)
 
 
 def test_every_endpoint_of_the_interface_is_there() -> None:
@@ -148,7 +148,7 @@ def test_a_collection_has_its_bounds(count: int) -> None:
 def test_an_unknown_field_is_ignored() -> None:
     """At any depth."""
     answer = {**EVENT, "sport": ENTITY | {"icon": None}, "venue": [1]}
-    assert Questions(api()).event(7).read(orjson.dumps(answer)) == Answered(EVENT)
+    assert answered(Questions(api()).event(7), orjson.dumps(answer)) == Answered(EVENT)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_an_unknown_field_is_ignored() -> None:
 def test_an_unexpected_shape_is_named_by_its_place(answer: object, place: str) -> None:
     """With the endpoint and its ids. No value is converted."""
     with pytest.raises(ApiError) as caught:
-        Questions(api()).event(7).read(orjson.dumps(answer))
+        answered(Questions(api()).event(7), orjson.dumps(answer))
     assert str(caught.value).startswith(
         f"GET /api/translations/all/event/7 answered with an unexpected shape: {place}"
     )
@@ -178,7 +178,7 @@ def test_further_errors_are_counted() -> None:
     """The answer itself, which can be long, is not repeated."""
     request = Questions(api()).single("sport", 7)
     with pytest.raises(ApiError, match=r"an unexpected shape: id: .*, and 1 more$") as caught:
-        request.read(orjson.dumps({"id": "long-story", "translations": None}))
+        answered(request, orjson.dumps({"id": "long-story", "translations": None}))
     assert "long-story" not in str(caught.value)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from joserfc import jwt
@@ -15,9 +15,12 @@ from pydantic import SecretStr
 
 from bridge.clock import Instant
 from bridge.config import ApiSettings
+from bridge.rest.answers import Answered
 from bridge.rest.client import Client
 from bridge.rest.endpoints import Questions, Request
 from tests.virtual.loop import run
+
+T = TypeVar("T")
 
 AT = 1_790_000_000.0
 """When the virtual clock begins, Unix seconds."""
@@ -41,6 +44,13 @@ def api(**changes: Any) -> ApiSettings:
 
 SPORTS = Questions(api()).listed("sport", "en")
 EVENT = Questions(api()).event(7)
+
+
+def answered(request: Request[T], body: bytes) -> Answered[T]:
+    """What a request makes of a body."""
+    reader = request.reader(len(body))
+    reader.feed(body)
+    return reader.answer()
 
 
 def minted(end: object, **claims: Any) -> str:

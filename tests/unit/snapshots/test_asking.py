@@ -11,6 +11,7 @@ from bridge.errors import ApiError, Rejected
 from bridge.rest.answers import Answered
 from bridge.rest.endpoints import Questions, Request
 from bridge.snapshots.asking import FEW, Account, Thing
+from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import api
 
 QUESTIONS = Questions(api())
@@ -25,7 +26,7 @@ class Provider:
     async def ask(self, request: Request[Any], attempts: int | None = None) -> Answered[Any]:
         if self._answer is None:
             raise Rejected(f"{request}: 400", 400)
-        return request.read(orjson.dumps(self._answer))
+        return answered(request, orjson.dumps(self._answer))
 
 
 def translated(number: int, text: object) -> dict[str, object]:

@@ -13,6 +13,7 @@ from bridge.rest.endpoints import Request
 from bridge.snapshots.fetch import Fetcher
 from bridge.snapshots.plan import FetchPlan, Scope
 from bridge.snapshots.results import Outcome
+from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import BOTH, WORLD, Provider, Topic, api, first_run, mention, translate
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ class Contradictory(Provider):
             "league": {"id": 5_000, "translations": names},
             "competitors": [{"id": 60_000, "translations": names}],
         }
-        return request.read(orjson.dumps(event))
+        return answered(request, orjson.dumps(event))
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])

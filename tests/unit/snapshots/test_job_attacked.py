@@ -17,7 +17,7 @@ from bridge.snapshots.model import Job
 from bridge.snapshots.plan import FetchPlan, Scope
 from bridge.snapshots.references import Place, References
 from tests.unit.snapshots.provider import Provider as Scripted
-from tests.unit.snapshots.provider import Reply
+from tests.unit.snapshots.provider import Reply, answered
 from tests.unit.snapshots.provider import api as provider_api
 from tests.unit.snapshots.world import BOTH, DAY, NOW, WORLD, Provider, Runs, api, bet, item, mention
 from tests.virtual.loop import run as run_virtually
@@ -72,7 +72,7 @@ class Broken(Provider):
         if request.target in self._broken:
             raise Unanswered(f"{request}: 500")
         if request.endpoint.endswith("currency-precision"):
-            return request.read(b'{"precision": 2}')
+            return answered(request, b'{"precision": 2}')
         return await super().ask(request, attempts)
 
 

@@ -20,6 +20,7 @@ from bridge.snapshots.asking import CLOSED_AFTER
 from bridge.snapshots.model import kind_of
 from bridge.snapshots.plan import FetchPlan, Scope, estimate
 from bridge.snapshots.references import Place, References
+from tests.unit.snapshots.provider import answered
 from tests.unit.snapshots.world import (
     BOTH,
     NOW,
@@ -408,7 +409,7 @@ class Spoilt(Provider):
             return await super().ask(request)
         content = json.loads(self.rest.answer(NOW, request.target, self.authorization).body)
         self._changes[path](content)
-        return request.read(json.dumps(content).encode())
+        return answered(request, json.dumps(content).encode())
 
 
 def half_a_character(*place: Any) -> Callable[[Any], None]:
@@ -476,7 +477,7 @@ async def test_a_name_under_0_is_published() -> None:
                 return await super().ask(request)
             zero = {"id": 0, "translations": {"en": "Zero"}}
             event = dict.fromkeys(("eventTranslation", "sport", "region", "league"), zero)
-            return request.read(orjson.dumps(event | {"competitors": [zero]}))
+            return answered(request, orjson.dumps(event | {"competitors": [zero]}))
 
     topic = Topic()
     await translate(Named(), topic, References(events={0: Place(0, 0, 0)}))

@@ -32,6 +32,7 @@ from bridge.snapshots.references import References
 from bridge.snapshots.results import Outcome
 from bridge.snapshots.state import HOUR_SECONDS, JobState
 from bridge.snapshots.translations import Translations
+from tests.unit.snapshots.provider import answered
 
 T = TypeVar("T")
 
@@ -80,7 +81,7 @@ class Provider:
             self._at_once -= 1
         match answer.status:
             case 200:
-                return request.read(answer.body)
+                return answered(request, answer.body)
             case 404 if request.may_be_unknown:
                 return Answered(None)
             case 401:
