@@ -7,6 +7,8 @@ client fails instead.
 from __future__ import annotations
 
 import ctypes
+import re
+from difflib import get_close_matches
 
 
 def property_error(name: str, value: object) -> str:
@@ -23,4 +25,19 @@ def property_error(name: str, value: object) -> str:
         library.rd_kafka_conf_destroy(properties)
     except (OSError, AttributeError):
         return ""
-    return f"librdkafka does not accept it: {reason.value.decode().strip()}" if code else ""
+    if not code:
+        return ""
+    near = [] if code == -1 else get_close_matches(name, _names(library), n=1)
+    hint = f"; did you mean kafka.{near[0].replace('.', '_')}?" if near else ""
+    return f"librdkafka does not accept it: {reason.value.decode().strip()}{hint}"
+
+
+def _names(library: ctypes.CDLL) -> list[str]:
+    """Return the names of all properties, from the table that librdkafka prints."""
+    table, size = ctypes.c_char_p(), ctypes.c_size_t()
+    libc = ctypes.CDLL(None)
+    libc.open_memstream.restype = ctypes.c_void_p
+    stream = ctypes.c_void_p(libc.open_memstream(ctypes.byref(table), ctypes.byref(size)))
+    library.rd_kafka_conf_properties_show(stream)
+    libc.fclose(stream)
+    return re.findall(r"^([a-z][\w.]+) +\|", (table.value or b"").decode(), re.MULTILINE)

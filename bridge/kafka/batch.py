@@ -30,12 +30,6 @@ class Record(NamedTuple):
     headers: list[Header] | None = None
     partition: int = -1
 
-    @property
-    def content(self) -> bytes:
-        """The value; the record must not be a tombstone."""
-        assert self.value is not None
-        return self.value
-
 
 def batch_linger(limits: BatchSettings, backlog: int) -> float:
     """Return how many seconds a batch may wait for more messages, given the backlog of unhandled ones.

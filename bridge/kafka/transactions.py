@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import enum
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -42,17 +41,6 @@ MAX_BACKOFF_SECONDS = 2.0
 def backoff_seconds(failures: int) -> float:
     """Return the pause after a failure, given the number of failures before it: it grows, with jitter."""
     return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
-
-
-@contextmanager
-def _fatal_errors() -> Iterator[None]:
-    """Translate what the client raises when it calls `_delivered` with the exception of a fatal error set."""
-    try:
-        yield
-    except SystemError:
-        raise KafkaException(
-            KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
-        ) from None
 
 
 class _Phase(enum.Enum):
@@ -209,10 +197,15 @@ class TransactionalWriter:
 
         The calls after it would only say that the transaction has failed.
         """
-        with _fatal_errors():
+        try:
             self.produce_blocking(records, self._delivered)
             while self._need().flush(FLUSH_SECONDS):
                 self._lease.check()
+        except SystemError:
+            # After a fatal error the client calls `_delivered` with an exception already set.
+            raise KafkaException(
+                KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
+            ) from None
         if self._undelivered is not None:
             raise KafkaException(self._undelivered)
 
@@ -253,9 +246,7 @@ class TransactionalWriter:
             self.last = self.asked
 
     def _flush(self) -> None:
-        with _fatal_errors():
-            left = self._need().flush(self._call_seconds)
-        if left:
+        if left := self._need().flush(self._call_seconds):
             text = f"{left} records were not delivered within {self._call_seconds:g} s"
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
 

@@ -102,18 +102,20 @@ class Kafka:
     def checkpoints(self) -> list[Checkpoint]:
         """Return all checkpoints ever committed."""
         records = self.records(self.topics.checkpoints.name)
-        return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.content)) for record in records]
+        return [Checkpoint.from_avro(CODECS.checkpoints.decode(record.value or b"")) for record in records]
 
     @property
     def gaps(self) -> list[Gap]:
         """Return all declared gaps."""
-        return [Gap.from_avro(CODECS.gaps.decode(r.content)) for r in self.records(self.topics.gaps.name)]
+        return [
+            Gap.from_avro(CODECS.gaps.decode(r.value or b"")) for r in self.records(self.topics.gaps.name)
+        ]
 
     def deduplicator(self, since: float, _give_up: GiveUp, _on_status: Callable[[str], None]) -> Deduplicator:
         """Restore the deduplicator as `bridge.state.restore` does."""
         deduplicator = Deduplicator()
         for record in self._since(self.topics.bets.name, since):
-            version, content = _identity(record.content)
+            version, content = _identity(record.value or b"")
             deduplicator.publish(record.key or b"", version, content, record.timestamp / 1000)
         for record in self._since(self.topics.deadletters.name, since):
             if dict(record.headers or []).get("kind") != SAMPLE.decode():

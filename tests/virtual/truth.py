@@ -55,7 +55,7 @@ class Truth:
         """Raises AssertionError at the first bet of which a message is lost, doubled or out of order."""
         found: dict[bytes, list[bytes]] = defaultdict(list)
         for record in kafka.records(kafka.topics.bets.name):
-            found[record.key or b""].append(record.content)
+            found[record.key or b""].append(record.value or b"")
         for key in found.keys() | self._bets.keys():
             _compare(f"bet {key!r}", found[key], self._bets[key])
         letters = {record.value for record in kafka.records(kafka.topics.deadletters.name)}

@@ -156,8 +156,11 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("KAFKA__TRANSACTIONAL_ID", "x", "kafka.transactional_id {name}: is set by the bridge itself"),
         ("KAFKA__GROUP_ID", "x", "kafka.group_id {name}: is set by the bridge itself"),
         ("KAFKA__SECURITY_PROTOCOL", "TLS", 'librdkafka does not accept it: Invalid value "TLS"'),
-        ("KAFKA__LINGERS_MS", "1", "kafka.lingers_ms {name}: librdkafka does not accept it: No such"),
         # Typos, with the nearest name.
+        ("KAFKA__LINGERS_MS", "1", "kafka.lingers_ms {name}: librdkafka does not accept it: No such"),
+        ("KAFKA__LINGERS_MS", "1", 'property: "lingers.ms"; did you mean kafka.linger_ms?'),
+        ("KAFKA__SASL_USER", "me", 'property: "sasl.user"; did you mean kafka.sasl_username?'),
+        ("KAFKA__SSL_CA_LOCATON", "f", 'property: "ssl.ca.locaton"; did you mean kafka.ssl_ca_location?'),
         ("FEED__BASE_ULR", "x", "{name} is not a setting; did you mean feed.base_url?"),
         ("FEED__COLOUR", "x", "feed.colour {name} is not a setting; remove it"),
         ("FED__NAME", "x", "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean {feed}NAME?"),

@@ -80,7 +80,10 @@ class FakeProducer:
     def flush(self, timeout: float) -> int:
         self._do("flush")
         self.topic.undelivered -= 1
-        return int(self.topic.undelivered >= 0)
+        if self.topic.undelivered >= 0:
+            return 1
+        self.on_delivery = None  # all are delivered
+        return 0
 
     def purge(self) -> None:
         pass

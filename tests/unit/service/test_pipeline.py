@@ -74,7 +74,7 @@ class Line:
     def letters(self) -> list[tuple[bytes, dict[str, str]]]:
         """The dead letters with their headers."""
         return [
-            (r.content, {k: v.decode() if isinstance(v, bytes) else str(v) for k, v in r.headers or []})
+            (r.value or b"", {k: v.decode() if isinstance(v, bytes) else str(v) for k, v in r.headers or []})
             for r in self.records
             if r.topic == "settlement.deadletters"
         ]
@@ -101,7 +101,7 @@ def test_a_bet_becomes_a_record() -> None:
     [record] = line.records
     assert (record.topic, record.key, record.timestamp) == ("settlement.bets", b"b", 1_790_000_000_250)
     assert (record.headers, record.partition) == (None, -1)
-    datum = BETS.decode(record.content)
+    datum = BETS.decode(record.value or b"")
     assert (datum["betId"], datum["payout"], datum["settlementVersion"]) == ("b", 1.5, 1)
     assert line.counters == Counters(received=1, published=1)
 
@@ -111,7 +111,7 @@ def test_what_is_published_already_is_dropped_and_counted() -> None:
     line = Line()
     for body in (bet(2), bet(2), bet(1), bet(2, payout=9.0), bet(3), bet(1, bet_id="other")):
         line.handle(body)
-    assert [BETS.decode(r.content)["settlementVersion"] for r in line.records] == [2, 2, 3, 1]
+    assert [BETS.decode(r.value or b"")["settlementVersion"] for r in line.records] == [2, 2, 3, 1]
     assert line.counters == Counters(received=6, published=4, duplicates=1, stale=1, corrections=1)
 
 

@@ -41,7 +41,7 @@ def gaps(made: Pipeline) -> list[Gap]:
     """What is in the batch for the topic of gaps."""
     records = [r for r in made.batch.records if r.topic == "settlement.gaps"]
     assert all((r.key, r.partition) == (b"f", 0) for r in records)
-    return [Gap.from_avro(GAPS.decode(r.content)) for r in records]
+    return [Gap.from_avro(GAPS.decode(r.value or b"")) for r in records]
 
 
 def fresh(count: int) -> list[bytes]:
@@ -157,7 +157,7 @@ def test_what_was_published_with_an_earlier_schema_is_known_again() -> None:
     first = pipeline(newest=None, bets=before, deduplicator=deduplicator)
     handle(first, bet())
     [record] = first.batch.records
-    assert fingerprint(record.content)[:4] == (6).to_bytes(4, "big")
+    assert fingerprint(record.value or b"")[:4] == (6).to_bytes(4, "big")
     made = pipeline(
         newest=None, bets=Codec(load("settled-bet"), 7, lambda _: older_schema()), deduplicator=deduplicator
     )
@@ -176,7 +176,7 @@ def test_what_an_earlier_schema_cannot_hold_is_another_content() -> None:
     codec = Codec(impossible, 6)
     first = pipeline(newest=None, deduplicator=deduplicator)
     handle(first, bet())
-    content = codec.encode({"nothingLikeIt": "x", **BETS.decode(first.batch.records[0].content)})
+    content = codec.encode({"nothingLikeIt": "x", **BETS.decode(first.batch.records[0].value or b"")})
     deduplicator = Deduplicator()
     deduplicator.publish(b"b", 1, fingerprint(content), NOW)
     made = pipeline(
