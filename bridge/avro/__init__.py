@@ -1,1 +1,1 @@
-"""Avro: the schemas that ship with the bridge, the registry, and the codec of its records."""
+"""Avro: the schemas that ship with the bridge, their evolution, and the codec of its records."""

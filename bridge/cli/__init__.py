@@ -194,8 +194,8 @@ def schemas_check() -> None:
 @schemas.command("register")
 def schemas_register(config: Config = None, json: Json = False) -> None:
     """Register the schemas in the registry, under the topics' subjects."""
-    from bridge.avro.registry import Registry
     from bridge.avro.schemas import subject
+    from bridge.kafka.registry import Registry
 
     settings = load(config)
     settings.need("registry.url")

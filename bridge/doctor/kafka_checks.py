@@ -10,7 +10,6 @@ from confluent_kafka import ConsumerGroupState, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock
-from bridge.avro.registry import Standing
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import plural
@@ -18,6 +17,7 @@ from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
+from bridge.kafka.registry import Standing
 
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""

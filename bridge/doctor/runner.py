@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from bridge import clock
 from bridge.avro.encoder import compiled
-from bridge.avro.registry import Registry
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.doctor import feed_checks, kafka_checks
@@ -25,6 +24,7 @@ from bridge.formatting import format_duration
 from bridge.kafka import clients, topics
 from bridge.kafka.blocking import Worker
 from bridge.kafka.election import group_of
+from bridge.kafka.registry import Registry
 
 CHECK_SECONDS = 30.0
 """Time limit of a check; its requests have shorter limits of their own."""

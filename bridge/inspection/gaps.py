@@ -6,13 +6,13 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from bridge.avro.registry import Registry
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.kafka import admin, topics
 from bridge.kafka.reader import Foreign, TopicScan, decode
+from bridge.kafka.registry import Registry
 from bridge.state.gap import Gap
 
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from confluent_kafka import Message
 
 from bridge.avro.codec import Codec
-from bridge.avro.registry import Registry
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError
@@ -24,6 +23,7 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import Foreign, at, key_of
+from bridge.kafka.registry import Registry
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.restore import StateReader
 

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
 
-from bridge.avro.registry import Registry
 from bridge.config import Settings, age_seconds
 from bridge.errors import SettingsError
 from bridge.formatting import format_utc, parse_instant
@@ -18,6 +17,7 @@ from bridge.inspection.readers import ANSWER_SECONDS, Bet, bets_of
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
 from bridge.kafka.reader import Cursor, Foreign, starts_since
+from bridge.kafka.registry import Registry
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""

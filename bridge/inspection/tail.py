@@ -8,7 +8,6 @@ from math import inf
 
 from confluent_kafka import Consumer, Message
 
-from bridge.avro.registry import Registry
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.formatting import format_duration
@@ -17,6 +16,7 @@ from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import Cursor, Foreign
+from bridge.kafka.registry import Registry
 from bridge.log import get
 
 LOOK_SECONDS = 1.0

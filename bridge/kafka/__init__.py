@@ -1,1 +1,1 @@
-"""Kafka: clients and their errors, topics, transactions, leader election, reading a topic to its end."""
+"""Kafka: clients and their errors, topics, schema registry, transactions, leader election, topic scans."""

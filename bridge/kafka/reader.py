@@ -17,7 +17,6 @@ from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
 from bridge.avro.codec import Codec
-from bridge.avro.registry import RegistryUnavailable
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
@@ -26,6 +25,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import KafkaUnavailable, Stalled, denied, explained, lacks_right
 from bridge.kafka.outage import outage
+from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 
 RETRY_SECONDS = 0.5

@@ -18,7 +18,6 @@ from typing import NoReturn, TypeVar
 from bridge import __version__
 from bridge.avro.codec import Codec, Codecs
 from bridge.avro.encoder import compiled
-from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import load
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
@@ -32,6 +31,7 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients
+from bridge.kafka.registry import Registry, RegistryUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.observability.health import judge

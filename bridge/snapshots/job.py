@@ -17,13 +17,13 @@ from typing import Final
 
 from bridge import clock as instant
 from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import TopologyError
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Record
+from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.rest.client import Client
 from bridge.snapshots.asking import ProgressCallback

@@ -6,10 +6,10 @@ import threading
 from typing import Final
 
 from bridge import clock
-from bridge.avro.registry import RegistryUnavailable
 from bridge.config import Settings
 from bridge.errors import ApiError, NotOwner
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
 from bridge.observability.endpoints import make_app, served
 from bridge.snapshots.asking import ProgressCallback

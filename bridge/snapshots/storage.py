@@ -8,12 +8,12 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
-from bridge.avro.registry import Registry
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
 from bridge.formatting import shortened
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of
+from bridge.kafka.registry import Registry
 from bridge.log import get
 from bridge.snapshots.model import Job, Offsets, Snapshot, is_key
 from bridge.snapshots.references import References, references_schema

@@ -21,13 +21,13 @@ from confluent_kafka import Message, Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.avro.codec import Codec
-from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.cli.snapshot_tables import plan_as_json
 from bridge.config import ApiSettings, KafkaSettings, RegistrySettings, Settings, TopicsSettings
 from bridge.errors import BridgeError
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.registry import Registry
 from bridge.messages.model import read_feed_message
 from bridge.sandbox.demo.verify import WriterSchema
 from bridge.sandbox.provider.rest.settings import RestPolicy

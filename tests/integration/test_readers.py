@@ -15,11 +15,11 @@ from confluent_kafka.admin import NewPartitions
 from structlog.testing import capture_logs
 
 from bridge.avro.codec import Codec
-from bridge.avro.registry import Registry
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.inspection.tail import follow_bets
 from bridge.kafka import topics
+from bridge.kafka.registry import Registry
 from bridge.state.gap import Cause, Gap
 from tests.bets import BARE_BET
 from tests.harness import Place, until

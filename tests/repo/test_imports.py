@@ -9,11 +9,11 @@ import pytest
 from tests.repo.source import MODULES, imports, outside
 
 LEVELS = [
-    {"errors", "clock", "formatting", "log", "messages.scalars"},
-    {"clock_skew", "messages.model"},
+    {"errors", "clock", "formatting", "log"},
+    {"clock_skew", "avro"},
+    {"messages"},
     {"config"},
-    {"avro"},
-    {"kafka", "feed", "messages", "rest"},
+    {"kafka", "feed", "rest"},
     {"state"},
     {"observability", "inspection"},
     {"service", "snapshots", "doctor", "sandbox.cluster", "sandbox.provider"},
@@ -148,7 +148,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
         "httpx2": ["bridge.feed.provider_clock", "bridge.rest.transport"],
         "prometheus_client": ["bridge.observability", "bridge.snapshots.metrics"],
         "confluent_kafka": [
-            "bridge.avro.registry",
+            "bridge.kafka.registry",
             "bridge.config.librdkafka",
             "bridge.doctor",
             "bridge.inspection",

@@ -11,7 +11,6 @@ from typing import Any, Never
 
 import pytest
 
-from bridge.avro.registry import Standing
 from bridge.clock_skew import Skew
 from bridge.config import ApiSettings, FeedSettings, KafkaSettings, LimitsSettings, RegistrySettings, Settings
 from bridge.doctor import feed_checks, kafka_checks
@@ -20,6 +19,7 @@ from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import SettingsError, TopologyError
 from bridge.feed.rate_limits import Attempt
 from bridge.kafka.group import Group, Member
+from bridge.kafka.registry import Standing
 from bridge.kafka.topics import Action, Change, declare
 from bridge.state.checkpoint import Checkpoint, Counters, State
 

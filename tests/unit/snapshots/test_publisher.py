@@ -12,12 +12,12 @@ from typing import TypeVar
 import pytest
 from confluent_kafka import KafkaError
 
-from bridge.avro.registry import RegistryUnavailable
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import NotCommitted, NotOwner, SinkBroken, TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.registry import RegistryUnavailable
 from bridge.snapshots import lock, publisher, storage
 from bridge.snapshots.lock import Lock
 from bridge.snapshots.model import Offsets

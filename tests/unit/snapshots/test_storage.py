@@ -73,7 +73,7 @@ class Topics(defaultdict[str, list[Message]]):
         monkeypatch.setattr(clients, "admin", lambda _: None)
         monkeypatch.setattr(admin, "topic_id", lambda *_: "id")
         monkeypatch.setattr(TopicScan, "read", lambda scan, _: self._read(scan))
-        monkeypatch.setattr("bridge.avro.registry.Registry.schema_by_id", self._schema)
+        monkeypatch.setattr("bridge.kafka.registry.Registry.schema_by_id", self._schema)
 
     def add_bet(self, currency: str = "EUR", at: float = NOW, schema_id: int = 1) -> None:
         """Add a settled bet."""

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bridge.avro.registry import Registry, RegistryUnavailable
 from bridge.avro.schemas import TOPICS, load
 from bridge.config import RegistrySettings
 from bridge.errors import BridgeError, SchemaError, SettingsError, TopologyError
+from bridge.kafka.registry import Registry, RegistryUnavailable
 from tests.tls import Authority
 
 Answer = Callable[[str, str, Any], tuple[int, Any]]
