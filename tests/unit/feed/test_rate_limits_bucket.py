@@ -182,3 +182,10 @@ def test_the_interfaces_own_example_of_a_client_that_does_not() -> None:
         made.attempt(at(until - NOW), int(moment.wall - 1800))
         made.answered(at(until - NOW), refused=False)
     assert waits == [False, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("recovery", [1000, 1900, 1960, 1974, 1975, 1976])
+def test_a_recovery_that_becomes_too_old_while_it_waits_grows_no_more(recovery: int) -> None:
+    """From then on it asks for the oldest replayable revision, and only the bucket drains."""
+    small = dict.fromkeys(("max_age_seconds", "bucket_seconds", "large_age_seconds"), 2000.0)
+    assert wait(limiter(attempt(2, 1900), attempt(2, 500), **small), recovery) > 200
