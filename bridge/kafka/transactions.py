@@ -20,6 +20,7 @@ import enum
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -230,25 +231,28 @@ class TransactionalWriter:
             self.asked = None
         if self._left_open:
             # The next marker ends what is still open together with the records that are written now.
-            fill()
-            self._flush()
+            self._seal(fill)
             self._abort()
             self._left_open = False
-        producer = self._need()
         if self._phase is not _Phase.SEALED:
-            marker = fill()
-            self._flush()
-            # Fails if a record was refused or the transaction has ended: then no commit is requested.
-            self._call(producer.send_offsets_to_transaction, *self._lease.offsets(), self._call_seconds)
-            self.asked, self._phase = marker, _Phase.SEALED
-        self._call(producer.commit_transaction, self._call_seconds)
+            self.asked, self._phase = self._seal(fill), _Phase.SEALED
+        self._call(self._need().commit_transaction, self._call_seconds)
         if self.asked is not None:
             self.last = self.asked
 
-    def _flush(self) -> None:
-        if left := self._need().flush(self._call_seconds):
-            text = f"{left} records were not delivered within {self._call_seconds:g} s"
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
+    def _seal(self, fill: Callable[[], bytes | None]) -> bytes | None:
+        """Write the transaction and return its marker, once all records are delivered and it still stands."""
+        marker, before = fill(), inf
+        while left := self._need().flush(self._call_seconds):
+            self._lease.check()
+            if left >= before:
+                text = f"{left} records are not delivered, and none was for {self._call_seconds:g} s"
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
+            before = left
+        # Fails if a record was refused or the transaction has ended.
+        offsets = self._lease.offsets()
+        self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
+        return marker
 
     def _abort(self) -> None:
         self._left_open = True

@@ -43,6 +43,8 @@ class FakeProducer:
         self.topic = topic
         self.open: list[bytes] = []
         self.on_delivery: Any = None
+        self.failed = False
+        """Whether its records were refused: the transaction must be aborted."""
         topic.producers += 1
 
     def _do(self, name: str) -> None:
@@ -90,6 +92,8 @@ class FakeProducer:
 
     def send_offsets_to_transaction(self, offsets: Any, metadata: Any, timeout: float) -> None:
         self._do("offsets")
+        if self.failed:
+            ABORT(self)
 
     def commit_transaction(self, timeout: float) -> None:
         self._do("commit")
@@ -99,9 +103,9 @@ class FakeProducer:
     def abort_transaction(self, timeout: float) -> None:
         written = self.open
         self._do("abort")
-        if written == self.open:
+        if self.open and written == self.open:  # a marker reaches only the partitions with its records
             self.topic.left_open = []
-        self.open = []
+        self.open, self.failed = [], False
 
 
 class Owner:
@@ -148,6 +152,11 @@ def aborts_without_markers(producer: FakeProducer) -> None:
     """The transaction counts as aborted, but stays open in the log."""
     producer.topic.left_open += producer.open
     producer.open = []
+
+
+def refuses_all(producer: FakeProducer) -> None:
+    """No record reaches a log, which only the next call of the transaction says."""
+    producer.open, producer.failed = [], True
 
 
 def fails_without_markers(producer: FakeProducer) -> None:

@@ -216,7 +216,7 @@ def test_a_lock_lost_in_an_outage_is_won_back(
     kafka.faults = {call: [kafka.lose_lock(then, regain=True)]}
     publish(opened)
     assert kafka.committed[:-1] == NAMES
-    assert (kafka.calls.count("offsets"), kafka.producers) == (2 if call == "offsets" else 1, 2)
+    assert (kafka.calls.count("offsets"), kafka.producers) == (3 if call == "offsets" else 2, 2)
 
 
 @both
