@@ -20,7 +20,6 @@ import enum
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from math import inf
 from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -242,13 +241,10 @@ class TransactionalWriter:
 
     def _seal(self, fill: Callable[[], bytes | None]) -> bytes | None:
         """Write the transaction and return its marker, once all records are delivered and it still stands."""
-        marker, before = fill(), inf
-        while left := self._need().flush(self._call_seconds):
-            self._lease.check()
-            if left >= before:
-                text = f"{left} records are not delivered, and none was for {self._call_seconds:g} s"
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
-            before = left
+        marker = fill()
+        if left := self._need().flush(self._call_seconds):
+            text = f"{left} records were not delivered within {self._call_seconds:g} s"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
         # Fails if a record was refused or the transaction has ended.
         offsets = self._lease.offsets()
         self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
