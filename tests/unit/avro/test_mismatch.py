@@ -31,6 +31,8 @@ TICKET: Any = {
     ],
 }
 GOOD: dict[str, Any] = {"id": 1, "legs": [{"colour": "RED"}]}
+NUMBER = "must be a number that a double can hold, got 'x'"
+STRING = "must be a string that UTF-8 can encode, got 5"
 LEG_3 = [{"colour": "RED"}, {"colour": "RED"}]
 
 
@@ -50,18 +52,9 @@ def mismatch_of(datum: object, schema: Any = TICKET) -> Any:
         ({"legs": [*LEG_3, {"colour": "BLUE"}]}, "legs[2].colour: must be one of RED, GREEN, got 'BLUE'"),
         ({"legs": [*LEG_3, {"price": 1.0}]}, "legs[2].colour: is missing, and has no default"),
         ({"legs": [None]}, "legs[0]: must be an object, got None"),
-        (
-            {"first": {"colour": "RED", "price": "x"}},
-            "first.price: must be a number that a double can hold, got 'x'",
-        ),
-        (
-            {"first": {"colour": "RED", "names": {"a": "b", "c": 5}}},
-            "first.names['c']: must be a string that UTF-8 can encode, got 5",
-        ),
-        (
-            {"first": {"colour": "RED", "names": {5: "b"}}},
-            "first.names: the key 5: must be a string that UTF-8 can encode, got 5",
-        ),
+        ({"first": {"colour": "RED", "price": "x"}}, f"first.price: {NUMBER}"),
+        ({"first": {"colour": "RED", "names": {"a": "b", "c": 5}}}, f"first.names['c']: {STRING}"),
+        ({"first": {"colour": "RED", "names": {5: "b"}}}, f"first.names: the key 5: {STRING}"),
     ],
 )
 def test_the_first_mismatch_is_named_with_its_path(change: dict[str, Any], said: str) -> None:
