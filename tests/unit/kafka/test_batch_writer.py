@@ -98,7 +98,6 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
         {"commit": [ABORT], "abort": [never_returns]},
         {"commit": [FATAL], "init": [never_returns, never_returns]},
         {"commit": [lambda _: None, FATAL]},
-        {"offsets": [fails_without_markers]},
         {"offsets": [fails_without_markers], "flush": [lambda _: None, refuses_all]},
         {"offsets": [fails_without_markers], "init": [RETRY], "abort": [RETRY, FATAL]},
         {"offsets": [ABORT], "abort": [aborts_without_markers]},
