@@ -45,7 +45,7 @@ image=$(echo "$*" | sed -n 's/.*AOTCacheOutput=\([^ ]*\).*/\1/p')
 [ "$image" ] && [ -e $name-fails ] && echo Out of memory && exit 1
 [ -e $name-is-killed ] && image=
 trap 'rm $name-answers; [ "$image" ] && touch "$image"; exit' TERM
-touch $name-answers
+echo $$ >$name-answers
 while :; do sleep 0.02; done
 """
 """Passes for Kafka and the registry. Writes an image when it ends, as a JVM does."""
@@ -89,12 +89,15 @@ def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caches:
     artifacts = Artifacts(java, (), java, found.recorded)
     cluster = "bridge.sandbox.cluster.cluster"
     monkeypatch.setattr(f"{cluster}.obtain", lambda progress: artifacts)
-    answers = (tmp_path / "registry-answers").exists
-    monkeypatch.setattr(f"{cluster}.servers.registry_answers", lambda port: answers())
-    lists = (tmp_path / "kafka-answers").exists
-    monkeypatch.setattr(
-        f"{cluster}.servers.Probe.brokers", lambda probe, cluster_id: {1} if lists() else set()
-    )
+
+    def answers(name: str) -> set[int]:
+        """The broker 1 if the server of that name is ready; one that was killed leaves its file behind."""
+        file = tmp_path / f"{name}-answers"
+        pid = file.read_text().strip() if file.exists() else ""
+        return {1} if pid and Path("/proc", pid).exists() else set()
+
+    monkeypatch.setattr(f"{cluster}.servers.registry_answers", lambda port: bool(answers("registry")))
+    monkeypatch.setattr(f"{cluster}.servers.Probe.brokers", lambda probe, cluster_id: answers("kafka"))
     return found
 
 
