@@ -26,8 +26,8 @@ _CONNECTIONS = 32
 _REQUEST_SECONDS = 10.0
 _WRITE_SECONDS = 60
 """Close a connection whose client does not read the answer for this time."""
-_EVICT_SECONDS = 1.0
-"""Wait this long for an evicted connection to close before closing the new one instead."""
+_CLOSE_SECONDS = 1.0
+"""Close a new connection if as many as may be open are being closed for this time."""
 _PAUSE_SECONDS = 1.0
 """Pause after an `accept` without descriptors or memory: the next would fail at once as well."""
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -39,7 +39,8 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
 
     A request is limited to 16 KiB of head, `body_bytes` of body, and `request_seconds` until it is complete.
     At most `connections` are open: 32, or an eighth of the process's descriptors. A further one evicts the
-    one that has waited longest for its request, or is closed itself if all are being answered.
+    one that has waited longest for its request, or is closed itself if all are being answered. As many again
+    may be closing, so that a flood of connections does not delay a request by a thread's wake-up for each.
 
     Raises OSError, with the address in its text, if it cannot listen there.
     """
@@ -63,6 +64,7 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         self._open: set[Any] = set()
         self._waiting: dict[Any, None] = {}
         """Open connections without a complete request, oldest first."""
+        self._closing: set[Any] = set()
         self._closed = threading.Condition()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -105,14 +107,15 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Return whether there is room for a connection, after evicting another if necessary."""
         with self._closed:
-            if len(self._open) >= self._max_connections and self._waiting:
+            if not self._closed.wait_for(lambda: len(self._closing) < self._max_connections, _CLOSE_SECONDS):
+                return False
+            if len(self._open) >= self._max_connections:
+                if not self._waiting:
+                    return False
                 oldest = next(iter(self._waiting))
-                del self._waiting[oldest]
+                self._begin_closing(oldest)
                 with suppress(OSError):  # it is already closed
                     oldest.shutdown(socket.SHUT_RDWR)  # its thread sees the end and closes it
-                self._closed.wait_for(lambda: len(self._open) < self._max_connections, _EVICT_SECONDS)
-            if len(self._open) >= self._max_connections:
-                return False
             self._open.add(request)
             self._waiting[request] = None
             return True
@@ -122,12 +125,19 @@ class WsgiServer(ThreadingMixIn, WSGIServer):
         with self._closed:
             self._waiting.pop(request, None)
 
+    def _begin_closing(self, request: Any) -> None:
+        """Make room for another connection; call with the lock held, while the descriptor is this one's."""
+        self._waiting.pop(request, None)
+        self._open.discard(request)
+        self._closing.add(request)
+
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
-        self.begin_answer(request)  # first: once closed, the descriptor may belong to another
+        with self._closed:
+            self._begin_closing(request)
         super().shutdown_request(request)
         with self._closed:
-            self._open.discard(request)
+            self._closing.discard(request)
             self._closed.notify()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

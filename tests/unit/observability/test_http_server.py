@@ -31,7 +31,7 @@ def serving(app: WSGIApplication, host: str = "127.0.0.1") -> Iterator[WsgiServe
 
 def get(url: str) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=5) as response:
+    with opener.open(url, timeout=60) as response:
         body: bytes = response.read()
     return body
 
@@ -72,12 +72,12 @@ def test_a_slow_answer_does_not_delay_another() -> None:
     with serving(app) as server:
         slow = threading.Thread(target=get, args=(f"{server.url}/slow",))
         slow.start()
-        assert entered.wait(5)
+        assert entered.wait(60)
         try:
             assert get(f"{server.url}/fast") == b"GET /fast"
         finally:
             release.set()
-        slow.join(5)
+        slow.join(60)
         assert not slow.is_alive()
 
 
@@ -184,7 +184,7 @@ def test_headers_do_not_exhaust_memory(server: Server) -> None:
     for client in clients:
         client.start()
     for client in clients:
-        client.join(10)
+        client.join(60)
     assert server.ask("peak") - before < 20_000
     assert get(f"{server.url}/after") == b"GET /after"
 
