@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import (
     arena,
@@ -20,10 +20,13 @@ from benchmarks import (
     check,
     contenders,
     growth,
+    join,
     latency,
     learn,
+    limit,
     micro,
     report,
+    scale,
     snapshots,
     start,
 )
@@ -32,58 +35,72 @@ from bridge.avro.encoder import compiled
 from bridge.errors import BridgeError
 
 Line = dict[str, Any]
-ROUNDS = 5
-"""With fewer, or only some contenders, the page in docs/ is not renewed; the baseline is made of as many."""
 
 
 def say(line: str) -> None:
-    """On stderr: stdout is for the figures."""
+    """Print to stderr; stdout is for the figures."""
     print(line, file=sys.stderr, flush=True)
 
 
-def benches(opened: arena.Arena, options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Line]]]:
-    """Each benchmark by its name, in the order of a whole run."""
-    rounds, messages, seconds = options.rounds, options.messages, options.seconds or latency.SECONDS
-    return {
-        "catchup": lambda: catchup.run(opened, options.contenders, rounds, messages or catchup.MESSAGES, say),
-        "latency": lambda: latency.run(opened, options.rates, rounds, seconds, say),
-        "start": lambda: start.run(opened, rounds, messages or start.ENTRIES, say),
-        "growth": lambda: growth.run(opened, rounds, messages or growth.MESSAGES, say),
-        "snapshots": lambda: snapshots.run(opened, rounds, say),
-        "learn": lambda: learn.run(opened, rounds, messages or learn.BETS, say),
-        "micro": lambda: micro.run(opened, rounds, say),
-    }
+class Bench(NamedTuple):
+    """A benchmark: its number of rounds, and a function that runs a number of rounds."""
+
+    rounds: int
+    run: Callable[[arena.Arena, argparse.Namespace, int], Iterator[Line]]
+    is_default: bool = True
+    """Whether it runs when none is named."""
 
 
-NAMES = ("catchup", "latency", "start", "growth", "snapshots", "learn", "micro")
+BENCHES = {
+    "catchup": Bench(
+        5, lambda at, o, n: catchup.run(at, o.contenders, n, o.messages or catchup.MESSAGES, say)
+    ),
+    "latency": Bench(4, lambda at, o, n: latency.run(at, o.rates, n, o.seconds or latency.SECONDS, say)),
+    "start": Bench(3, lambda at, o, n: start.run(at, n, o.messages or start.ENTRIES, say)),
+    "growth": Bench(3, lambda at, o, n: growth.run(at, n, o.messages or growth.MESSAGES, say)),
+    "snapshots": Bench(3, lambda at, _, n: snapshots.run(at, n, say)),
+    "learn": Bench(3, lambda at, o, n: learn.run(at, n, o.messages or learn.BETS, say)),
+    "micro": Bench(5, lambda at, _, n: micro.run(at, n, say)),
+    "limit": Bench(3, lambda at, o, n: limit.run(at, n, o.messages or limit.MESSAGES, say)),
+    "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
+    "join": Bench(3, lambda at, o, n: join.run(at, n, o.messages or join.BETS, say), is_default=False),
+}
+"""By name, in the order of a whole run."""
 
 
 def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
-    """Run what is asked for, all of it where nothing is named."""
-    known = benches(opened, options)
-    for name in options.bench or NAMES:
+    """Run the named benchmarks, or all but scale and join, and compare their ratios with the baseline.
+
+    With fewer rounds, or only some contenders or rates, the page in docs/ stays as it is.
+    """
+    measured: check.Ratios = {}
+    for name in options.bench or [name for name, bench in BENCHES.items() if bench.is_default]:
+        bench = BENCHES[name]
+        rounds = options.rounds or bench.rounds
         lines = []
-        for line in known[name]():
+        for line in bench.run(opened, options, rounds):
             print(json.dumps(line | {"compiled": compiled()}), flush=True)
             lines.append(line)
-        if options.rounds >= ROUNDS and not options.contenders and not options.rates:
+        measured |= check.ratios(lines)
+        if rounds >= bench.rounds and not options.contenders and not options.rates:
             report.write(name, lines, machine())
-
-
-def compare(opened: arena.Arena, *, renew: bool) -> None:
-    """Hold ratios against the baseline, or write them there. Exits with 1 where one has fallen."""
-    if renew:
-        check.write(check.measure(opened, {"catchup", "micro"}, ROUNDS, say))
+    for compared in check.report(check.read(), measured):
+        say(compared)
+    if options.write_baseline:
+        check.write(measured)
         say(f"written to {check.BASELINE.name}")
-        return
-    falls = check.check(check.read(), lambda wanted: check.measure(opened, wanted, check.ROUNDS, say))
+
+
+def gate(opened: arena.Arena) -> None:
+    """Exit with 1 if a ratio has fallen."""
+    falls = check.check(check.read(), lambda wanted: check.measure(opened, wanted, say))
     if falls:
         sys.exit("\n".join(f"error: {fall}" for fall in falls))
     say("no ratio has fallen")
 
 
 def machine() -> str:
-    """Where and when, for the page."""
+    """Describe where and when the figures were measured."""
     where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
     python = f"Python {platform.python_version()}, encoder {form()}"
     return f"Measured {datetime.now(UTC):%Y-%m-%d} with version {__version__}, {python}, on {where}."
@@ -93,7 +110,9 @@ def _contenders(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     there = [contender.name for contender in contenders.available()]
     if unknown := [name for name in names if name not in there]:
-        raise argparse.ArgumentTypeError(f"none here is called {unknown[0]!r}; there are {', '.join(there)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no contender {unknown[0]!r}; there are {', '.join(there)}"
+        )
     return names
 
 
@@ -109,27 +128,24 @@ def _counts(text: str) -> list[int]:
 
 USES = {
     "contenders": ("catchup",),
-    "messages": ("catchup", "start", "growth", "learn"),
-    "seconds": ("latency",),
+    "messages": ("catchup", "start", "growth", "learn", "limit", "join"),
+    "seconds": ("latency", "scale"),
     "rates": ("latency",),
 }
-"""Options that are not for every benchmark."""
+"""Options that only some benchmarks have."""
 
 
 def form() -> str:
-    """Of what can be compiled."""
+    """Say whether the modules that can be compiled are."""
     return "compiled" if compiled() else "as plain Python"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(NAMES)}; all without one")
     parser.add_argument(
-        "--rounds",
-        type=_count,
-        default=ROUNDS,
-        help=f"every figure is a median of so many, {ROUNDS} without it",
+        "bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)}; all but scale and join without one"
     )
+    parser.add_argument("--rounds", type=_count, help="every figure is the median of this many rounds")
     parser.add_argument(
         "--contenders",
         type=_contenders,
@@ -139,25 +155,27 @@ def main() -> None:
     parser.add_argument(
         "--messages", type=_count, help="in a catch-up, to fill the deduplicator, and over time"
     )
-    parser.add_argument("--seconds", type=_count, help="of each run of latency, after its warm-up")
+    parser.add_argument("--seconds", type=_count, help="of each run of latency or scale, after its warm-up")
     parser.add_argument(
         "--rates", type=_counts, default=[], help="of latency, messages a second, such as 500,1000"
     )
-    parser.add_argument("--check", action="store_true", help="hold ratios against the baseline")
-    parser.add_argument("--write-baseline", action="store_true", help="measure and store them")
+    parser.add_argument("--check", action="store_true", help="fail if a ratio has fallen; takes minutes")
+    parser.add_argument("--write-baseline", action="store_true", help="store the ratios that are measured")
     options = parser.parse_args()
-    if unknown := sorted(set(options.bench) - set(NAMES)):
-        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if unknown := sorted(set(options.bench) - set(BENCHES)):
+        parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHES)}")
     for name, users in USES.items():
         if getattr(options, name) and options.bench and not set(options.bench) & set(users):
             parser.error(f"--{name} is only for {', '.join(users)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and leave nothing behind
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # so that all processes are stopped
     say(f"encoder {form()}")
     with tempfile.TemporaryDirectory(prefix="settlement-bridge-bench-") as directory:
         try:
             with arena.opened(Path(directory), say) as opened:
-                if options.check or options.write_baseline:
-                    compare(opened, renew=options.write_baseline)
+                if options.check:
+                    gate(opened)
                 else:
                     measure(opened, options)
         except BridgeError as error:

@@ -1,8 +1,7 @@
-"""Where contenders meet: one Kafka and one registry for a whole run, topics of their own for each.
+"""One Kafka and one registry for all contenders of a run, with separate topics for each.
 
-All of them write to topics that `bridge topics apply` has made. When everything of a contender is
-committed is read off from outside, for all of them alike: by the last stable offsets of the topic of
-bets, which move when a transaction is committed.
+All contenders write to topics that `bridge topics apply` has created. The last stable offsets of the topic of
+bets, which move with each commit, show from outside when everything is committed, for all in the same way.
 """
 
 from __future__ import annotations
@@ -11,29 +10,31 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, python, running, usage
 from bridge.kafka import admin
 from bridge.sandbox import cluster as dev
+from bridge.sandbox.cluster.process import Server
 
 PARTITIONS = 6
 _POLL_SECONDS = 0.04
-_LIVE_AFTER_PINGS_SECONDS = 1.0
-"""No transaction takes so long: when nothing has been committed for that time, it may be all."""
-_LONGEST_LIVE_AFTER_PINGS_SECONDS = 60.0
-"""So long without any commit means that none will come."""
+_QUIET_SECONDS = 0.5
+"""After this time without a commit the records are counted: they may be complete."""
+_STUCK_SECONDS = 60.0
+"""After this time without a commit, none will follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A look at a contender: when (monotonic seconds), what is committed, what it has used so far."""
+    """A contender at one time: monotonic seconds, offsets committed, and CPU and memory used so far."""
 
     at: float
     committed: int
@@ -44,20 +45,22 @@ class Sample:
 
 @dataclass
 class Lane:
-    """The topics of one contender in one round, under a prefix of their own."""
+    """The topics of one contender in one round, under a separate prefix."""
 
     arena: Arena
     prefix: str
     directory: Path
     partitions: int
+    settings: dict[str, str]
+    """Settings of the bridge beyond those of every lane, as in `environment`."""
 
     @property
     def bets(self) -> str:
-        """The topic that counts."""
+        """The topic of bets."""
         return f"{self.prefix}.bets"
 
     def environment(self, **settings: object) -> dict[str, str]:
-        """What `bridge run` is told; the other contenders read the same names. `FEED__START="5m"`."""
+        """Settings of `bridge run`, which the other contenders read too. `FEED__START="5m"` changes one."""
         return {
             "BRIDGE_KAFKA__BOOTSTRAP_SERVERS": self.arena.cluster.bootstrap_servers,
             "BRIDGE_REGISTRY__URL": self.arena.cluster.registry_url,
@@ -66,26 +69,26 @@ class Lane:
             "BRIDGE_FEED__START": "71h",
             "BRIDGE_FEED__PROXY": "none",
             "BRIDGE_WEB__PORT": "0",
-            # A round may be one of many, and none has to wait for the limits of a provider that has none.
+            # The server of messages has no limits, so no round has to wait for them.
             "BRIDGE_LIMITS__LARGE_CONNECTIONS": "1000",
             "BRIDGE_LIMITS__PROPER_CONNECTIONS": "1000",
-            **{f"BRIDGE_{name}": str(value) for name, value in settings.items()},
+            **{f"BRIDGE_{name}": str(value) for name, value in (self.settings | settings).items()},
         }
 
     @contextmanager
     def feed(self, *arguments: object) -> Iterator[tuple[Program, str]]:
-        """A server of messages, and its address."""
+        """Start a server of messages; yields it and its address."""
         with running("feed", python("benchmarks.server", *arguments), {}, self.directory) as server:
             yield server, f"ws://127.0.0.1:{server.told('listening')}"
 
     def committed(self) -> int:
-        """The sum of the last stable offsets: records and the markers of transactions."""
+        """Return the sum of the last stable offsets, which counts records and transaction markers."""
         return self.arena.stable(self.bets)
 
     def watch(self, program: Program, records: int, look: Callable[[Sample], None]) -> Sample:
-        """Look at a contender until so many records are committed; returns the look that saw the last.
+        """Take samples of a contender until this many records are committed; returns the sample of the last.
 
-        Raises BenchmarkFailed when it ends before, or does not get there.
+        Raises BenchmarkFailed if it ends before, or publishes fewer or more.
         """
         last = self._sample(program, 0)
         while True:
@@ -96,29 +99,25 @@ class Lane:
                 last = sample
                 continue
             quiet = sample.at - last.at
-            if (
-                quiet > _LIVE_AFTER_PINGS_SECONDS
-                and last.committed >= records
-                and (found := self.count()) >= records
-            ):
+            if quiet > _QUIET_SECONDS and last.committed >= records and (found := self.count()) >= records:
                 break
-            if quiet > _LONGEST_LIVE_AFTER_PINGS_SECONDS:
+            if quiet > _STUCK_SECONDS:
                 raise BenchmarkFailed(f"{program.name}: {self.count()} of {records}\n{program.log_tail()}")
         if found != records:
             raise BenchmarkFailed(f"{program.name} has published {found} records of {records} messages")
         return last
 
     def count(self) -> int:
-        """How many records a `read_committed` reader finds in the topic of bets."""
+        """Return the number of records that a `read_committed` reader finds in the topic of bets."""
         return sum(1 for _ in self.arena.read(self.bets))
 
     def counters(self) -> dict[str, int]:
-        """Those of the bridge's committed checkpoint."""
+        """Return the counters of the bridge's committed checkpoint."""
         shown: dict[str, int] = json.loads(self.command("checkpoint", "show", "--json"))["counters"]
         return shown
 
     def command(self, *arguments: str) -> str:
-        """What a command of the bridge prints. Raises BenchmarkFailed when it fails."""
+        """Run a command of the bridge and return its output. Raises BenchmarkFailed if it fails."""
         done = subprocess.run(
             python("bridge", *arguments),
             env=self.environment(),
@@ -151,29 +150,44 @@ class Arena:
         self._admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
 
     @contextmanager
-    def lane(self, partitions: int = PARTITIONS) -> Iterator[Lane]:
-        """Topics as the bridge makes them, until the end of the block."""
+    def lane(self, partitions: int = PARTITIONS, **settings: str) -> Iterator[Lane]:
+        """Create topics as the bridge needs them, and delete them at the end of the block."""
         prefix = f"bench{next(self._numbers)}"
         directory = self.directory / prefix
         directory.mkdir()
-        lane = Lane(self, prefix, directory, partitions)
+        lane = Lane(self, prefix, directory, partitions, settings)
         before = self._topics()
-        lane.command("topics", "apply")
-        lane.command("schemas", "register")
+        with ThreadPoolExecutor() as pool:  # both take a second, mostly to start
+            applied = pool.submit(lane.command, "topics", "apply")
+            lane.command("schemas", "register")
+            applied.result()
         try:
             yield lane
         finally:
             for future in self._admin.delete_topics(sorted(self._topics() - before)).values():
                 future.result()
 
+    def brokers(self) -> list[Server]:
+        """Return the processes of the brokers."""
+        return [server for name, server in self.cluster.servers.items() if name != "registry"]
+
+    def broker_cpu(self) -> float:
+        """Return the CPU seconds that all brokers have used."""
+        return sum(usage(server.identity.pid).cpu for server in self.brokers() if server.identity)
+
+    def create(self, topic: NewTopic) -> None:
+        """Create a topic beside the bridge's; a lane deletes it at its end."""
+        for future in self._admin.create_topics([topic]).values():
+            future.result()
+
     def stable(self, topic: str) -> int:
-        """The sum of a topic's last stable offsets."""
+        """Return the sum of a topic's last stable offsets."""
         asked = dict.fromkeys(self._partitions(topic), admin.LATEST)
         found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED)
         return sum(future.result().offset for future in found.values())
 
-    def read(self, topic: str) -> Iterator[bytes]:
-        """The keys of all records that are committed by now."""
+    def read(self, topic: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield key and value of all records that are committed."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,
@@ -190,12 +204,13 @@ class Arena:
         left = len(partitions)
         try:
             while left:
-                for message in consumer.consume(5000, timeout=1):
+                for message in consumer.consume(5000, timeout=0.1):
                     error = message.error()
                     if error is None:
-                        key = message.key()
+                        key, value = message.key(), message.value()
                         assert isinstance(key, bytes)
-                        yield key
+                        assert isinstance(value, bytes)
+                        yield key, value
                     elif error.code() == KafkaError._PARTITION_EOF:
                         left -= 1
         finally:
@@ -212,7 +227,9 @@ class Arena:
 
 
 @contextmanager
-def opened(directory: Path, progress: Callable[[str], None]) -> Iterator[Arena]:
-    """An arena in an empty directory. Raises DevError when Kafka or the registry does not start."""
-    with dev.start(directory / "cluster", kafka_port=0, registry_port=0, progress=progress) as cluster:
+def opened(directory: Path, progress: Callable[[str], None], brokers: int = 1) -> Iterator[Arena]:
+    """Start an arena in an empty directory. Raises DevError if Kafka or the registry does not start."""
+    with dev.start(
+        directory / "cluster", brokers=brokers, kafka_port=0, registry_port=0, progress=progress
+    ) as cluster:
         yield Arena(cluster, directory)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 
 from benchmarks.arena import Arena, Lane, Sample
-from benchmarks.contenders import Contender, available
+from benchmarks.contenders import BRIDGE, CEILING, FLOOR, Contender, available
 from benchmarks.figures import in_turn, ratio, summary
+from benchmarks.messages import BLOCK, Block, number_in
 from benchmarks.process import BenchmarkFailed, running, usage
+from bridge.avro.codec import Codec, schema_id_of
+from bridge.avro.schemas import load
+from bridge.messages.parser import MessageParser
 
-MESSAGES = 200_000
+MESSAGES = 100_000
 Line = dict[str, Any]
-_DRAINED = ("published", "dead_lettered", "duplicates", "stale")
 
 
 def run(
     arena: Arena, names: Sequence[str], rounds: int, messages: int, say: Callable[[str], None]
 ) -> Iterator[Line]:
-    """A line for each contender of these names, all without any. Raises KeyError for others."""
+    """Yield a line for each contender of these names, or for all. Raises KeyError for an unknown name."""
     there = {contender.name: contender for contender in available()}
     yield from compare(arena, [there[name] for name in names or there], rounds, messages, say)
 
@@ -27,20 +31,23 @@ def run(
 def compare(
     arena: Arena, contenders: Sequence[Contender], rounds: int, messages: int, say: Callable[[str], None]
 ) -> Iterator[Line]:
-    """Let contenders catch up on so many messages, in turn, and give their medians and ratios."""
+    """Let contenders catch up in turn, each on its share of the messages; yields their medians and ratios."""
     by_name = {contender.name: contender for contender in contenders}
+    bodies = Block().bodies()
     results: dict[str, list[dict[str, float]]] = {name: [] for name in by_name}
     for number in range(rounds):
         for name in in_turn(list(by_name), number):
             with arena.lane() as lane:
-                result = catch_up(lane, by_name[name], messages)
+                result = catch_up(lane, by_name[name], int(messages * by_name[name].share))
+                if by_name[name].reads_feed:
+                    check_records(islice(lane.arena.read(lane.bets), BLOCK), bodies)
             results[name].append(result)
             say(f"catchup, round {number + 1} of {rounds}: {name} {result['messages_per_second']:,.0f}/s")
     for name, found in results.items():
         yield {
             "bench": "catchup",
             "contender": name,
-            "messages": messages,
+            "messages": int(messages * by_name[name].share),
             "rounds": rounds,
             **summary(found),
             **_ratios(results, name),
@@ -54,12 +61,14 @@ def catch_up(
     *server: object,
     look: Callable[[Sample], None] = lambda _: None,
 ) -> dict[str, float]:
-    """One contender, once. Raises BenchmarkFailed unless every message became a record, once."""
-    feed = lane.feed("--messages", messages, *server) if contender.reads_feed else nullcontext()
+    """Run one contender once. Raises BenchmarkFailed unless every message became one record."""
+    server = ("--messages", messages, *contender.server, *server)
+    feed = lane.feed(*server) if contender.reads_feed else nullcontext()
     with feed as opened:
         url = opened[1] if opened else ""
-        environment = {**lane.environment(FEED__BASE_URL=url), **contender.environment}
-        with running(contender.name, contender.command(messages), environment, lane.directory) as program:
+        environment = lane.environment(FEED__BASE_URL=url)
+        command = contender.command + ([] if contender.reads_feed else ["--messages", str(messages)])
+        with running(contender.name, command, environment, lane.directory) as program:
             source = opened[0] if opened else program
             program.wait_until(lambda: source.said("first") is not None, "has not begun")
             began = source.said("first")
@@ -79,20 +88,36 @@ def catch_up(
 
 
 def _check(lane: Lane, messages: int) -> None:
-    """The bridge's own account must say the same."""
+    """Raise BenchmarkFailed unless the bridge has counted the same."""
     counters = lane.counters()
     if counters["published"] != messages:
         raise BenchmarkFailed(f"the bridge has not published each of {messages} messages once: {counters}")
 
 
+def check_records(records: Iterable[tuple[bytes, bytes]], bodies: Sequence[bytes]) -> None:
+    """Compare records, key and value, with the bets in the messages of a block.
+
+    Raises BenchmarkFailed for a record that differs in another field than the bet's settlementTime, which is
+    not the same in each round.
+    """
+    parser, schema = MessageParser(), load("settled-bet")
+    for key, value in records:
+        codec = Codec(schema, schema_id_of(value))
+        found, bet = codec.decode(value), parser.parse(bodies[number_in(key) % BLOCK]).bet
+        changed = {"betId": key.decode(), "settlementTime": found["settlementTime"]}
+        expected = codec.decode(codec.encode({**(bet or {}), **changed}))
+        if found != expected:
+            raise BenchmarkFailed(f"published {found}\ninstead of {expected}")
+
+
 def _ratios(results: dict[str, list[dict[str, float]]], name: str) -> Line:
-    """Messages a second in those of the floor and of the ceiling, round by round."""
+    """Divide messages a second by those of the bridge, the floor and the ceiling, round by round."""
 
     def rates(of: str) -> list[float]:
         return [found["messages_per_second"] for found in results[of]]
 
     return {
         f"ratio_{other}": ratio(rates(name), rates(other)).as_json()
-        for other in ("floor", "ceiling")
-        if other in results
+        for other in (BRIDGE.name, FLOOR.name, CEILING.name)
+        if other in results and other != name
     }

@@ -1,6 +1,7 @@
-"""`make bench-check`: has a ratio fallen since the baseline? Never a time: machines differ, ratios less.
+"""Compares ratios with the stored ones. Never times: they differ between machines, ratios less.
 
-A short catch-up and the steps alone. What has fallen is measured once more before it counts.
+Each run of `make bench` is compared. `make bench-check` is the short gate: a catch-up and the steps alone.
+There, what has fallen is measured once more before it counts.
 """
 
 from __future__ import annotations
@@ -10,84 +11,124 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import catchup, micro
+from benchmarks import catchup, latency, micro
 from benchmarks.arena import Arena
-from benchmarks.contenders import BRIDGE, CEILING, COMPILED, FLOOR
+from benchmarks.contenders import BRIDGE, CEILING, FLOOR, UNKNOWN_FIELD
 
 BASELINE = Path(__file__).with_name("baseline.json")
-TOLERATED = 0.2
-"""A ratio may be lower than its baseline by that share of it."""
+GATE = frozenset({"catchup", "micro"})
+"""The benchmarks of `make bench-check`."""
 ROUNDS = 3
 MESSAGES = 60_000
+_SUBJECTS = {
+    "catchup": "contender",
+    "latency": "rate",
+    "start": "deduplicator",
+    "growth": "size",
+    "snapshots": "records",
+    "learn": "job",
+    "micro": "step",
+    "limit": "part",
+}
+"""What the lines of a benchmark differ in."""
+_LESS_IS_BETTER = frozenset({"latency", "start", "growth", "snapshots", "learn"})
+_TOLERATED, _TOLERATED_OF_LATENCY = 0.2, 0.3
+"""A ratio may be worse by this share of its baseline. Latency varies more."""
 
 Ratios = dict[str, float]
-"""Name, such as `catchup.floor` or `micro.encode`, → ratio. More is better."""
+"""Name, such as `catchup.bridge.floor` or `micro.encode.fastavro`, → ratio."""
 
 
-class Fall(NamedTuple):
-    """A ratio that is too low."""
+class Change(NamedTuple):
+    """A ratio beside its baseline."""
 
     name: str
     baseline: float
     measured: float
 
+    @property
+    def worse(self) -> float:
+        """By which share of the baseline it is worse; negative where it is better."""
+        more = self.measured / self.baseline - 1
+        return more if _bench(self.name) in _LESS_IS_BETTER else -more
+
+    @property
+    def has_fallen(self) -> bool:
+        """Whether it is worse by more than is tolerated."""
+        return self.worse > (_TOLERATED_OF_LATENCY if _bench(self.name) == "latency" else _TOLERATED)
+
     def __str__(self) -> str:
-        share = 1 - self.measured / self.baseline
-        return (
-            f"{self.name} fell by {share:.0%}: the baseline is {self.baseline:g}, measured {self.measured:g}"
-        )
+        change = f"{abs(self.worse):.0%} {'worse' if self.worse > 0 else 'better'}"
+        return f"{self.name}: {self.measured:g}, {change} than the baseline of {self.baseline:g}"
 
 
 def ratios(lines: Iterable[Mapping[str, Any]]) -> Ratios:
-    """What the baseline holds, of the lines of a catch-up and of the steps."""
-    found: Ratios = {}
-    for line in lines:
-        if line["bench"] == "catchup" and line["contender"] == BRIDGE.name:
-            for other in (FLOOR.name, CEILING.name):
-                found[f"catchup.{other}"] = line[f"ratio_{other}"]["median"]
-        elif line["bench"] == "catchup" and line["contender"] == COMPILED.name:
-            found["catchup.compiled"] = line[f"ratio_{FLOOR.name}"]["median"]
-        elif line["bench"] == "micro":
-            found[f"micro.{line['step']}"] = next(
-                v["median"] for k, v in line.items() if k.startswith("ratio_")
-            )
-    return found
+    """Return the ratios of these lines that are compared."""
+    return {
+        f"{line['bench']}.{line[_SUBJECTS[line['bench']]]}.{key.removeprefix('ratio_')}": value["median"]
+        for line in lines
+        for key, value in line.items()
+        if key.startswith("ratio_") and _is_compared(line, key)
+    }
 
 
-def fallen(baseline: Mapping[str, float], measured: Mapping[str, float]) -> list[Fall]:
-    """What lies more than a fifth below the baseline; what is not measured any more lies at nothing."""
+def _is_compared(line: Mapping[str, Any], ratio: str) -> bool:
+    if line["bench"] == "catchup":
+        return line["contender"] in (BRIDGE.name, UNKNOWN_FIELD.name)
+    return line["bench"] != "latency" or (
+        line["rate"] in latency.COMPARED_RATES and ratio in latency.COMPARED
+    )
+
+
+def report(baseline: Mapping[str, float], measured: Mapping[str, float]) -> list[str]:
+    """Return a line for each ratio; those of ratios that have fallen begin with FELL."""
     return [
-        Fall(name, before, now)
-        for name, before in baseline.items()
-        if (now := measured.get(name, 0.0)) < before * (1 - TOLERATED)
+        f"{'FELL' if (change := Change(name, baseline[name], now)).has_fallen else '    '} {change}"
+        if name in baseline
+        else f"     {name}: {now:g}, not in the baseline"
+        for name, now in measured.items()
     ]
 
 
-def measure(arena: Arena, benches: Iterable[str], rounds: int, say: Callable[[str], None]) -> Ratios:
-    """The ratios of `catchup`, of `micro`, or of both."""
+def fallen(baseline: Mapping[str, float], measured: Mapping[str, float]) -> list[Change]:
+    """Return the ratios of the gate that have fallen. One that is not measured any more counts as 0."""
+    changes = [
+        Change(name, before, measured.get(name, 0.0))
+        for name, before in baseline.items()
+        if _bench(name) in GATE
+    ]
+    return [change for change in changes if change.has_fallen]
+
+
+def check(baseline: Mapping[str, float], measured: Callable[[set[str]], Ratios]) -> list[Change]:
+    """Return what has fallen twice in a row; `measured` takes the names of the benchmarks to run."""
+    first = fallen(baseline, measured(set(GATE)))
+    if not first:
+        return []
+    again = measured({_bench(change.name) for change in first})
+    return fallen({change.name: change.baseline for change in first}, again)
+
+
+def measure(arena: Arena, benches: Iterable[str], say: Callable[[str], None]) -> Ratios:
+    """Run `catchup`, `micro` or both, and return their ratios."""
     lines: list[dict[str, Any]] = []
     if "catchup" in benches:
-        lines += catchup.compare(arena, (BRIDGE, COMPILED, FLOOR, CEILING), rounds, MESSAGES, say)
+        lines += catchup.compare(arena, (BRIDGE, UNKNOWN_FIELD, FLOOR, CEILING), ROUNDS, MESSAGES, say)
     if "micro" in benches:
-        lines += micro.run(arena, rounds, say)
+        lines += micro.run(arena, ROUNDS, say)
     return ratios(lines)
 
 
-def check(baseline: Mapping[str, float], measured: Callable[[set[str]], Ratios]) -> list[Fall]:
-    """What has fallen twice in a row; `measured` is given the benchmarks that are asked for."""
-    first = fallen(baseline, measured({"catchup", "micro"}))
-    if not first:
-        return []
-    again = measured({fall.name.partition(".")[0] for fall in first})
-    return fallen({fall.name: fall.baseline for fall in first}, again)
-
-
 def read(file: Path = BASELINE) -> Ratios:
-    """The stored ratios."""
+    """Return the stored ratios."""
     stored: Ratios = json.loads(file.read_text("utf-8"))
     return stored
 
 
 def write(measured: Mapping[str, float], file: Path = BASELINE) -> None:
-    """Store these from now on."""
-    file.write_text(json.dumps(dict(measured), indent=2) + "\n", "utf-8")
+    """Store these ratios; others stay as they are."""
+    file.write_text(json.dumps({**read(file), **measured}, indent=2) + "\n", "utf-8")
+
+
+def _bench(name: str) -> str:
+    return name.partition(".")[0]

@@ -1,10 +1,9 @@
-"""Who takes part in the catch-up, and how each is started."""
+"""The programs that are measured, and their commands."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.process import ROOT, python
@@ -12,45 +11,50 @@ from bridge.avro.encoder import compiled
 
 PEERS = ROOT / "benchmarks" / "peers"
 PEER_PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
-"""The environment of what others need; `make bench` sets it up."""
+"""The environment of peers written in Python; `make bench` sets it up."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A program that publishes the feed. `command` is told how many messages there will be."""
+    """A program that publishes the feed, or, with `--messages N`, messages that it makes itself."""
 
     name: str
-    command: Callable[[int], list[str]]
+    command: list[str]
     reads_feed: bool = True
-    environment: dict[str, str] = field(default_factory=dict)
+    server: tuple[str, ...] = ()
+    """Arguments of its server of messages."""
+    share: float = 1.0
+    """Its share of the messages of a catch-up. A slow contender gets fewer: its rate does not change."""
 
 
-BRIDGE = Contender("bridge", lambda _: python("bridge", "run"))
-PLAIN = Contender(
-    "bridge plain", BRIDGE.command, environment={"PYTHONPATH": f"{ROOT / 'tests' / 'plain'}:{ROOT}"}
+_OF_THE_SLOW = 0.2
+BRIDGE = Contender("bridge", python("bridge", "run"))
+BY_PYDANTIC = Contender("bridge by pydantic", python("benchmarks.by_pydantic", "run"), share=0.5)
+UNKNOWN_FIELD, UNKNOWN_FIELD_BY_PYDANTIC = (
+    replace(bridge, name=f"{bridge.name} (unknown field)", server=("--unknown-field",))
+    for bridge in (BRIDGE, BY_PYDANTIC)
 )
-"""What is compiled runs as plain Python."""
-COMPILED = Contender("bridge compiled", BRIDGE.command, environment={"BRIDGE_FEED__CONVERTER": "compiled"})
-"""The other way to convert a message: by a setting."""
-FLOOR = Contender("floor", lambda _: python("benchmarks.floor"))
-CEILING = Contender("ceiling", lambda n: python("benchmarks.ceiling", "--messages", n), reads_feed=False)
+"""Every message has a field that the interface does not know."""
+FLOOR = Contender("floor", python("benchmarks.floor"), share=_OF_THE_SLOW)
+CEILING = Contender("ceiling", python("benchmarks.ceiling"), reads_feed=False)
+CONNECT = "redpanda-connect"
 
 
 def available() -> list[Contender]:
-    """All that can be run on this machine, the bridge first: one, where nothing of it is compiled."""
-    found = [BRIDGE, *((COMPILED, PLAIN) if compiled() else ()), FLOOR, CEILING]
+    """Return all contenders that this machine can run, the bridge first."""
+    by_pydantic = (BY_PYDANTIC, UNKNOWN_FIELD_BY_PYDANTIC) if compiled() else ()
+    found = [BRIDGE, UNKNOWN_FIELD, *by_pydantic, FLOOR, CEILING]
     if PEER_PYTHON.exists():
-        found.append(Contender("quix", lambda _: [str(PEER_PYTHON), "-m", "benchmarks.peers.quix"]))
-    if connect := _redpanda_connect():
-        found.append(
-            Contender("redpanda-connect", lambda _: [*connect, str(PEERS / "redpanda-connect.yaml")])
-        )
+        found.append(Contender("quix", [str(PEER_PYTHON), "-m", "benchmarks.peers.quix"], share=_OF_THE_SLOW))
+    if connect := redpanda_connect():
+        found.append(connect)
     return found
 
 
-def _redpanda_connect() -> list[str] | None:
-    """Its command, by the names of its binary: as part of rpk, by itself, as its forebear."""
-    for name, arguments in (("redpanda-connect", ["run"]), ("rpk", ["connect", "run"])):
+def redpanda_connect() -> Contender | None:
+    """Return Redpanda Connect if its binary is on PATH, by itself or as part of rpk."""
+    for name, *arguments in (("redpanda-connect", "run"), ("rpk", "connect", "run")):
         if path := shutil.which(name):
-            return [str(Path(path).resolve()), *arguments]
+            command = [str(Path(path).resolve()), *arguments, str(PEERS / "redpanda-connect.yaml")]
+            return Contender(CONNECT, command, share=_OF_THE_SLOW)
     return None

@@ -43,7 +43,7 @@ def record(opened: arena.Arena, perf: str, messages: int) -> str:
     """What `perf script` says of the bridge in the middle of a catch-up. Raises BenchmarkFailed."""
     with opened.lane() as lane, lane.feed("--messages", messages) as (_, url):
         environment = lane.environment(FEED__BASE_URL=url)
-        with running("bridge", BRIDGE.command(messages), environment, lane.directory) as bridge:
+        with running("bridge", BRIDGE.command, environment, lane.directory) as bridge:
             bridge.wait_until(lambda: lane.committed() > _WARM_UP_COMMITTED, "has not begun")
             data = lane.directory / "perf.data"
             how = ("--freq", _RATE, "--call-graph", f"dwarf,{_STACK_BYTES}", "--pid", bridge.pid)

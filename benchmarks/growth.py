@@ -11,22 +11,22 @@ from benchmarks.contenders import BRIDGE
 from benchmarks.figures import in_turn, ratio, significant, summary
 from benchmarks.process import python, running
 
-MESSAGES = 10_000_000
-"""Of the run that shows memory over time."""
-SELECTIONS = {1: 40_000, 10: 20_000, 50: 8_000}
-"""Selections of each bet, and messages for them."""
-PARTITIONS = (1, 6, 48)
+MESSAGES = 3_000_000
+"""Messages of the run that shows memory over time."""
+SELECTIONS = {1: 40_000, 50: 8_000}
+"""Selections of each bet → messages."""
+PARTITIONS = (1, 48)
 PARTITION_MESSAGES = 40_000
-KNOWN = (10_000, 100_000, 1_000_000, 10_000_000)
+KNOWN = (100_000, 10_000_000)
 _SAMPLES = 100
-"""Of memory over time."""
+"""Samples of memory over time."""
 
 Line = dict[str, Any]
 Result = dict[str, float]
 
 
 def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) -> Iterator[Line]:
-    """A line for each number of selections, of partitions and of bets known, and one for memory over time."""
+    """Yield a line for each number of selections, partitions and known bets, and one for memory over time."""
 
     def published(count: int, partitions: int, *server: object) -> Result:
         with arena.lane(partitions) as lane:
@@ -50,7 +50,7 @@ def run(arena: Arena, rounds: int, messages: int, say: Callable[[str], None]) ->
     yield from _grow(
         "partitions", list(PARTITIONS), lambda n: published(PARTITION_MESSAGES, n), rounds, "cpu_us", say
     )
-    yield from _grow("known", list(KNOWN), known, rounds, "us", say)
+    yield from _grow("bets known", list(KNOWN), known, rounds, "us", say)
     say(f"growth: memory over {messages:,} messages")
     yield over_time(arena, messages)
 
@@ -73,15 +73,19 @@ def _grow(
         yield {
             "bench": "growth",
             "by": what,
-            what: size,
+            "size": f"{size:,} {what}",
             "rounds": rounds,
             **summary(results),
-            "ratio_smallest": ratio([result[cost] for result in results], smallest).as_json(),
+            **(
+                {"ratio_smallest": ratio([r[cost] for r in results], smallest).as_json()}
+                if size != sizes[0]
+                else {}
+            ),
         }
 
 
 def over_time(arena: Arena, messages: int) -> Line:
-    """One long catch-up, with a sample of memory for each hundredth of it."""
+    """Return the line of one long catch-up, with a sample of memory for each hundredth of it."""
     samples: list[Sample] = []
 
     def look(sample: Sample) -> None:

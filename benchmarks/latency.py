@@ -1,8 +1,11 @@
 """Latency: from the moment a message is due to when a consumer sees its record, at several rates.
 
-Beside the bridge a bare transactional producer sends the same bets at the same rate, once alone and once
-with the checkpoint and the group's offset that a bridge commits with them. Each is measured with several
-intervals between commits, as often with each; of every figure, the best interval counts.
+The bridge is compared with a bare transactional producer that sends the same bets at the same rate, once
+alone and once with the checkpoint that a bridge commits with them. Each runs with two
+intervals between commits, equally often. For every figure the best interval counts.
+
+Redpanda Connect takes part at some rates if its binary is on PATH. It has no transactions, so a record is
+visible to both kinds of consumers at the same time, and its interval is the period of its batches.
 """
 
 from __future__ import annotations
@@ -14,23 +17,26 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.contenders import BRIDGE
+from benchmarks.contenders import BRIDGE, CONNECT, Contender, redpanda_connect
 from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
 WITH_CHECKPOINT = "bare + checkpoint"
-PEERS = ("bare", WITH_CHECKPOINT)
-"""What the bridge is held against."""
-NAMES = (BRIDGE.name, *PEERS)
-INTERVALS = (5, 10, 20, 40)
-"""Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, and the bare producer's own."""
+PEERS = ("bare", WITH_CHECKPOINT, CONNECT)
+"""The contenders that the bridge is compared with."""
+INTERVALS = (10, 20)
+"""Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, or that of a bare producer."""
+CONNECT_MS = 5
+"""The period of Redpanda Connect's batches in its configuration."""
 ISOLATIONS = ("read_committed", "read_uncommitted")
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 FIGURES = [f"{isolation}_{name}_ms" for isolation in ISOLATIONS for name in SHARES]
+COMPARED_RATES = (500, 1000)
+"""The rates of Redpanda Connect and of the baseline."""
 SECONDS = 5.0
 _WARM_UP_SECONDS = 2.0
-"""At the beginning of each run, in which nothing counts."""
+"""At the beginning of each run; its messages do not count."""
 
 Delays = dict[str, float]
 """`read_committed_p50_ms` and so on."""
@@ -44,26 +50,32 @@ class Way(NamedTuple):
 
 
 Found = Mapping[Way, Sequence[Delays]]
-"""Round by round."""
+"""The delays of each round."""
 
 
 def run(
     arena: Arena, rates: Sequence[int], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
-    """A line for each rate and contender. Each run lasts so many seconds, after those of its warm-up."""
-    ways = [Way(name, interval) for interval in INTERVALS for name in NAMES]
+    """Yield a line for each rate and contender. Each run lasts `seconds` after its warm-up."""
     for rate in rates or RATES:
+        ways = ways_at(rate, redpanda_connect())
         found: dict[Way, list[Delays]] = {way: [] for way in ways}
         for number in range(rounds):
             for way in in_turn(ways, number):
                 say(f"latency, {rate}/s, round {number + 1} of {rounds}: {way.name}, every {way.interval} ms")
                 found[way].append(measure(arena, way, rate, seconds))
-        for name in NAMES:
+        for name in dict.fromkeys(way.name for way in ways):
             yield {"bench": "latency", "contender": name, "rate": rate, "rounds": rounds, **line(found, name)}
 
 
+def ways_at(rate: int, connect: Contender | None) -> list[Way]:
+    """Return the contenders of a rate, with their intervals."""
+    ways = [Way(name, interval) for interval in INTERVALS for name in (BRIDGE.name, "bare", WITH_CHECKPOINT)]
+    return [*ways, Way(CONNECT, CONNECT_MS)] if connect and rate in COMPARED_RATES else ways
+
+
 def line(found: Found, name: str) -> dict[str, Any]:
-    """What is told of a contender: each figure at its best interval, and the medians of all intervals."""
+    """Return a contender's figures, each at its best interval, and the medians of all intervals."""
     of_all = {way.interval: summary(delays) for way, delays in found.items() if way.name == name}
     bests = {figure: best(found, name, figure).interval for figure in FIGURES}
     return {
@@ -77,13 +89,13 @@ def line(found: Found, name: str) -> dict[str, Any]:
 
 
 def best(found: Found, name: str, figure: str) -> Way:
-    """The interval with which a contender has the least median of a figure, whatever its others are."""
+    """Return the interval at which a contender has the lowest median of a figure."""
     ways = [way for way in found if way.name == name]
     return min(ways, key=lambda way: median(delays[figure] for delays in found[way]))
 
 
 def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
-    """Send for so long, and read with both kinds of consumers."""
+    """Send for `seconds` after the warm-up, and read with both kinds of consumers."""
     messages = int(rate * (seconds + _WARM_UP_SECONDS))
     with arena.lane() as lane, ExitStack() as stack:
         outputs = {isolation: lane.directory / f"{isolation}.bin" for isolation in ISOLATIONS}
@@ -123,11 +135,12 @@ def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
 
 
 def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) -> Program:
-    """Start a contender; returns what paces it: the server of the bridge, the bare producer itself."""
-    if way.name == BRIDGE.name:
+    """Start a contender; returns the program that keeps its rate: its server, or a bare producer itself."""
+    contender = {BRIDGE.name: BRIDGE, CONNECT: redpanda_connect()}.get(way.name)
+    if contender:
         server, url = stack.enter_context(lane.feed("--messages", messages, "--rate", rate))
         settings = lane.environment(FEED__BASE_URL=url, FEED__START="10m", BATCH__MAX_AGE_MS=way.interval)
-        stack.enter_context(running(way.name, BRIDGE.command(messages), settings, lane.directory))
+        stack.enter_context(running(way.name, contender.command, settings, lane.directory))
         return server
     sealed = ("--checkpoint",) if way.name == WITH_CHECKPOINT else ()
     command = python(
@@ -137,7 +150,7 @@ def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) ->
 
 
 def _delays(output: bytes) -> list[float]:
-    """Milliseconds, without those of the warm-up."""
+    """Return the delays after the warm-up, in milliseconds."""
     pairs = array("q")
     pairs.frombytes(output)
     dues, delays = pairs[::2], pairs[1::2]
@@ -146,7 +159,7 @@ def _delays(output: bytes) -> list[float]:
 
 
 def ratio_name(peer: str, figure: str) -> str:
-    """Of the bridge's figure divided by the peer's."""
+    """Return the name of the bridge's figure divided by the peer's."""
     return f"ratio_{peer.replace(' + ', '_')}_{figure.removesuffix('_ms')}"
 
 
@@ -156,5 +169,14 @@ def _ratios(found: Found) -> dict[str, dict[str, float]]:
             *([delays[figure] for delays in found[best(found, name, figure)]] for name in (BRIDGE.name, peer))
         ).as_json()
         for peer in PEERS
+        if any(way.name == peer for way in found)
         for figure in FIGURES
     }
+
+
+COMPARED = [
+    ratio_name(WITH_CHECKPOINT, f"{isolation}_{share}")
+    for isolation in ISOLATIONS
+    for share in ("p50", "p99")
+]
+"""The ratios of the baseline."""

@@ -1,4 +1,4 @@
-"""Learning what bets mention: what the first run of a snapshot job costs for it, and the next one."""
+"""Learning what bets mention: the duration of the first run of a snapshot job and of the next one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import summary
+from benchmarks.figures import ratio, summary
 from benchmarks.process import BenchmarkFailed, python, running
 
 BETS = 200_000
 COMMANDS = {
-    "translations": ("translations", "--kind", "sport"),  # few questions: it is not asking that is measured
+    "translations": ("translations", "--kind", "sport"),  # few requests: not they are measured
     "currencies": ("currencies",),
 }
 _SECONDS = 600.0
 
 
 def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """A line for each job."""
+    """Yield a line for each job."""
     found: dict[str, list[dict[str, float]]] = {job: [] for job in COMMANDS}
     for number in range(rounds):
         with arena.lane() as lane:
@@ -40,11 +40,13 @@ def run(arena: Arena, rounds: int, bets: int, say: Callable[[str], None]) -> Ite
                 )
         say(f"learn, round {number + 1} of {rounds}")
     for job, results in found.items():
-        yield {"bench": "learn", "job": job, "bets": bets, "rounds": rounds, **summary(results)}
+        firsts, nexts = ([result[f"{run}_seconds"] for result in results] for run in ("first", "again"))
+        line = {"bench": "learn", "job": job, "bets": bets, "rounds": rounds, **summary(results)}
+        yield line | {"ratio_again": ratio(firsts, nexts).as_json()}
 
 
 def _run(lane: Lane, command: tuple[str, ...]) -> dict[str, Any]:
-    """What a run says, and how long its process took."""
+    """Run a job; returns its report, and in `took` the seconds of its process."""
     token = lane.directory / "provider.token"
     simulated = python("bridge", "simulate", "--port", 0, "--api-token-file", token)
     with running("provider", simulated, {}, lane.directory) as provider:

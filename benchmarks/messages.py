@@ -1,8 +1,7 @@
-"""Messages of the feed, made once and patched in place: a million of them cost next to nothing.
+"""Messages of the feed, made once and patched in place, so that a million of them cost little.
 
 A block holds 1,000 WebSocket frames with the simulator's bets: 2 KB each, 2.4 selections on average, a
-tenth with a bet builder. betId and settlementTime have a fixed width, so what a round of the block
-changes is written over what was there.
+tenth with a bet builder. betId and settlementTime have a fixed width, so that they can be overwritten.
 """
 
 from __future__ import annotations
@@ -32,13 +31,19 @@ _MAY_BE_SHORT, _MAY_BE_MIDDLE = 125, 0xFFFF
 
 
 class Block:
-    """The frames of 1,000 messages, one behind the other in `frames`; frame i ends at `ends[i]`.
+    """The frames of 1,000 messages, one after the other in `frames`; frame i ends at `ends[i]`.
 
-    `selections` gives every bet so many; None leaves them as the simulator has them.
+    `selections` sets the number of selections of every bet; with None the simulator's remain. `unknown_field`
+    adds a field that the interface does not know to each bet and to its first selection.
     """
 
-    def __init__(self, selections: int | None = None) -> None:
-        bodies = [_body(bet) for bet in _bets(selections)]
+    def __init__(self, selections: int | None = None, *, unknown_field: bool = False) -> None:
+        bets = _bets(selections)
+        if unknown_field:
+            for bet in bets:
+                for record in (bet["data"], *(bet["data"].get("selections") or ())[:1]):
+                    record["benchmarkField"] = "unknown"
+        bodies = [_body(bet) for bet in bets]
         frames = [frame(body) for body in bodies]
         self.frames = bytearray().join(frames)
         self.ends = list(accumulate(map(len, frames)))
@@ -53,7 +58,7 @@ class Block:
             self.frames[at - (len(_ID) - ID_DIGITS) : at] = b"%016x" % (i * 0x9E3779B97F4A7C15 % 2**64)
 
     def number(self, block: int, times: Sequence[bytes]) -> None:
-        """Make it block `block` of the feed: its messages get the numbers from `1000 * block` on.
+        """Turn it into block `block` of the feed, with messages from number `1000 * block` on.
 
         `times` holds a settlementTime (`stamp`) for each group of 50.
         """
@@ -65,14 +70,14 @@ class Block:
             frames[at : at + len(_TIME)] = times[i // GROUP]
 
     def one(self, place: int, number: int, time: bytes) -> memoryview:
-        """The frame at a place, with this number in its betId and this settlementTime."""
+        """Return the frame at a place, with this number in its betId and this settlementTime."""
         at, when = self._ids[place], self._times[place]
         self.frames[at : at + ID_DIGITS] = b"%0*d" % (ID_DIGITS, number)
         self.frames[when : when + len(_TIME)] = time
         return memoryview(self.frames)[self._starts[place] : self.ends[place]]
 
     def bodies(self) -> list[bytes]:
-        """The payloads of the frames: JSON."""
+        """Return the payloads of the frames: JSON."""
         wholes = [bytes(self.frames[s:e]) for s, e in zip(self._starts, self.ends, strict=True)]
         return [whole[whole.index(b'{"') :] for whole in wholes]
 
@@ -92,7 +97,7 @@ class Feed:
         self._oldest, self._step = newest - span, span / total
 
     def __iter__(self) -> Iterator[memoryview]:
-        """What to send, in pieces of a block. Each is valid until the next one is asked for."""
+        """Yield the frames, a block at a time. Each piece is valid until the next one is requested."""
         last = self._first + self._count
         for begin in range(self._first, last, BLOCK):
             times = [stamp(self._oldest + n * self._step) for n in range(begin, begin + BLOCK, GROUP)]
@@ -102,17 +107,17 @@ class Feed:
 
 
 def stamp(at: float) -> bytes:
-    """A settlementTime of fixed width; `at` in Unix seconds."""
+    """Return a settlementTime of fixed width; `at` in Unix seconds."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
 
 
 def ping(number: int) -> bytes:
-    """A frame with a ping message."""
+    """Return a frame with a ping message."""
     return frame(orjson.dumps({"pingId": str(number)}))
 
 
 def number_in(key: bytes) -> int:
-    """What `Block.one` or `Block.number` has written into a betId."""
+    """Return the number that `Block.one` or `Block.number` has written into a betId."""
     return int(key[-ID_DIGITS:])
 
 
@@ -132,7 +137,7 @@ def _body(bet: dict[str, Any]) -> bytes:
 
 
 def frame(body: bytes) -> bytes:
-    """A text frame as a server sends it: whole and unmasked (RFC 6455, section 5.2)."""
+    """Return a text frame as a server sends it: whole and unmasked (RFC 6455, section 5.2)."""
     size = len(body)
     if size <= _MAY_BE_SHORT:
         return bytes((_FIN_TEXT, size)) + body

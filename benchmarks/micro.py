@@ -1,18 +1,19 @@
-"""Each step of the path alone, so that a regression names its step; beside each what it is held against.
+"""Each step of the path alone, so that a regression names its step, beside something that does the same.
 
-CPU of this process, in microseconds a message: a step that waits for nobody costs what it computes.
+The figures are CPU time of this process, in microseconds a message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
+import orjson
 from confluent_kafka import Producer
 from fastavro import parse_schema, schemaless_writer
 from websockets.asyncio.client import connect
@@ -24,29 +25,29 @@ from benchmarks.messages import Block
 from benchmarks.models import Message
 from bridge import clock
 from bridge.avro.codec import READ_ONLY, Codec
-from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.config import FeedSettings, KafkaSettings
 from bridge.feed import client, protocol
 from bridge.kafka import clients
-from bridge.messages.converter import make_converter
+from bridge.messages.converter import Converter
 from bridge.messages.model import SettledBet
 from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder_plan import make_transcoder
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 MESSAGES = 50_000
 PASSES = 20
-"""Times that a step without IO is applied to 1,000 messages."""
+"""How often a step without I/O is applied to 1,000 messages."""
 
 Known = dict[bytes, tuple[int, bytes]]
 Step = Callable[[], float]
-"""Does something once and returns the CPU that it took a message, in microseconds."""
+"""Runs once and returns the CPU time of a message, in microseconds."""
 Ways = dict[str, Step]
-"""The bridge's way of a step, and what that is held against."""
+"""A step as the bridge does it, and as something else does it."""
 
 
 class Record(NamedTuple):
-    """What a message becomes."""
+    """The record of a message."""
 
     key: bytes
     version: int
@@ -54,7 +55,7 @@ class Record(NamedTuple):
 
 
 def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """A line for each step."""
+    """Yield a line for each step."""
     with arena.lane() as lane, lane.feed("--messages", MESSAGES) as (_, url):
         parser, codec = MessageParser(), Codec(load("settled-bet"), READ_ONLY)
         bodies = Block().bodies()
@@ -92,27 +93,37 @@ def run(arena: Arena, rounds: int, say: Callable[[str], None]) -> Iterator[dict[
 def _converting(
     bodies: list[bytes], bets: list[SettledBet], parser: MessageParser, codec: Codec
 ) -> dict[str, Ways]:
-    """From bytes to bytes: both halves, and the whole."""
-    schema, by_setting = parse_schema(sink.schema()), make_converter("compiled", parser, codec)
+    """Return the steps from bytes to bytes: the parts, and the whole."""
+    schema = parse_schema(sink.schema())
+    convert = Converter(parser, codec, make_transcoder(codec, parser.zeros)).convert
+    by_pydantic = Converter(parser, codec).convert
     dumps = [model.data.model_dump() for model in map(Message.model_validate_json, bodies) if model.data]
+    unknown = Block(unknown_field=True).bodies()
     return {
+        "parse": {"bridge": each(bodies, orjson.loads), "json": each(bodies, json.loads)},
         "validate": {
-            "bridge": _each(bodies, parser.parse),
-            "pydantic": _each(bodies, lambda body: Message.model_validate_json(body).model_dump()),
+            "bridge": each(bodies, parser.parse),
+            "pydantic": each(bodies, lambda body: Message.model_validate_json(body).model_dump()),
         },
         "encode": {
-            "bridge": _each(bets, codec.encode),
-            "fastavro": _each(dumps, lambda datum: schemaless_writer(io.BytesIO(), schema, datum)),
+            "bridge": each(bets, codec.encode),
+            "fastavro": each(dumps, lambda datum: schemaless_writer(io.BytesIO(), schema, datum)),
         },
         "convert": {
-            "bridge": _each(bodies, make_converter("pydantic", parser, codec).convert),
-            "floor": _each(bodies, lambda body: _floor(body, schema)),
-            **({"compiled": _each(bodies, by_setting.convert)} if compiled() else {}),
+            "bridge": each(bodies, convert),
+            "pydantic": each(bodies, by_pydantic),
+            "floor": each(bodies, lambda body: _floor(body, schema)),
+        },
+        "convert, unknown field": {
+            "bridge": each(unknown, convert),
+            "pydantic": each(unknown, by_pydantic),
         },
     }
 
 
-def _each(inputs: list[Any], call: Callable[[Any], object]) -> Step:
+def each(inputs: Sequence[Any], call: Callable[[Any], object]) -> Step:
+    """Return a step that calls a function with each of the inputs."""
+
     def once(_: int) -> int:
         for value in inputs:
             call(value)
@@ -129,7 +140,7 @@ def _passes(once: Callable[[int], int]) -> float:
 
 
 def _floor(body: bytes, schema: Any) -> bytes:
-    """What `benchmarks.floor` does."""
+    """Convert as `benchmarks.floor` does."""
     bet, out = Message.model_validate_json(body).data, io.BytesIO()
     assert bet is not None
     schemaless_writer(out, schema, bet.model_dump())
@@ -137,7 +148,7 @@ def _floor(body: bytes, schema: Any) -> bytes:
 
 
 def _deduplicated(deduplicator: Deduplicator, records: list[Record], number: int) -> int:
-    """Bets that the deduplicator does not know: with another betId in each pass, as in a replay."""
+    """Judge and publish bets that the deduplicator does not know: each pass has other betIds."""
     prefix, now = b"%d-%d-" % (time.monotonic_ns(), number), time.time()
     for key, version, value in records:
         content = fingerprint(value)
@@ -147,23 +158,23 @@ def _deduplicated(deduplicator: Deduplicator, records: list[Record], number: int
 
 
 def _remembered(known: Known, records: list[Record], number: int) -> int:
-    """The least that could be done: a dict with version and hash."""
+    """Remember version and hash in a dict."""
     prefix = b"%d-%d-" % (time.monotonic_ns(), number)
     for key, version, value in records:
-        content = blake2b(value, digest_size=16).digest()
+        content = fingerprint(value)
         if prefix + key not in known:
             known[prefix + key] = version, content
     return len(records)
 
 
 def _receiving(url: str) -> Ways:
-    """On a real socket, from a server in a process of its own."""
+    """Return the ways to receive, on a real socket from a server in another process."""
     settings = FeedSettings(base_url=url, proxy="none")
     return {"bridge": lambda: asyncio.run(_receive(settings)), "recv": lambda: asyncio.run(_recv(url))}
 
 
 def _producing(lane: Lane, values: list[bytes]) -> Ways:
-    """To a real broker, the commits included."""
+    """Return the ways to produce, to a real broker and with the commits."""
     servers = lane.arena.cluster.bootstrap_servers
     settings = KafkaSettings.model_validate({"bootstrap_servers": servers})
     producers = {

@@ -41,15 +41,16 @@ class Bar(NamedTuple):
 def bars(title: str, rows: Sequence[Bar]) -> str:
     """Horizontal bars from 0, one below the other, each with its value and a mark for its spread."""
     height = _TOP + len(rows) * (_BAR + _GAP) + 10
-    scale = (WIDTH - _LEFT - _RIGHT) / max(row.most for row in rows)
+    left = max(_LEFT, 8 + _WIDEST * max(len(row.label) for row in rows))
+    scale = (WIDTH - left - _RIGHT) / max(row.most for row in rows)
     parts = []
     for i, row in enumerate(rows):
         top, middle = _TOP + i * (_BAR + _GAP), _TOP + i * (_BAR + _GAP) + _BAR / 2
         parts += [
-            _text(_LEFT - 8, middle + 5, row.label, "end"),
-            f'<rect x="{_LEFT}" y="{top}" width="{row.value * scale:.1f}" height="{_BAR}" class="bar"/>',
-            _segment(_LEFT + row.least * scale, middle, _LEFT + row.most * scale, middle, "#222"),
-            _text(_LEFT + row.most * scale + 8, middle + 5, f"{row.value:,.6g}"),
+            _text(left - 8, middle + 5, row.label, "end"),
+            f'<rect x="{left}" y="{top}" width="{row.value * scale:.1f}" height="{_BAR}" class="bar"/>',
+            _segment(left + row.least * scale, middle, left + row.most * scale, middle, "#222"),
+            _text(left + row.most * scale + 8, middle + 5, f"{row.value:,.6g}"),
         ]
     return _svg(title, height, parts)
 

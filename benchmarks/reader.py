@@ -9,6 +9,7 @@ at a time is polled, so that none waits for others.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from array import array
 from pathlib import Path
@@ -28,7 +29,9 @@ def main() -> None:
     options = parser.parse_args()
     consumer = Consumer(
         {
-            **sink.member("bench"),
+            "bootstrap.servers": os.environ["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"],
+            "group.id": sink.topic("bench"),
+            "log_level": 0,
             "isolation.level": options.isolation,
             "enable.auto.commit": False,
         }
@@ -36,7 +39,7 @@ def main() -> None:
     topic = sink.topic("bets")
     partitions = consumer.list_topics(topic, timeout=sink.CALL_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    consumer.poll(1.0)
+    consumer.poll(0.1)
     tell(ready=1)
     seen = array("q")
     while len(seen) < 2 * options.records:

@@ -1,36 +1,37 @@
-"""What `make bench` has measured as tables and plots, in docs/performance.md and beside it.
+"""Writes the figures of `make bench` as tables and plots: scale and join in docs/scale.md, the others in
+docs/performance.md and beside it.
 
-Each benchmark has its place there, between two comments; what else the page says is written by hand.
+Each benchmark has its place there, between two comments; the rest of the page is written by hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks import latency, plot
-from benchmarks.contenders import BRIDGE
 from benchmarks.process import ROOT, BenchmarkFailed
 
 PAGE = ROOT / "docs" / "performance.md"
+SCALE = ROOT / "docs" / "scale.md"
 PLOTS = ROOT / "docs" / "performance"
 Line = Mapping[str, Any]
 
 
-def write(bench: str, lines: Sequence[Line], machine: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
-    """Renew the place of a benchmark, and its plots. `machine` says where and when it was measured."""
+def write(bench: str, lines: Sequence[Line], machine: str) -> None:
+    """Replace the place of a benchmark, and its plots. `machine` names the machine and the date."""
+    page = SCALE if bench in ("scale", "join") else PAGE
     table, drawn = _PAGES[bench](lines)
-    plots.mkdir(exist_ok=True)
+    PLOTS.mkdir(exist_ok=True)
     for name, svg in drawn.items():
-        (plots / f"{name}.svg").write_text(svg, "utf-8")
-    pictures = "".join(f"\n![{name}]({plots.name}/{name}.svg)\n" for name in drawn)
+        (PLOTS / f"{name}.svg").write_text(svg, "utf-8")
+    pictures = "".join(f"\n![{name}]({PLOTS.name}/{name}.svg)\n" for name in drawn)
     content = f"{table}{pictures}\n{_extent(lines[0])} {machine}\n"
     page.write_text(replaced(page.read_text("utf-8"), bench, content), "utf-8")
 
 
 def replaced(page: str, place: str, content: str) -> str:
-    """The page with this content between the comments of a place. Raises BenchmarkFailed without them."""
+    """Return the page with new content between the comments of a place, or raise BenchmarkFailed."""
     begin, end = f"<!-- {place} -->\n", f"<!-- /{place} -->"
     if begin not in page or end not in page:
         raise BenchmarkFailed(f"the page has no place for {place}: put {begin.strip()} and {end} into it")
@@ -38,18 +39,18 @@ def replaced(page: str, place: str, content: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; the first column holds names."""
+    """Return a table in Markdown; the first column holds names."""
     bars = ["---", *["---:"] * (len(head) - 1)]
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, bars, *rows))
 
 
 def spread(found: Mapping[str, float], digits: int = 0) -> str:
-    """A median with what it is the median of: `5,043 (4,911–5,102)`."""
+    """Format a median with minimum and maximum: `5,043 (4,911–5,102)`."""
     return "{:,.{d}f} ({:,.{d}f}–{:,.{d}f})".format(found["median"], found["min"], found["max"], d=digits)
 
 
 def _extent(line: Line) -> str:
-    """How much was measured for the table: `5 rounds of 200,000 messages.`"""
+    """Describe how much was measured: `5 rounds of 100,000 messages.`"""
     messages = f" of {line['messages']:,} messages" if "messages" in line else ""
     return f"{line['rounds']} rounds{messages}."
 
@@ -67,10 +68,11 @@ def _catchup(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
             _median(line, "peak_mb", 0),
             _median(line, "ratio_floor", 2),
             _median(line, "ratio_ceiling", 3),
+            _median(line, "ratio_bridge", 3),
         ]
         for line in lines
     ]
-    head = ["contender", "messages/s", "CPU µs a message", "peak MB", "× floor", "× ceiling"]
+    head = ["contender", "messages/s", "CPU µs a message", "peak MB", "× floor", "× ceiling", "× bridge"]
     bars = [
         plot.Bar(line["contender"], *(line["messages_per_second"][n] for n in ("median", "min", "max")))
         for line in lines
@@ -98,12 +100,6 @@ def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
         for peer in latency.PEERS
         if latency.ratio_name(peer, latency.FIGURES[0]) in line
     ]
-    intervals = [
-        [f"{line['rate']:,}/s, {interval}", *(f"{found[name]:,.1f}" for name in latency.FIGURES)]
-        for line in lines
-        if line["contender"] == BRIDGE.name
-        for interval, found in line["intervals"].items()
-    ]
     series: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
         for p in ("p50", "p99"):
@@ -112,11 +108,7 @@ def _latency(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     drawn = plot.lines(
         "Latency, read_committed, at the best interval", ("messages a second", "ms"), series, logarithmic=True
     )
-    tables = [
-        table(["ms (interval)", *head], rows),
-        table(["bridge ÷", *head], ratios),
-        table(["bridge, interval", *head], intervals),
-    ]
+    tables = table(["ms (interval)", *head], rows), table(["bridge ÷", *head], ratios)
     return "\n".join(tables), {"latency": drawn}
 
 
@@ -137,9 +129,9 @@ def _growth(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     sizes = [line for line in lines if line["by"] != "time"]
     rows = [
         [
-            f"{line[line['by']]:,} {_WHAT[line['by']]}",
-            spread(line["us" if line["by"] == "known" else "cpu_us"], 1),
-            _median(line, "rss_mb" if line["by"] == "known" else "peak_mb", 0),
+            line["size"] + (" (deduplicator alone)" if line["by"] == "bets known" else ""),
+            spread(line["us" if line["by"] == "bets known" else "cpu_us"], 1),
+            _median(line, "rss_mb" if line["by"] == "bets known" else "peak_mb", 0),
             _median(line, "ratio_smallest", 2),
         ]
         for line in sizes
@@ -152,9 +144,6 @@ def _growth(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
             title = f"Memory while catching up on {line['messages']:,} messages"
             drawn["memory"] = plot.lines(title, ("thousand messages committed", "MB"), {"RSS": points})
     return table(head, rows), drawn
-
-
-_WHAT = {"selections": "selections", "partitions": "partitions", "known": "bets known (deduplicator alone)"}
 
 
 def _snapshots(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
@@ -184,20 +173,57 @@ def _learn(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return table(["job", "bets/s", "first run, s", "next run, s"], rows), {}
 
 
+def _limit(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [[line["part"], spread(line["cpu_us"], 1), _median(line, "ratio_bridge", 2)] for line in lines]
+    return table(["part", "CPU µs a message", "÷ bridge"], rows), {}
+
+
+def _scale(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    """One row for a load: on one broker, and what differs on three with as many copies."""
+    replicated = {(line["load"], line["partitions"]): line for line in lines if line["brokers"] > 1}
+    rows = [
+        [
+            f"{line['load']}; {line['partitions']}",
+            _median(line, "transactions_per_second", 0),
+            _median(line, "bridge_cpu_us", 0),
+            spread(line["broker_cpu_us"]),
+            spread(replicated[line["load"], line["partitions"]]["broker_cpu_us"]),
+            _median(replicated[line["load"], line["partitions"]], "broker_cores", 2),
+            _median(line, "bytes_on_disk", 0),
+            _median(line, "bytes_received", 0),
+        ]
+        for line in lines
+        if line["brokers"] == 1
+    ]
+    costs = ["bridge, CPU µs a bet", "broker, CPU µs a bet", "three brokers, CPU µs a bet", "their cores"]
+    sizes = ["bytes on disk a bet", "bytes to the broker a bet"]
+    return table(["bets; partitions", "transactions/s", *costs, *sizes], rows), {}
+
+
+def _join(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [
+        [
+            f"{line['mode']}, {line['partitions']}",
+            spread(line["bets_per_second"]),
+            _median(line, "cpu_us", 0),
+            _median(line, "broker_cpu_us", 0),
+            _median(line, "peak_mb", 0),
+            _median(line, "state_mb", 1),
+            _median(line, "start_seconds", 1),
+        ]
+        for line in lines
+    ]
+    head = ["topology, partitions", "bets/s", "CPU µs a bet", "broker's CPU µs a bet", "peak MB"]
+    return table([*head, "state, MB", "seconds to the first line"], rows), {}
+
+
 def _micro(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     rows = []
     for line in lines:
         others = [name.removeprefix("ratio_") for name in line if name.startswith("ratio_")]
-        rows += [
-            [
-                line["step"],
-                spread(line["bridge_us"], 1),
-                f"{other} {spread(line[f'{other}_us'], 1)}",
-                _median(line, f"ratio_{other}", 2),
-            ]
-            for other in others
-        ]
-    return table(["step", "bridge, CPU µs", "held against", "ratio"], rows), {}
+        held = [f"{o} {_median(line, f'{o}_us', 1)}, × {_median(line, f'ratio_{o}', 2)}" for o in others]
+        rows.append([line["step"], spread(line["bridge_us"], 1), "; ".join(held)])
+    return table(["step", "bridge, CPU µs", "held against"], rows), {}
 
 
 _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
@@ -208,4 +234,7 @@ _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "snapshots": _snapshots,
     "learn": _learn,
     "micro": _micro,
+    "limit": _limit,
+    "scale": _scale,
+    "join": _join,
 }

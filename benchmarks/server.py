@@ -1,12 +1,12 @@
-"""A provider whose cost is negligible: it answers the handshake by hand and sends frames made before.
+"""A provider whose cost is negligible: it answers the handshake itself and sends prepared frames.
 
     python -m benchmarks.server --messages 200000            as fast as the client reads
     python -m benchmarks.server --messages 5000 --rate 500   on an absolute schedule; betIds say when
 
-While it sends it reads nothing, so a client must not wait for answers to pings of the protocol. Behind the
-last message the connection stays open, with a ping message each second. What it does it
-tells on stdout, a JSON object a line: `listening` (the port), `first` and `last` (moments of
-CLOCK_MONOTONIC in seconds, which all processes of a machine share) and `cpu_us` a message.
+While it sends it reads nothing, so a client must not wait for replies to WebSocket pings. After the last
+message the connection stays open, with a ping message each second. It prints JSON objects, one a line:
+`listening` (the port), `first` and `last` (seconds of CLOCK_MONOTONIC, which all processes of a machine
+share) and `cpu_us` a message.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LARGEST_REQUEST = 65_536
 
 
 def answer(request: bytes, now: float) -> bytes:
-    """The answer to a request: 101 to a WebSocket handshake (RFC 6455, section 4.2.2), 426 to any other.
+    """Return the response to a request: 101 for a WebSocket handshake (RFC 6455, section 4.2.2), else 426.
 
-    Both say what time it is, `now` in Unix seconds: the bridge asks for that before it dials. No extension
-    is agreed to.
+    Both have a Date, `now` in Unix seconds, which the bridge compares with its clock before it dials. No
+    extension is accepted.
     """
     date = b"Date: %s\r\n" % formatdate(now, usegmt=True).encode()
     for line in request.split(b"\r\n"):
@@ -51,7 +51,7 @@ def answer(request: bytes, now: float) -> bytes:
 
 
 def serve(send: Callable[[socket.socket], None]) -> None:
-    """Accept one connection after the other; each gets what `send` sends, then pings until it closes."""
+    """Accept one connection after the other; call `send`, then send pings until the connection closes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         tell(listening=listener.getsockname()[1])
         while True:
@@ -66,12 +66,12 @@ def serve(send: Callable[[socket.socket], None]) -> None:
 
 
 def tell(**facts: float) -> None:
-    """One line on stdout."""
+    """Print a JSON object as one line."""
     print(json.dumps(facts), flush=True)
 
 
 def as_fast_as_possible(feed: Feed, messages: int) -> Callable[[socket.socket], None]:
-    """Send all of it, as fast as the client reads."""
+    """Send all messages, as fast as the client reads."""
 
     def send(connection: socket.socket) -> None:
         began = _cpu_seconds()
@@ -84,9 +84,9 @@ def as_fast_as_possible(feed: Feed, messages: int) -> Callable[[socket.socket], 
 
 
 def paced(block: Block, messages: int, rate: float) -> Callable[[socket.socket], None]:
-    """Send message k at `start + k / rate`, whatever came before it; its betId says when it was due, in ns.
+    """Send message k at `start + k / rate`; its betId holds the time at which it is due, in ns.
 
-    A sender that is late sends at once what is due, so lateness counts as latency.
+    A late sender sends everything that is due at once, so lateness counts as latency.
     """
 
     def send(connection: socket.socket) -> None:
@@ -118,7 +118,7 @@ def _shakes_hands(connection: socket.socket) -> bool:
 
 
 def _keep_open(connection: socket.socket) -> None:
-    """Send pings until the client closes, or says that it wants to."""
+    """Send pings until the client closes the connection or sends a close frame."""
     connection.settimeout(_PING_SECONDS)
     for number in count():
         connection.sendall(ping(number))
@@ -140,12 +140,13 @@ def main() -> None:
     parser.add_argument("--messages", type=int, required=True)
     parser.add_argument("--rate", type=float, help="a second; as fast as possible without it")
     parser.add_argument("--selections", type=int, help="of each bet; the simulator's mixture without it")
+    parser.add_argument("--unknown-field", action="store_true", help="in each bet and its first selection")
     parser.add_argument("--first", type=int, default=0, help="number of the first message")
     parser.add_argument("--total", type=int, help="number of the message settled at --newest")
     parser.add_argument("--span", type=float, default=71 * 3600, help="seconds that all messages cover")
     parser.add_argument("--newest", type=float, help="Unix seconds; now without it")
     options = parser.parse_args()
-    block = Block(options.selections)
+    block = Block(options.selections, unknown_field=options.unknown_field)
     if options.rate:
         serve(paced(block, options.messages, options.rate))
         return

@@ -63,15 +63,6 @@ LIVE: dict[str, Any] = {"linger.ms": 0, "retry.backoff.ms": 5}
 """What makes a transactional producer quick while little comes: the bridge's own, found by searching."""
 
 
-def member(group: str) -> dict[str, Any]:
-    """Properties of a consumer that joins a group of that name."""
-    return {
-        "bootstrap.servers": os.environ["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"],
-        "group.id": topic(group),
-        "log_level": 0,
-    }
-
-
 def transactional(**more: Any) -> Producer:
     """A producer that is ready for its first transaction."""
     servers = os.environ["BRIDGE_KAFKA__BOOTSTRAP_SERVERS"]

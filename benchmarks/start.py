@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.arena import Arena, Lane
 from benchmarks.catchup import catch_up
 from benchmarks.contenders import BRIDGE
-from benchmarks.figures import in_turn, summary
+from benchmarks.figures import in_turn, ratio, summary
 from benchmarks.messages import BLOCK
 from benchmarks.process import BenchmarkFailed, running, usage
 
@@ -17,16 +17,16 @@ ENTRIES = 1_000_000
 _SPAN, _AGO = 40 * 3600, 24 * 3600
 """The bets in the deduplicator were settled within this many seconds, up to this many seconds ago.
 
-So the feed is never live, the revision stays behind all that was received, and a restart needs all of it.
+So the feed is never live, the revision stays behind all bets received, and a restart needs all of them.
 """
 
 _SECONDS = 300.0
 """Longest start."""
-_LIVE_AFTER_PINGS_SECONDS = 1.0
+_QUIET_SECONDS = 1.0
 
 
 def run(arena: Arena, rounds: int, entries: int, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """A line for each size of the deduplicator."""
+    """Yield a line for each size of the deduplicator."""
     newest = time.time() - _AGO
     with arena.lane() as full:
         say(f"start: the bridge publishes {entries:,} bets that its deduplicator will need")
@@ -44,32 +44,33 @@ def run(arena: Arena, rounds: int, entries: int, say: Callable[[str], None]) -> 
                         result = _first_commit(empty, "--messages", BLOCK)
                 found[size].append(result)
             say(f"start, round {number + 1} of {rounds}")
+    empty_cpu, full_cpu = ([result["cpu_seconds"] for result in found[size]] for size in (0, entries))
     for size, results in found.items():
         yield {
             "bench": "start",
-            "contender": "bridge",
             "deduplicator": size,
             "rounds": rounds,
             **summary(results),
+            **({"ratio_empty": ratio(full_cpu, empty_cpu).as_json()} if size else {}),
         }
 
 
 def _first_commit(lane: Lane, *server: object) -> dict[str, float]:
-    """Start the bridge, and wait until a bet that is new is committed."""
+    """Start the bridge, and wait until a new bet is committed."""
     with lane.feed(*server) as (_, url):
         before, began = lane.committed(), time.monotonic()
         environment = lane.environment(FEED__BASE_URL=url)
-        with running("bridge", BRIDGE.command(0), environment, lane.directory) as program:
+        with running("bridge", BRIDGE.command, environment, lane.directory) as program:
             program.wait_until(lambda: lane.committed() > before, "has committed nothing", _SECONDS)
             seconds, used = time.monotonic() - began, usage(program.pid)
-            while lane.committed() > before:  # the rest is to be committed, too
+            while lane.committed() > before:  # the rest must be committed too
                 before = lane.committed()
-                time.sleep(_LIVE_AFTER_PINGS_SECONDS)
+                time.sleep(_QUIET_SECONDS)
     return {"seconds": seconds, "cpu_seconds": used.cpu, "peak_mb": used.peak}
 
 
 def _check(lane: Lane, duplicates: int) -> None:
-    """Each restart is sent a thousand bets again: all of them must have been dropped."""
+    """Raise BenchmarkFailed unless each restart has dropped the thousand bets that were sent again."""
     counters = lane.counters()
     if counters["duplicates"] != duplicates:
         raise BenchmarkFailed(f"not the {duplicates} duplicates that were sent: {counters}")

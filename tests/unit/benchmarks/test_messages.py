@@ -38,6 +38,14 @@ def test_the_bridge_takes_every_message(block: Block) -> None:
     assert all(message.bet is not None and not message.extras for message in messages)
 
 
+def test_each_message_can_have_fields_that_are_not_in_the_interface() -> None:
+    """One in the bet and one in its first selection; the bet is the same."""
+    usual, unusual = ([PARSER.parse(body) for body in Block(unknown_field=f).bodies()] for f in (False, True))
+    assert [message.bet for message in unusual] == [message.bet for message in usual]
+    unknown = {"data.benchmarkField", "data.selections[].benchmarkField"}
+    assert all(set(message.extras) == unknown for message in unusual)
+
+
 def test_messages_are_as_large_as_the_providers(block: Block) -> None:
     """About 2 KB, with 2.4 selections on average and a bet builder in a tenth."""
     bets = [message.bet for message in received(bytes(block.frames)) if message.bet]

