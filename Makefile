@@ -89,12 +89,13 @@ test-pythons: ## run them on each supported Python that is found
 		else echo "Python $$version is not found" >&2; fi; \
 	done
 
-bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge and other programs; BENCH=catchup runs one benchmark, ROUNDS=1 is quick
+bench: setup $(if $(filter catchup,$(or $(BENCH),catchup)),$(if $(findstring quix,$(or $(CONTENDERS),quix)),$(PEERS)/.set-up)) ## measure the bridge and other programs; BENCH=catchup runs one benchmark, ROUNDS=1 is quick, BASELINE=write stores the ratios
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MESSAGES),--messages $(MESSAGES)) \
-		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)")
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATES),--rates $(RATES)) $(if $(CONTENDERS),--contenders "$(CONTENDERS)") \
+		$(if $(filter write,$(BASELINE)),--write-baseline)
 
-bench-check: setup ## fail if a ratio has fallen by more than a fifth; takes minutes; BASELINE=write stores the results
-	@$(BIN)/python -m benchmarks $(if $(filter write,$(BASELINE)),--write-baseline,--check)
+bench-check: setup ## fail if a ratio of catch-up or of a step has fallen by more than a fifth; takes minutes
+	@$(BIN)/python -m benchmarks --check
 
 flame: setup ## draw the flame graph of catch-up, docs/performance/flame.svg
 	@$(BIN)/python -m benchmarks.flame
@@ -105,7 +106,7 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS and SEED change it
+chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, STOPS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
 mutants: setup ## run mutation tests of rate limits, position, deduplicator and eviction horizon; takes minutes

@@ -18,6 +18,7 @@ from setuptools.command.build_ext import build_ext
 COMPILED = [
     "bridge/avro/encoder.py",
     "bridge/avro/field_layout.py",
+    "bridge/messages/extras.py",
     "bridge/messages/transcoder.py",
     "bridge/messages/converter.py",
     "bridge/feed/received.py",
@@ -26,6 +27,7 @@ COMPILED = [
     "bridge/service/pipeline.py",
     "bridge/messages/scalars.py",
     "bridge/kafka/batch.py",
+    "bridge/state/counters.py",
     "bridge/state/deduplicator.py",
     "bridge/state/eviction_horizon.py",
     "bridge/state/hash_table.py",

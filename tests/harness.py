@@ -199,6 +199,13 @@ class Place:
         found: dict[str, Any] = json.loads(shown.stdout)
         return found
 
+    def balanced_counters(self) -> dict[str, int]:
+        """The committed counters; asserts that each received message is counted under exactly one outcome."""
+        counters: dict[str, int] = self.checkpoint()["counters"]
+        ends = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
+        assert counters["received"] == sum(counters[name] for name in ends)
+        return counters
+
     async def settled(self, provider: Simulator, bridge: Bridge) -> Tally:
         """End the stream, wait until everything is published, then compare it with the truth."""
         provider.stop_publishing()

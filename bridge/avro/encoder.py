@@ -76,10 +76,14 @@ def write_long(out: BytesWriter, value: i64) -> None:
 
 
 def write_string(out: BytesWriter, value: str) -> None:
-    """Append a string: the length of its UTF-8 bytes, then the bytes."""
-    data = value.encode("utf-8")
-    write_long(out, len(data))
-    out.write(data)
+    """Append a string: its UTF-8 bytes, as `write_bytes` does."""
+    write_bytes(out, value.encode("utf-8"))
+
+
+def write_bytes(out: BytesWriter, value: bytes) -> None:
+    """Append bytes: their number, then the bytes."""
+    write_long(out, len(value))
+    out.write(value)
 
 
 class _Node:

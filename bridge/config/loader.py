@@ -172,6 +172,10 @@ RENAMED: Final = {
     "api.max_skew_seconds": "api.max_clock_skew_seconds",
 }
 """Old name of a setting → new name. An old name is refused."""
+REMOVED: Final = {
+    "feed.converter": "every message takes the fastest way that accepts it",
+}
+"""Former setting → why it is not needed. It is refused."""
 
 
 def load(config: Path | None = None) -> Settings:
@@ -260,6 +264,8 @@ def _explain(error: ErrorDetails) -> str:
         if where in RENAMED:
             new = tuple(RENAMED[where].split("."))
             return f"{where} ({env_name(*path)}) is now called {RENAMED[where]} ({env_name(*new)})"
+        if where in REMOVED:
+            return f"{where} ({env_name(*path)}) is no longer a setting: {REMOVED[where]}. Remove it."
         close = difflib.get_close_matches(path[-1], _names(path[:-1]), n=1)
         likely = [".".join((*path[:-1], name)) for name in close]
         likely += [

@@ -108,11 +108,6 @@ class FeedSettings(Section):
     `data.partialRefund` or `data.selections[].limitsFactor`. A message that omits any other such field is a
     dead letter.
     """
-    converter: Literal["pydantic", "compiled"] = "pydantic"
-    """How messages are parsed. `compiled` is 1.3 to 1.7 times as fast during catch-up and leaves unusual or
-    invalid messages to pydantic; without the compiled modules it changes nothing (`bridge doctor` reports
-    them). See [0018](decisions/0018-two-converters.md) and [operations](operations.md#catching-up-faster).
-    """
     max_message_bytes: Bytes = 8 * 1024 * 1024
     """A larger message is a dead letter with its size, its hash and its first 64 KiB. The default is more
     than ten times the largest bet. Memory grows with this setting ([reliability](reliability.md)), and the

@@ -56,13 +56,12 @@ def outdated(package: Path) -> list[str]:
     )
 
 
-def assess_form(is_compiled: bool, outdated: Collection[str], converter: str) -> Finding:
+def assess_form(is_compiled: bool, outdated: Collection[str]) -> Finding:
     """Whether the modules that handle every message are compiled, and from sources that are current."""
     if not is_compiled:
-        effect = "" if converter == "pydantic" else ", which has no effect: pydantic converts"
         return Finding(
             Outcome.WARN,
-            f"the hot path runs as plain Python, which is slower; feed.converter is {converter}{effect}",
+            "the hot path runs as plain Python, which is slower",
             "Install a C compiler and Python's headers (Debian: build-essential, python3-dev), then run "
             "`make -B setup` in a checkout, which says how to see what fails; or install a wheel built "
             "with them.",
@@ -70,11 +69,10 @@ def assess_form(is_compiled: bool, outdated: Collection[str], converter: str) ->
     if outdated:
         return Finding(
             Outcome.WARN,
-            f"the hot path is compiled from an older source than {', '.join(outdated)}, and that runs; "
-            f"feed.converter is {converter}",
+            f"the hot path is compiled from an older source than {', '.join(outdated)}, and that runs",
             "Run `make setup` to compile the current sources.",
         )
-    return Finding(Outcome.OK, f"the hot path is compiled; feed.converter is {converter}")
+    return Finding(Outcome.OK, "the hot path is compiled")
 
 
 def assess_clock(settings: Settings, skew: Skew | None) -> Finding:

@@ -51,9 +51,7 @@ CHECKS = (
     Check("settings", feed_checks.check_settings),
     Check(
         "compiled",
-        lambda s: feed_checks.assess_form(
-            compiled(), feed_checks.outdated(feed_checks.PACKAGE), s.feed.converter
-        ),
+        lambda _: feed_checks.assess_form(compiled(), feed_checks.outdated(feed_checks.PACKAGE)),
     ),
     Check("kafka", kafka_checks.check_brokers, _KAFKA),
     Check(

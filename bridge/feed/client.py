@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
@@ -25,7 +24,7 @@ from bridge.clock import Clock
 from bridge.clock_skew import Skew, from_dates
 from bridge.config import FeedSettings, proxy_error, tls
 from bridge.errors import FeedError, FeedLost, FeedRefused
-from bridge.feed.framing import Assembler, Reader
+from bridge.feed.framing import Inbox, Reader
 from bridge.feed.protocol import Request
 from bridge.feed.received import Received
 from bridge.formatting import plain_error
@@ -53,7 +52,7 @@ class Connection(ClientConnection):
     def __init__(
         self,
         *args: Any,
-        assembler: Assembler,
+        inbox: Inbox,
         stall_after: float,
         clock: Clock,
         wake: Callable[[], None],
@@ -74,18 +73,15 @@ class Connection(ClientConnection):
         self._hung_up = False
         self._lost: list[Exception | None] = []
         """The argument of `connection_lost`, until it is passed to the library."""
-        self._assembler = assembler
+        self._inbox = inbox
         self._wake = wake
         self._without_secret = without_secret
         self._refusal_codes = refusal_codes
         self.skew: Skew | None = None
         """The provider's clock in the handshake, minus our monotonic clock."""
-        self._queue: deque[Received] = deque()
-        self._queued_bytes = 0
         self.reading_paused = False
         """Whether the socket is not read because the queue is full."""
         self._stall_after = stall_after
-        self._after_read_pause = False
         self._clock = clock
         self._read_at = clock()
         self.heard_at = self._read_at.monotonic
@@ -103,19 +99,23 @@ class Connection(ClientConnection):
         self._handle()
         if self._reader.midway:
             self.heard_at = self._read_at.monotonic
-        if self._queue:
+        if self._inbox:
             self._wake()
 
     def _handle(self) -> None:
         """Handle data that was read, as far as the queue and the turn allow; schedule the rest."""
-        self._spent, before = 0, len(self._queue)
+        self._spent, before = 0, len(self._inbox)
         while self._reader.more and self._spent < TURN_BYTES and not self._full and not self.closed:
-            for piece in self._reader.read():
-                if isinstance(piece, bytearray):
-                    self._hand_on(bytes(piece))
-                elif not self._ended:
-                    self._add(piece, fin=True)
-        if len(self._queue) > before:
+            parts, place = self._reader.read(), 0
+            while place < len(parts):
+                if isinstance(part := parts[place], bytearray):
+                    self._hand_on(bytes(part))
+                    place += 1
+                elif self._ended or self._hung_up:
+                    place += 1
+                else:
+                    place = self._inbox.add_messages(parts, place, self._read_at.wall)
+        if len(self._inbox) > before:
             self.heard_at = self._read_at.monotonic
         if self._lost and (not self._reader.more or self.closed):
             super().connection_lost(self._lost.pop())
@@ -130,7 +130,7 @@ class Connection(ClientConnection):
     def _next_turn(self) -> None:
         self._has_turn = False
         self._handle()
-        if self._queue:
+        if self._inbox:
             self._wake()
 
     def process_event(self, event: Event) -> None:
@@ -140,19 +140,10 @@ class Connection(ClientConnection):
             if event.fin or event.data:  # empty fragments could continue forever
                 self.heard_at = self._read_at.monotonic
             if event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
-                self._add(bytes(event.data), event.fin)
+                if not self._hung_up:
+                    self._inbox.add(bytes(event.data), event.fin, self._read_at.wall)
                 return
         super().process_event(event)
-
-    def _add(self, data: bytes, fin: bool) -> None:
-        """Queue the message that this fragment completes, unless `disconnect` was called."""
-        if self._hung_up:
-            return
-        body = self._assembler.add(data, fin)
-        if body is not None:
-            self._queue.append(Received(body, self._read_at.wall, self._after_read_pause))
-            self._after_read_pause = False
-            self._queued_bytes += len(body)
 
     def eof_received(self) -> None:
         """Called by the event loop at the end of the data; over TLS also while reading is paused."""
@@ -173,25 +164,19 @@ class Connection(ClientConnection):
     def _note_reading(self) -> None:
         now = self._clock()
         if now.monotonic - self._read_at.monotonic > self._stall_after:
-            self._after_read_pause = True
+            self._inbox.after_read_pause = True
         self._read_at = now
 
     def receive_many(self, most: int) -> list[Received]:
         """Return at most `most` messages, in order."""
-        taken: list[Received] = []
-        queue, size = self._queue, 0
-        while queue and len(taken) < most and size < TAKE_BYTES:
-            message = queue.popleft()
-            size += len(message.body)
-            taken.append(message)
-        self._queued_bytes -= size
+        taken = self._inbox.take(most, TAKE_BYTES)
         self._handle()
         return taken
 
     @property
     def waiting(self) -> int:
         """Number of messages that can be received without waiting."""
-        return len(self._queue)
+        return len(self._inbox)
 
     def reply(self, text: str) -> None:
         """Send a message without waiting for the provider to read it."""
@@ -221,8 +206,7 @@ class Connection(ClientConnection):
         cancellation closes the socket at once.
         """
         self._hung_up = True
-        self._queue.clear()
-        self._queued_bytes = 0
+        self._inbox.clear()
         self._handle()
         with contextlib.suppress(TimeoutError, OSError, WebSocketException):
             try:
@@ -234,7 +218,7 @@ class Connection(ClientConnection):
 
     @property
     def _full(self) -> bool:
-        return len(self._queue) >= QUEUE_MESSAGES or self._queued_bytes >= QUEUE_BYTES
+        return len(self._inbox) >= QUEUE_MESSAGES or self._inbox.bytes >= QUEUE_BYTES
 
     def _hold(self) -> None:
         """Pause or resume reading: data that was read and not handled comes first."""
@@ -264,10 +248,9 @@ async def connect(
     proxy = _proxy(settings, request.url)
 
     def create(*args: Any, **kwargs: Any) -> Connection:
-        assembler = Assembler(settings.max_message_bytes)
         return Connection(
             *args,
-            assembler=assembler,
+            inbox=Inbox(settings.max_message_bytes),
             stall_after=settings.stall_seconds,
             clock=clock,
             wake=wake,

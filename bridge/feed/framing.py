@@ -15,9 +15,10 @@ Called for every message, so this module is compiled if possible.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from typing import Final
 
-from bridge.feed.received import Oversized
+from bridge.feed.received import Oversized, Received
 
 WHOLE_BYTES: Final = 64 * 1024
 """The largest message that `Reader` takes out."""
@@ -208,3 +209,56 @@ class Assembler:
         whole, size, digest = bytes(self._data), self._size, self._hash
         self._data, self._size, self._hash = bytearray(), 0, None
         return whole if digest is None else Oversized(size, digest.hexdigest(), whole)
+
+
+class Inbox:
+    """Messages that were read and not received yet, in order. `limit` is that of `Assembler`."""
+
+    def __init__(self, limit: int) -> None:
+        self._assembler: Final = Assembler(limit)
+        self._queue: Final[deque[Received]] = deque()
+        self.bytes = 0
+        """Size of all messages."""
+        self.after_read_pause = False
+        """Whether the next message may have been sent long before it was read."""
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, data: bytes, fin: bool, at: float) -> None:
+        """Add the message that this fragment, read at a time in Unix seconds, completes, if it does."""
+        body = self._assembler.add(data, fin)
+        if body is not None:
+            self._queue.append(Received(body, at, self.after_read_pause))
+            self.after_read_pause = False
+            self.bytes += len(body)
+
+    def add_messages(self, parts: list[bytes | bytearray], begin: int, at: float) -> int:
+        """Add the messages in what `Reader.read` returned, up to the first part for the library.
+
+        Returns the index of that part.
+        """
+        place = begin
+        while place < len(parts):
+            part = parts[place]
+            if isinstance(part, bytearray):
+                break
+            self.add(part, True, at)
+            place += 1
+        return place
+
+    def take(self, most: int, most_bytes: int) -> list[Received]:
+        """Remove and return at most `most` messages; only the last one may exceed the bytes."""
+        taken: list[Received] = []
+        size = 0
+        while self._queue and len(taken) < most and size < most_bytes:
+            message = self._queue.popleft()
+            size += len(message.body)
+            taken.append(message)
+        self.bytes -= size
+        return taken
+
+    def clear(self) -> None:
+        """Remove all messages."""
+        self._queue.clear()
+        self.bytes = 0

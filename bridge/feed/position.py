@@ -51,6 +51,34 @@ PINGS_ALONE_SECONDS = 3600.0
 """How long pings alone must last unless the feed was live and its last bet near now."""
 
 
+class _Window:
+    """The last WINDOW times. Constant time on average, and at every message: so no search for the lowest."""
+
+    def __init__(self) -> None:
+        self._appended = 0
+        self._lows: deque[tuple[int, float]] = deque()
+        """(number, time), both ascending: the lowest, then the lowest of those behind it, and so on."""
+
+    def clear(self) -> None:
+        """Empty the window."""
+        self._appended = 0
+        self._lows.clear()
+
+    def append(self, time: float) -> None:
+        """Add a time; the oldest leaves a full window."""
+        self._appended += 1
+        lows = self._lows
+        while lows and lows[-1][1] >= time:
+            lows.pop()
+        lows.append((self._appended, time))
+        if lows[0][0] <= self._appended - WINDOW:
+            lows.popleft()
+
+    def lowest(self) -> float | None:
+        """Return the lowest time; None unless the window is full."""
+        return self._lows[0][1] if self._appended >= WINDOW else None
+
+
 class Position:
     """The position in the feed. Its `revision` is safe to commit."""
 
@@ -63,7 +91,7 @@ class Position:
         """Whether the revision was taken back since the last checkpoint."""
         self._advanced_at = 0.0
         """When the revision last followed now."""
-        self._window: deque[float] = deque(maxlen=WINDOW)
+        self._window = _Window()
         """The last plausible settlementTimes."""
         self._leads: list[float] = []
         """Seconds by which the last bets were ahead of now, while all were by more than `_ahead`."""
@@ -200,9 +228,10 @@ class Position:
 
     def _advance(self, at: float) -> None:
         if not self.live:
-            if len(self._window) < WINDOW:
+            lowest = self._window.lowest()
+            if lowest is None:
                 return
-            reached = min(self._window)
+            reached = lowest
         elif self._streak >= NEAR and not self._after_invalid:
             self._advanced_at = at
             reached = at - self._max_out_of_orderness

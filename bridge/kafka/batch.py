@@ -11,8 +11,8 @@ Header = tuple[str, str | bytes | None]
 
 OVERHEAD_BYTES = 100
 """Estimated size of a record beyond its key and value, so that many small records count too."""
-LINGER_DOUBLING_BACKLOG = 50
-"""Messages waiting that double the linger time of live operation; one or two milliseconds bring as many."""
+BACKLOG = 50
+"""Messages at hand at once that double the linger time of live operation. Fewer are produced at once."""
 MAX_LINGER_SECONDS = 1.0
 """Upper bound of the linger time: an open transaction hides later records from every reader of the topic."""
 
@@ -32,13 +32,14 @@ class Record(NamedTuple):
 
 
 def batch_linger(limits: BatchSettings, backlog: int) -> float:
-    """Return how many seconds a batch may wait for more messages, given the backlog of unhandled ones.
+    """Return how many seconds a batch may wait for more messages, given how many were at hand at once.
 
-    In live operation the backlog is small and latency matters. The larger the backlog, the more the fixed
-    cost of a transaction matters: during catch-up, a batch is committed when it is full.
+    In live operation these are few, and latency matters. The more there are, the more the fixed cost of a
+    transaction matters: during catch-up, one read of the socket brings a hundred, and a batch is committed
+    when it is full.
     """
     live = limits.max_age_ms / 1000
-    return max(live, min(live * (1 + backlog / LINGER_DOUBLING_BACKLOG), MAX_LINGER_SECONDS))
+    return max(live, min(live * (1 + (backlog / BACKLOG) ** 2), MAX_LINGER_SECONDS))
 
 
 @dataclass(slots=True)

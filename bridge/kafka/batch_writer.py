@@ -139,9 +139,11 @@ class BatchWriter:
         self._writer.last = self._writer.retry(self._writer.reopen)
         return self._writer.last
 
-    def commit(self, batch: Batch, checkpoint: Record) -> None:
+    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         """Commit the batch with the checkpoint that covers it, however long Kafka is unavailable.
 
+        The transactional id fences a former owner once its successor has opened a writer. With
+        `check_generation`, the coordinator of the owner group must also accept this process as a member.
         Raises NotOwner if another process owns the feed, and SinkBroken if an operator has to act.
         """
         batch.add(checkpoint)
@@ -150,4 +152,4 @@ class BatchWriter:
             self._writer.produce_blocking(batch.records[self._writer.written :])
             return checkpoint.value
 
-        self._writer.commit(fill)
+        self._writer.commit(fill, check_generation=check_generation)

@@ -1,8 +1,9 @@
 """Write transactions exactly once, whatever errors the producer raises.
 
-A transaction is the records of the caller, a marker among them, and the offset of the owner group. The
-marker (a checkpoint, a Snapshot record) is unique, so reading it back shows whether a commit took place.
-An error leads to one of these (`ErrorAction`):
+A transaction is the records of the caller, a marker among them. The marker (a checkpoint, a Snapshot
+record) is unique, so reading it back shows whether a commit took place. The transactional id fences every
+earlier writer; where the caller asks for it, an offset of the owner group also fences one that the group has
+replaced (decision 0021). An error leads to one of these (`ErrorAction`):
 
     retry      repeat the call, while Kafka is unavailable
     abort      abort, write and abort once more what Kafka may have left open (decision 0009), write again
@@ -47,7 +48,7 @@ class _Phase(enum.Enum):
     CLOSED = "no producer that has fenced its predecessors, and whose last marker was read"
     EMPTY = "no transaction is open"
     OPEN = "records may be produced"
-    SEALED = "complete, offsets included; the commit is missing"
+    SEALED = "complete; the commit is missing"
     FAILED = "must be aborted"
 
 
@@ -140,15 +141,16 @@ class TransactionalWriter:
         self._phase = _Phase.EMPTY
         return found
 
-    def commit(self, fill: Callable[[], bytes | None]) -> None:
+    def commit(self, fill: Callable[[], bytes | None], *, check_generation: bool) -> None:
         """Commit the transaction that `fill` completes; return when `read_committed` consumers can see it.
 
         `fill` produces the missing records and returns the marker. It is called again after an abort or with
-        a new producer. Without a marker, a transaction whose commit was not answered is written again. Raises
-        as `retry`; `asked` is then the marker whose outcome is unknown.
+        a new producer. Without a marker, a transaction whose commit was not answered is written again. With
+        `check_generation`, the coordinator of the owner group must accept this process as a member before the
+        commit is requested. Raises as `retry`; `asked` is then the marker whose outcome is unknown.
         """
         self.asked = None
-        self.retry(partial(self._attempt, fill))
+        self.retry(partial(self._attempt, fill, check_generation))
         self.asked = None
         self._left_open = False
         outage.over()
@@ -220,7 +222,7 @@ class TransactionalWriter:
         self._discard()
         self._watchdog.close()
 
-    def _attempt(self, fill: Callable[[], bytes | None]) -> None:
+    def _attempt(self, fill: Callable[[], bytes | None], check_generation: bool) -> None:
         if self._phase is _Phase.CLOSED:
             found = self.reopen()
             if self.asked is not None and found == self.asked:
@@ -230,29 +232,32 @@ class TransactionalWriter:
             self.asked = None
         if self._left_open:
             # The next marker ends what is still open together with the records that are written now.
-            self._seal(fill)
+            self._seal(fill, send_offsets=True)
             self._abort()
             self._left_open = False
         if self._phase is not _Phase.SEALED:
-            self.asked, self._phase = self._seal(fill), _Phase.SEALED
+            # Without a failure, the coordinator has just added the marker's partition to the transaction.
+            send_offsets = check_generation or self._failures > 0
+            self.asked, self._phase = self._seal(fill, send_offsets=send_offsets), _Phase.SEALED
         self._call(self._need().commit_transaction, self._call_seconds)
         if self.asked is not None:
             self.last = self.asked
 
-    def _seal(self, fill: Callable[[], bytes | None]) -> bytes | None:
-        """Write the transaction and return its marker, once all records are delivered and it still stands."""
+    def _seal(self, fill: Callable[[], bytes | None], *, send_offsets: bool) -> bytes | None:
+        """Write the transaction and return its marker, once all records are delivered."""
         marker = fill()
         if left := self._need().flush(self._call_seconds):
             text = f"{left} records were not delivered within {self._call_seconds:g} s"
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
-        # Fails if a record was refused or the transaction has ended.
-        offsets = self._lease.offsets()
-        self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
+        if send_offsets:  # fails if a record was refused or the transaction has ended
+            offsets = self._lease.offsets()
+            self._call(self._need().send_offsets_to_transaction, *offsets, self._call_seconds)
         return marker
 
     def _abort(self) -> None:
         self._left_open = True
         self._call(self._need().abort_transaction, self._call_seconds)
+        self.asked = None  # nothing of it was committed
         self._reset(_Phase.EMPTY)
 
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
@@ -260,16 +265,10 @@ class TransactionalWriter:
 
     def _produce(self, producer: Producer, record: Record, on_delivery: Any = None) -> None:
         """Pass a record to the client, which copies it. Raises BufferError while its queue is full."""
-        self._topics.add(record.topic)
-        producer.produce(
-            record.topic,
-            value=record.value,
-            key=record.key,
-            partition=record.partition,
-            timestamp=record.timestamp,
-            headers=record.headers,
-            on_delivery=on_delivery,
-        )
+        topic, key, value, timestamp, headers, partition = record
+        self._topics.add(topic)
+        # Without keywords, whose parsing takes as long as all the rest. None is for an alias of on_delivery.
+        producer.produce(topic, value, key, partition, on_delivery, None, timestamp, headers)
         self.written += 1
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:

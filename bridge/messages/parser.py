@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
 
 from bridge.errors import ConversionError
+from bridge.messages.extras import NAME_LENGTH, Extras, cut
 from bridge.messages.model import FeedMessage, SettledBet, nested_records, omittable_fields, read_feed_message
 
 SMALL_BYTES: Final = 32 * 1024
@@ -27,12 +28,9 @@ BET_BYTES, BET_VALUES = 800 * 1024, 16_500
 """More than the largest conceivable bet has (`tests/unit/messages/test_parser_large.py`)."""
 MOST_VALUES: Final = 10 * BET_VALUES
 """Each takes up to 500 bytes when parsed."""
-MOST_EXTRAS: Final = 100
-"""Most paths of unknown fields reported for one message."""
 _FIELDS: Final = FeedMessage.__annotations__.keys()
 _REASON_LENGTH: Final = 500
 _ERRORS_SHOWN: Final = 5
-_NAME_LENGTH: Final = 60
 _INPUT_LENGTH: Final = 40
 
 
@@ -95,7 +93,7 @@ class MessageParser:
         try:
             document = from_json(data)
         except ValueError as invalid:
-            raise ConversionError(_cut(f"Invalid JSON: {invalid}", _REASON_LENGTH)) from None
+            raise ConversionError(cut(f"Invalid JSON: {invalid}", _REASON_LENGTH)) from None
         ping_id, repairs, unknown = _ping_id(document), _Repairs(), ""
         if isinstance(document, dict):
             unknown = _unknown_with_values(document)
@@ -111,9 +109,9 @@ class MessageParser:
                 raise ConversionError(_reason(found), ping_id=ping_id) from None
             if unknown and message["pingId"] is None and message["data"] is None:
                 raise ConversionError(
-                    f"neither pingId nor data, but: {unknown}", extras=tuple(repairs.extras)
+                    f"neither pingId nor data, but: {unknown}", extras=repairs.extras.paths()
                 )
-            return Message(message["pingId"], message["data"], tuple(repairs.extras))
+            return Message(message["pingId"], message["data"], repairs.extras.paths())
         # The errors are few: pydantic reports the first of a list or map, and no field is unknown.
         raise ConversionError(_reason(error), ping_id=ping_id) from None
 
@@ -123,8 +121,8 @@ class _Repairs:
 
     def __init__(self) -> None:
         self.made = False
-        self.extras: dict[str, None] = {}
-        """Distinct paths of removed fields, in order."""
+        self.extras = Extras()
+        """The removed fields."""
         self.missing: list[str] = []
         """The first few required fields that are missing, as reasons."""
 
@@ -178,8 +176,7 @@ class _Place:
         repairs.made = True
         for name in [name for name in found if name not in self._known]:
             del found[name]
-            if len(repairs.extras) < MOST_EXTRAS:
-                repairs.extras[f"{self._path}{_cut(name, _NAME_LENGTH)}"] = None
+            repairs.extras.note(self._path, name)
 
 
 def _reason(error: ValidationError) -> str:
@@ -189,7 +186,7 @@ def _reason(error: ValidationError) -> str:
 def _listed(reasons: Sequence[str]) -> str:
     shown = "; ".join(reasons[:_ERRORS_SHOWN])
     rest = f"; and {len(reasons) - _ERRORS_SHOWN} more" if len(reasons) > _ERRORS_SHOWN else ""
-    return _cut(shown, _REASON_LENGTH - len(rest)) + rest
+    return cut(shown, _REASON_LENGTH - len(rest)) + rest
 
 
 def _explain(error: ErrorDetails) -> str:
@@ -199,25 +196,21 @@ def _explain(error: ErrorDetails) -> str:
         return f"{where}: {error['msg']}"
     if isinstance(got, str):
         got = got[:_INPUT_LENGTH]
-    return f"{where}: {error['msg']}, got {_cut(to_json(got).decode(), _INPUT_LENGTH)}"
+    return f"{where}: {error['msg']}, got {cut(to_json(got).decode(), _INPUT_LENGTH)}"
 
 
 def _path(location: tuple[int | str, ...]) -> str:
     """Return the path of a location, such as `data.selections[0].price`."""
     path = ""
     for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{_cut(part, _NAME_LENGTH)}"
+        path += f"[{part}]" if isinstance(part, int) else f".{cut(part, NAME_LENGTH)}"
     return path.removeprefix(".")
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _unknown_with_values(document: dict[str, Any]) -> str:
     """Return the names of the first few unknown fields of a message that are not null."""
     names = (name for name, value in document.items() if value is not None)
-    unknown = (_cut(name, _NAME_LENGTH) for name in names if name not in _FIELDS)
+    unknown = (cut(name, NAME_LENGTH) or '""' for name in names if name not in _FIELDS)
     return ", ".join(islice(unknown, _ERRORS_SHOWN))
 
 

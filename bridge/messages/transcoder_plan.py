@@ -12,13 +12,13 @@ from dataclasses import asdict, is_dataclass
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 import orjson
-from librt.strings import BytesWriter
 from typing_extensions import is_typeddict
 
 from bridge.avro.codec import Codec
 from bridge.avro.encoder import UnknownSchema
 from bridge.messages import model
 from bridge.messages import transcoder as to
+from bridge.messages.extras import Extras
 
 parse: Final[Callable[[bytes], Any]] = orjson.loads
 """Parses a JSON document. Raises ValueError."""
@@ -37,16 +37,28 @@ def make_transcoder(codec: Codec, zeros: Mapping[str, Any]) -> to.Transcoder:
 
     Raises UnknownSchema if the codec's schema does not match `bridge.messages.model.SettledBet`.
     """
-    pairing = _Pairing(codec.named, zeros)
-    return to.Transcoder(pairing.type(model.SettledBet, codec.schema, "data"), codec.header)
+    extras = Extras()
+    pairing = _Pairing(codec.named, zeros, extras)
+    bet = pairing.type(model.SettledBet, codec.schema, "data")
+    key = pairing.types["data.betId"]
+    version = pairing.types["data.settlementVersion"]
+    settled_at = pairing.types["data.settlementTime"]
+    assert isinstance(bet, to.Record)
+    assert isinstance(key, to.Key)
+    assert isinstance(version, to.Integer)
+    assert isinstance(settled_at, to.DateTime)
+    return to.Transcoder(bet, key, version, settled_at, extras, codec.header)
 
 
 class _Pairing:
     """One walk down the model and a schema with the named types `named`."""
 
-    def __init__(self, named: Mapping[str, Any], zeros: Mapping[str, Any]) -> None:
+    def __init__(self, named: Mapping[str, Any], zeros: Mapping[str, Any], extras: Extras) -> None:
         self._named = named
         self._zeros = zeros
+        self._extras = extras
+        self.types: dict[str, to.Type] = {}
+        """The types of all fields, by path."""
 
     def type(self, hint: Any, schema: Any, path: str) -> to.Type:
         """Return the type for a hint of the model and a schema, both at this path of a message."""
@@ -75,7 +87,8 @@ class _Pairing:
         hints = get_type_hints(hint, include_extras=True)
         if hints.keys() != {field["name"] for field in fields}:
             raise _disagreement(hint, [field["name"] for field in fields], path)
-        return to.Record([self._field(hints[field["name"]], field, path) for field in fields])
+        made = [self._field(hints[field["name"]], field, path) for field in fields]
+        return to.Record(made, f"{path}.", self._extras)
 
     def _field(self, hint: Any, field: Any, path: str) -> to.Field:
         path = f"{path}.{field['name']}"
@@ -83,9 +96,10 @@ class _Pairing:
         type_ = self.type(get_args(hint)[0] if optional else hint, field["type"], path)
         if optional and not isinstance(type_, to.Nullable):  # a missing field is null
             raise _disagreement(hint, field["type"], path)
-        if_missing = _written(type_, self._zeros.get(path)) if optional or path in self._zeros else None
+        self.types[path] = type_
+        zero = self._zeros.get(path) if optional or path in self._zeros else to.REQUIRED
         [name] = orjson.loads(orjson.dumps({field["name"]: None}))  # orjson's own key: found by identity
-        return to.Field(name, type_, if_missing)
+        return to.Field(name, type_, zero)
 
 
 def _scalar(hint: Any, schema: Any, path: str) -> to.Type:
@@ -104,7 +118,8 @@ def _scalar(hint: Any, schema: Any, path: str) -> to.Type:
     if base is int and kind == "long" and bounds.keys() == {"ge", "le"}:
         return to.Integer(bounds["ge"], bounds["le"])
     if base is str and kind == "string" and bounds.keys() <= {"min_length", "max_length"}:
-        return to.String(bounds.get("min_length", 0), bounds.get("max_length", _ANY_LENGTH))
+        string = to.Key if hint == model.BetId else to.String
+        return string(bounds.get("min_length", 0), bounds.get("max_length", _ANY_LENGTH))
     raise _disagreement(hint, schema, path)
 
 
@@ -117,12 +132,6 @@ def _bounds(marks: Iterable[Any]) -> dict[str, Any]:
                 known = is_dataclass(bound) and not isinstance(bound, type)
                 bounds |= asdict(bound) if known else {repr(bound): bound}
     return bounds
-
-
-def _written(type_: to.Type, value: object) -> bytes:
-    out = BytesWriter()
-    type_.write(out, value)
-    return out.getvalue()
 
 
 def _disagreement(hint: Any, schema: Any, path: str) -> UnknownSchema:

@@ -36,12 +36,11 @@ def collect(status: StatusSnapshot, now: float) -> Iterator[Metric]:
 def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
     yield InfoMetricFamily(
         "bridge",
-        "Version, owner id and converter of the process; always 1.",
+        "Version and owner id of the process; always 1.",
         {
             "version": __version__,
             "owner_id": status.owner_id,
             "compiled": "yes" if status.compiled else "no",
-            "converter": status.converter,
         },
     )
     yield Gauge(
@@ -83,7 +82,7 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
     )
     yield Counter(
         "bridge_converter_fallbacks_total",
-        "Messages passed from the compiled converter to pydantic since this process last became owner.",
+        "Messages that took the slower way, by pydantic, since this process last became owner.",
         status.fallbacks,
     )
     yield Gauge(

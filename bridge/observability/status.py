@@ -13,7 +13,8 @@ from itertools import accumulate
 from typing import Final
 
 from bridge.feed.rate_limits import LimitUsage
-from bridge.state.checkpoint import Counters, State
+from bridge.state.checkpoint import State
+from bridge.state.counters import Counters
 
 BOUNDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Upper bounds of the buckets, seconds: a commit takes 5 ms at best, and 30 s while a broker is replaced."""
@@ -64,8 +65,6 @@ class StatusSnapshot:
     """Name of this process in the checkpoints that it writes."""
     compiled: bool = False
     """Whether the hot path is compiled rather than plain Python."""
-    converter: str = "pydantic"
-    """The setting `feed.converter`."""
     state: State | None = None
     """None until the first state is entered."""
     reason: str = ""
@@ -99,7 +98,7 @@ class StatusSnapshot:
     extras: Mapping[str, int] = field(default_factory=dict)
     """Messages with a field that the interface does not document, by the path of the field."""
     fallbacks: int = 0
-    """Messages that the compiled converter left to pydantic."""
+    """Messages that the transcoder left to pydantic."""
     queue_messages: int = 0
     """Messages read from the socket and not yet handled."""
     batch_records: int = 0

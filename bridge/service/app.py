@@ -113,7 +113,6 @@ class _Service:
             feed=feed.name,
             owner=self._owner_id,
             compiled=compiled(),
-            converter=feed.converter,
         )
         app = make_app(
             {"feed": feed.name},
@@ -254,7 +253,6 @@ class _Service:
             idle_timeout_seconds=self._settings.feed.idle_timeout_seconds,
             owner_id=self._owner_id,
             compiled=compiled(),
-            converter=self._settings.feed.converter,
             state=status.state,
             reason=status.reason,
             since=status.since,

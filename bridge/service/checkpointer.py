@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
-from bridge.kafka.batch import Record
+from bridge.kafka.batch import BACKLOG, Record
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
@@ -36,7 +36,7 @@ class Checkpointer:
     def due_at(self, backlog: int) -> float | None:
         """Return when the next commit is due, monotonic seconds; None if there is nothing to commit.
 
-        `backlog` is the number of received messages not handled yet.
+        `backlog` is the number of messages that were at hand at once.
         """
         if self.committer.busy:
             return None
@@ -44,26 +44,34 @@ class Checkpointer:
             return 0.0
         if self.pipeline.batch.records and self._clock().monotonic < self.committer.next_begin_at:
             return self.committer.next_begin_at  # the records are produced first
+        if self.pipeline.full:
+            return 0.0
         return self.pipeline.batch.due_at(self.dependencies.settings.batch, backlog)
 
     def advance(self, backlog: int) -> None:
         """Produce new records, and begin a commit when it is due, unless one is running.
 
-        Raises the error of the last commit.
+        Of a large backlog, the records are produced when the batch is due: fewer and larger requests are half
+        the work for a broker. Raises the error of the last commit.
         """
-        if self._collect():
-            if self._clock().monotonic >= self.committer.next_begin_at:
-                # Only fills the client's queue; another thread would wait for the interpreter lock each time.
-                self.committer.writer.write(self.pipeline.batch)
-            due = self.due_at(backlog)
-            if self.pipeline.full or (due is not None and self._clock().monotonic >= due):
-                self._start()
+        if not self._collect():
+            return
+        now, due = self._clock().monotonic, self.due_at(backlog)
+        is_due = due is not None and now >= due
+        if is_due or (backlog < BACKLOG and now >= self.committer.next_begin_at):
+            # Only fills the client's queue; another thread would wait for the interpreter lock each time.
+            self.committer.writer.write(self.pipeline.batch)
+        if is_due:
+            self._start()
 
-    async def commit(self) -> None:
-        """Commit at once and wait for it, even an empty batch: the checkpoint is what matters."""
+    async def commit(self, *, check_generation: bool = False) -> None:
+        """Commit at once and wait for it, even an empty batch: the checkpoint is what matters.
+
+        `check_generation` as in `Writer.commit`.
+        """
         await self.committer.finish()
         self._collect()
-        self._start()
+        self._start(check_generation)
         await self.committer.finish()
         self._collect()
 
@@ -73,7 +81,7 @@ class Checkpointer:
         self.committed = self._latest
         return True
 
-    def _start(self) -> None:
+    def _start(self, check_generation: bool = False) -> None:
         now, status, position = self._clock(), self._status, self.pipeline.position
         state = status.state or State.CONNECTING
         self.limiter.observe(now)  # a clock that was set must not make attempts older
@@ -104,4 +112,4 @@ class Checkpointer:
         assert follows, "the checkpoint would go back"
         position.taken_back = False
         self._latest = checkpoint
-        self.committer.start(self.pipeline.take_batch(), record)
+        self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)

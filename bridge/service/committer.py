@@ -63,10 +63,11 @@ class Committer:
             self._on_blocked(self._trouble or outage.explain(self._doing))
         return waiting
 
-    def start(self, batch: Batch, checkpoint: Record) -> None:
-        """Begin to commit a batch. No other commit may be running."""
+    def start(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+        """Begin to commit a batch, as `Writer.commit`. No other commit may be running."""
         assert self._committing is None
-        self._committing = self._submit(partial(self.writer.commit, batch, checkpoint))
+        commit = partial(self.writer.commit, batch, checkpoint, check_generation=check_generation)
+        self._committing = self._submit(commit)
 
     def collect(self) -> bool:
         """Return whether no commit is running. Raises the error of the last one."""

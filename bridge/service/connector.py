@@ -87,7 +87,7 @@ class Connector:
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
-            await self.checkpointer.commit()
+            await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated

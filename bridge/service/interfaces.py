@@ -74,8 +74,11 @@ class Writer(Protocol):
     def write(self, batch: Batch) -> None:
         """Produce the batch's new records. No job may be running."""
 
-    def commit(self, batch: Batch, checkpoint: Record) -> None:
-        """Commit the batch with the checkpoint that covers it."""
+    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
+        """Commit the batch with the checkpoint that covers it.
+
+        With `check_generation`, only if the owner group's coordinator still accepts this process.
+        """
 
     def close(self, *, abandon: bool = False) -> None:
         """Close the writer."""

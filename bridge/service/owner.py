@@ -25,7 +25,8 @@ from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.pump import Pump, deduplicated_from
 from bridge.service.timekeeper import Timekeeper
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 
 T = TypeVar("T")
 

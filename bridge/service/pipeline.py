@@ -20,9 +20,10 @@ from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Batch, Record
 from bridge.kafka.topics import Topics
 from bridge.log import get
-from bridge.messages.converter import Bet, make_converter
+from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser, holds_objects
-from bridge.state.checkpoint import Counters
+from bridge.messages.transcoder import Bet
+from bridge.state.counters import Counters
 from bridge.state.dead_letter import DeadLetterKind, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap
@@ -51,10 +52,12 @@ class Pipeline:
         self._settings = settings
         self._topics = topics
         self._parser = MessageParser(settings.feed.optional_fields)
-        self._converter = make_converter(settings.feed.converter, self._parser, codecs.bets)
-        self._convert = self._converter.convert
+        self._converter = make_converter(self._parser, codecs.bets)
         self._bets = codecs.bets
         self._bets_before = {codecs.bets.schema_id: codecs.bets}
+        self._body = b""
+        """The last message with a bet."""
+        self._rewritten = self._rewrite  # made once, not for every message
         self._gaps = codecs.gaps
         self.deduplicator = deduplicator
         self._awaiting: int | None = None
@@ -83,7 +86,7 @@ class Pipeline:
 
     @property
     def fallbacks(self) -> int:
-        """Messages that the compiled converter left to pydantic."""
+        """Messages that the transcoder left to pydantic."""
         return self._converter.fallbacks
 
     def take_batch(self) -> Batch:
@@ -117,12 +120,17 @@ class Pipeline:
             )
         )
 
-    def handle(self, message: Received, now: float) -> str | None:
-        """Handle a message at a monotonic time. Returns its ping id, if it has one."""
-        ping_id = self._handle(message, now)
-        if self._awaiting is not None and self.position.revision > self._stood_at:
-            self._declare_replay_gap(message.at, self._awaiting)
-        return ping_id
+    def handle(self, messages: list[Received], now: float) -> list[tuple[str, bytes]]:
+        """Handle messages, in order, at a monotonic time. Returns the ping id and the body of each ping."""
+        pings = []
+        for message in messages:
+            ping_id = self._handle(message, now)
+            if ping_id is not None:
+                assert isinstance(message.body, bytes)
+                pings.append((ping_id, message.body))
+            if self._awaiting is not None and self.position.revision > self._stood_at:
+                self._declare_replay_gap(message.at, self._awaiting)
+        return pings
 
     def _declare_replay_gap(self, now: float, revision: int) -> None:
         """Declare a gap: the position left the revision behind, and the replay repeated nothing known."""
@@ -148,7 +156,7 @@ class Pipeline:
             )
             return None
         try:
-            ping_id, bet, extras = self._convert(body)
+            ping_id, bet, extras = self._converter.convert(body)
         except ConversionError as error:
             self._dead_letter(message, DeadLetterKind.ERROR, error.reason)
             self._count(error.extras)
@@ -169,6 +177,7 @@ class Pipeline:
 
     def _publish_bet(self, message: Received, body: bytes, bet: Bet) -> None:
         key, version, micros, value = bet
+        self._body = body
         settled_at = micros / MICROS
         content = fingerprint(value)
         self.deduplicator.observe(settled_at)
@@ -176,7 +185,7 @@ class Pipeline:
             key,
             version,
             content,
-            lambda schema: self._rewrite(body, schema),
+            self._rewritten,
             replaying=self.position.replaying(message.at),
         )
         if verdict in _WITNESSES and self.deduplicator.knew(key):
@@ -195,10 +204,10 @@ class Pipeline:
             self.counters.corrections += verdict is DedupResult.CORRECTION
         self.position.data(message.at, settled_at)
 
-    def _rewrite(self, body: bytes, schema: bytes) -> bytes | None:
-        """Return the fingerprint of a bet in an earlier schema. Slow, but rarely needed."""
+    def _rewrite(self, schema: bytes) -> bytes | None:
+        """Return the fingerprint of the bet at hand in an earlier schema. Slow, but rarely needed."""
         schema_id = int.from_bytes(schema, "big")
-        bet = self._parser.parse(body).bet
+        bet = self._parser.parse(self._body).bet
         assert bet is not None
         try:
             if schema_id not in self._bets_before:  # cached since the restore: the registry is not asked

@@ -108,14 +108,14 @@ class Pump:
         heard_at = self._clock().monotonic
         while True:
             connection.note_alive()
-            goes_on = self._handle_burst(connection)
+            backlog = self._handle_burst(connection) + connection.waiting
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self.connector.report(gap)
             self._check_clock()
             self._evict()
             self._update_state()
-            self.checkpointer.advance(connection.waiting)
+            self.checkpointer.advance(backlog)
             if connection.closed and not connection.waiting:
                 raise connection.end_reason()
             now = self._clock().monotonic
@@ -125,30 +125,28 @@ class Pump:
             if now >= heard_at + idle_timeout:
                 self._status.become(State.IDLE_TIMEOUT)
                 raise FeedLost(f"nothing came for {format_duration(idle_timeout)}")
-            if goes_on and not pipeline.full:
+            if backlog and not pipeline.full:
                 await asyncio.sleep(0)
             else:
-                due = self.checkpointer.due_at(connection.waiting)
+                due = self.checkpointer.due_at(backlog)
                 wake_at = min(now + BREATH_SECONDS, heard_at + idle_timeout, inf if due is None else due)
                 await sleep(self.wake, max(0.0, wake_at - now))
 
-    def _handle_burst(self, connection: Connection) -> bool:
-        """Handle waiting messages for one burst. Returns whether there were any."""
+    def _handle_burst(self, connection: Connection) -> int:
+        """Handle waiting messages for one burst. Returns how many."""
         pipeline, began, handled = self.pipeline, self._clock().monotonic, 0
         now = began
         while handled < BURST and now - began < BURST_SECONDS and not pipeline.full:
             taken = connection.receive_many(PORTION)
-            for message in taken:
-                ping_id = pipeline.handle(message, now)
-                if ping_id is not None and isinstance(message.body, bytes):
-                    reply = ping_reply(self._feed.ping_reply, ping_id, message.body)
-                    if reply is not None:
-                        connection.reply(reply)
+            for ping_id, body in pipeline.handle(taken, now):
+                reply = ping_reply(self._feed.ping_reply, ping_id, body)
+                if reply is not None:
+                    connection.reply(reply)
             if not taken:
                 break
             handled += len(taken)
             now = self._clock().monotonic
-        return handled > 0
+        return handled
 
     def _check_clock(self) -> None:
         position = self.pipeline.position

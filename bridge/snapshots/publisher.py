@@ -105,7 +105,7 @@ class Publisher:
 
         try:
             with self._attempting("publishing", self._patience, records):
-                self._writer.commit(fill)
+                self._writer.commit(fill, check_generation=True)
         except KafkaUnavailable as error:
             outcome = (
                 "Nothing of it is published"
@@ -122,7 +122,7 @@ class Publisher:
         They may be committed twice, which does no harm.
         """
         with self._attempting("saving", self._patience, records):
-            self._writer.commit(lambda: self._write(records))
+            self._writer.commit(lambda: self._write(records), check_generation=True)
 
     def close(self) -> None:
         """Abort what is open, which would hide later records until its time-out."""

@@ -7,7 +7,7 @@ both or neither.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import Enum
 from operator import attrgetter
 from typing import Any
@@ -16,6 +16,9 @@ from bridge.clock import MICROS
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
 from bridge.formatting import camel_case
+from bridge.state.counters import Counters
+
+_counts = attrgetter(*(counter.name for counter in fields(Counters)))
 
 
 class State(Enum):
@@ -32,37 +35,6 @@ class State(Enum):
     STANDBY = "Standby"
     STOPPED_ON_GAP = "StoppedOnGap"
     STOPPED = "Stopped"
-
-
-@dataclass(slots=True)
-class Counters:
-    """Messages by outcome since the feed's first checkpoint.
-
-    received = published + duplicates + stale + dead_lettered + pings + empty. Corrections are included in
-    published.
-    """
-
-    received: int = 0
-    published: int = 0
-    duplicates: int = 0
-    stale: int = 0
-    corrections: int = 0
-    dead_lettered: int = 0
-    pings: int = 0
-    empty: int = 0
-
-    @property
-    def balanced(self) -> bool:
-        """Whether each received message is counted under exactly one outcome."""
-        ends = self.published + self.duplicates + self.stale + self.dead_lettered + self.pings + self.empty
-        return self.received == ends
-
-    def copy(self) -> Counters:
-        """Return an independent copy."""
-        return replace(self)
-
-
-_counts = attrgetter(*(counter.name for counter in fields(Counters)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from enum import Enum
 from hashlib import blake2b
 
 from bridge.avro.codec import HEADER_BYTES
+from bridge.state.digests import content_digest
 from bridge.state.eviction_horizon import EvictionHorizon
 from bridge.state.hash_table import KEY_BYTES, DigestTable
 
@@ -83,7 +84,7 @@ DROPPED_WITH_ONE = 4
 
 def fingerprint(value: bytes) -> bytes:
     """Return the 20 bytes that identify a value in wire format: schema id and hash. Maps must be sorted."""
-    return value[1:HEADER_BYTES] + blake2b(value[HEADER_BYTES:], digest_size=_HASH_BYTES).digest()
+    return value[1:HEADER_BYTES] + content_digest(value[HEADER_BYTES:])
 
 
 class Deduplicator:

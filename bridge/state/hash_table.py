@@ -18,6 +18,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import read_i64_le
+
 if TYPE_CHECKING:
     from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
@@ -29,6 +31,7 @@ SMALLEST: Final = 8
 """Initial number of slots of an array, a power of two."""
 _TAG_BITS: Final = 24
 _TAG: Final = (1 << _TAG_BITS) - 1
+_BITS: Final = (1 << 40) - 1
 _EMPTY: Final = 0
 """A slot without a row: rows are numbered from 1."""
 
@@ -42,6 +45,12 @@ class DigestTable:
         self._index: list[array[int]] = [array("q", bytes(8 * SMALLEST)) for _ in range(SEGMENTS)]
         self._used = [0] * SEGMENTS
         self._keys = 0
+        self._found: bytes | None = None
+        """The key last looked for, unless its place may have changed since: often it is put next."""
+        self._which: i64 = 0
+        """The array of this key."""
+        self._at: i64 = 0
+        """Its place there."""
         self.first = 1
         """Number of the oldest row."""
         self.end = 1
@@ -53,8 +62,11 @@ class DigestTable:
     def find(self, key: bytes) -> int:
         """Return the row number of a key, 0 if there is none."""
         bits = _bits(key)
-        segment = self._index[bits & (SEGMENTS - 1)]
-        slot: i64 = segment[self._place(segment, bits >> 16, key)]
+        self._which = bits & (SEGMENTS - 1)
+        segment = self._index[self._which]
+        self._at = self._place(segment, bits >> 16, key)
+        self._found = key
+        slot: i64 = segment[self._at]
         return slot >> _TAG_BITS
 
     def payload(self, row: int) -> bytes:
@@ -72,12 +84,11 @@ class DigestTable:
             block = self._blocks[number] = bytearray(BLOCK_ROWS * self._row_bytes)
         block[at : at + self._row_bytes] = key + payload
         self.end = row + 1
-        bits = _bits(key)
-        which, tag = bits & (SEGMENTS - 1), bits >> 16
-        segment = self._index[which]
-        place = self._place(segment, tag, key)
-        added = segment[place] == _EMPTY
-        segment[place] = row << _TAG_BITS | tag
+        if key is not self._found:
+            self.find(key)
+        which, segment = self._which, self._index[self._which]
+        added = segment[self._at] == _EMPTY
+        segment[self._at] = row << _TAG_BITS | _bits(key) >> 16
         if added:
             self._keys += 1
             self._used[which] += 1
@@ -96,6 +107,7 @@ class DigestTable:
         is_last = segment[place] >> _TAG_BITS == row
         if is_last:
             _close(segment, place)
+            self._found = None
             self._keys -= 1
             self._used[which] -= 1
             if len(segment) > SMALLEST and self._used[which] * 6 < len(segment):
@@ -130,14 +142,12 @@ class DigestTable:
                     place = (place + 1) & mask
                 resized[place] = slot
         self._index[which] = resized
+        self._found = None
 
 
 def _bits(key: bytes) -> i64:
     """Return the 40 bits of a key that the index uses."""
-    high: i64 = key[0]
-    for at in range(1, 5):
-        high = high << 8 | key[at]
-    return high
+    return read_i64_le(key, 0) & _BITS
 
 
 def _close(segment: array[int], hole: int) -> None:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from bridge.avro.encoder import compiled
-from tests.blast import Damage, target
+from tests.blast import Damage, run_plain, target
 from tests.bombs import BOMBS, ENDLESS
 from tests.harness import Place
 
 
-@pytest.mark.parametrize("converter", os.environ.get("CONVERTER", "pydantic compiled").split())
-async def test_bombs(place: Place, converter: str) -> None:
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+async def test_bombs(place: Place, plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prints a row of the table for each bomb."""
-    print(f"\nfeed.converter = {converter}, {'compiled' if compiled() else 'plain'}\n")
+    print(f"\n{'pydantic alone, as plain Python' if plain else 'compiled'}\n")
+    if plain:
+        run_plain(place, monkeypatch)
     print("| bomb | on the wire | peak | longest hold |\n|---|---|---|---|")
-    async with target(place, FEED__CONVERTER=converter) as bridge:
+    async with target(place) as bridge:
         for bomb in BOMBS:
             print(row(await bridge.throw(bomb)), flush=True)
-    async with target(place, FEED__CONVERTER=converter, FEED__IDLE_TIMEOUT_SECONDS="5") as bridge:
+    async with target(place, FEED__IDLE_TIMEOUT_SECONDS="5") as bridge:
         for bomb in ENDLESS:
             print(row(await bridge.throw(bomb, endless=True)), flush=True)
 

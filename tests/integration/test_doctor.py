@@ -19,7 +19,8 @@ from bridge.feed.rate_limits import Attempt
 from bridge.kafka.election import LeaderElection, group_of
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 from bridge.state.gap import Cause, Gap
 from tests.harness import Place, until
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.frames import Opcode
 
-from bridge.feed.framing import SLICE_BYTES, WHOLE_BYTES, Reader
+from bridge.feed.framing import SLICE_BYTES, WHOLE_BYTES, Inbox, Reader
+from bridge.feed.received import Oversized
 from tests.frames import DATA, Client, chunks, frame, message, read_all
 
 _SIZES = st.integers(0, 300) | st.integers(0, 300_000) | st.sampled_from([125, 126, 65_535, 65_536, 65_537])
@@ -59,3 +62,46 @@ def test_byte_by_byte_is_no_different(body: bytes, cut: int) -> None:
     for byte in chunks(client.accepted + data, [1]):
         client.take(read_all(reader, byte))
     assert client.messages() == [body, b"next"]
+
+
+_FRAGMENT = st.tuples(st.integers(0, 5), st.booleans())
+_TAKE = st.tuples(st.integers(0, 4), st.integers(0, 10))
+
+
+@settings(deadline=None, max_examples=300)
+@given(steps=st.lists(_FRAGMENT | st.lists(_TAKE, min_size=1, max_size=1) | st.none(), max_size=60))
+def test_an_inbox_is_a_queue(steps: list[tuple[int, bool] | list[tuple[int, int]] | None]) -> None:
+    """Fragments become messages of at most 7 bytes, or oversized ones; None stands for a read pause.
+
+    Only the first message after a pause is marked. Only the last one taken may exceed the bytes.
+    """
+    inbox, fragments = Inbox(7), list[bytes]()
+    queue: list[tuple[bytes, float, bool]] = []
+    paused = False
+    for number, step in enumerate(steps):
+        if step is None:
+            inbox.after_read_pause = paused = True
+        elif isinstance(step, tuple):
+            size, fin = step
+            fragments.append(bytes([number] * size))
+            inbox.add(fragments[-1], fin, float(number))
+            if fin:
+                queue.append((b"".join(fragments), float(number), paused))
+                fragments, paused = [], False
+        else:
+            [(most, most_bytes)] = step
+            expected: list[tuple[bytes, float, bool]] = []
+            while queue and len(expected) < most and sum(len(body) for body, _, _ in expected) < most_bytes:
+                expected.append(queue.pop(0))
+            taken = inbox.take(most, most_bytes)
+            assert [(m.body, m.at, m.after_read_pause) for m in taken] == [
+                (body if len(body) <= 7 else _oversized(body), at, marked) for body, at, marked in expected
+            ]
+        assert len(inbox) == len(queue)
+        assert inbox.bytes == sum(len(body) for body, _, _ in queue)
+    inbox.clear()
+    assert (len(inbox), inbox.bytes, inbox.take(1, 1)) == (0, 0, [])
+
+
+def _oversized(body: bytes) -> Oversized:
+    return Oversized(len(body), sha256(body).hexdigest(), body)

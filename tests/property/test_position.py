@@ -56,6 +56,36 @@ def timelines(draw: st.DrawFn) -> list[Published]:
     return found
 
 
+@settings(deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from([1, 7, 48, 49, 50, 51, 120]), st.integers(-300, 3000), st.integers(-9, 9))
+        | st.none(),
+        max_size=30,
+    )
+)
+def test_catching_up_follows_the_lowest_of_the_last_50_plausible_times(
+    steps: list[tuple[int, int, int] | None],
+) -> None:
+    """Each step is a number of bets, the first time and the distance between them; None is a reconnection."""
+    position, now = Position(SETTINGS, int(BEGAN)), BEGAN + 100_000
+    revision, last = BEGAN, list[float]()
+    for step in steps:
+        if step is None:
+            position.connected(Skew(0, 0))
+            last.clear()
+            continue
+        count, first, distance = step
+        for number in range(count):
+            settled = BEGAN + first + number * distance
+            position.data(now, settled)
+            if settled > revision:
+                last.append(settled)
+            if len(last) >= 50:
+                revision = max(revision, min(last[-50:]) - MARGIN)
+            assert position.revision == revision
+
+
 @dataclass
 class Reader:
     """The bridge: hands what it reads to the position and checks the promise each time."""

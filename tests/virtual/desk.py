@@ -23,7 +23,7 @@ from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.status import Status
 from bridge.service.timekeeper import Timekeeper
-from bridge.state.checkpoint import Counters
+from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator
 from tests.virtual.kafka import CODECS, Kafka, MemoryWriter
 from tests.virtual.loop import given

@@ -52,6 +52,8 @@ class Kafka:
         self.deaths = 0
         """Of processes: what a dead one still does has no effect."""
         self.transactions = 0
+        self.checked = 0
+        """Transactions whose commit depended on the generation of the owner group."""
         self.handed_over: list[Record] = []
         """Of the batch in hand."""
         self._log: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
@@ -165,10 +167,11 @@ class MemoryWriter:
         """Do nothing yet: uncommitted records cannot be read."""
         self._kafka.handed_over = list(batch.records)
 
-    def commit(self, batch: Batch, checkpoint: Record) -> None:
+    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         """Commit the batch as a whole or not at all. Raises NotOwner."""
         if self._kafka.lost:
             raise NotOwner("on purpose")
+        self._kafka.checked += check_generation
         self._kafka.append([*batch.records, checkpoint])
 
     def close(self, *, abandon: bool = False) -> None:

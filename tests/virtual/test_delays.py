@@ -80,6 +80,18 @@ async def test_bursts(world: World) -> None:
     await world.check()
 
 
+@in_world()
+async def test_a_burst_and_then_silence(world: World) -> None:
+    """The bets are committed as early as a single one would be: after the 500 ms of these settings."""
+    world.start()
+    await world.until(State.LIVE)
+    before = len(world.kafka.records("settlement.bets"))
+    for number in range(120):
+        world.inflict(Garbage(body=settled(number, world.feed.moment()).decode()))
+    await asyncio.sleep(0.51)
+    assert len(world.kafka.records("settlement.bets")) >= before + 120
+
+
 @in_world(rate=0.2, policy=SLOW)
 async def test_a_settlement_time_that_lies_near_now_in_a_replay(world: World) -> None:
     """One or two of them do not make the feed live."""

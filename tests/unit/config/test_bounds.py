@@ -29,7 +29,8 @@ from bridge.inspection.replay import parse_window
 from bridge.kafka import clients, topics
 from bridge.kafka.batch import Batch, Record
 from bridge.rest.pacing import Pace
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 
 INT32, INT64 = 2**31, 2**63
 ENDS: list[float] = [

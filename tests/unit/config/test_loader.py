@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from bridge.config import Settings, age_seconds, env_name, load, parse_start
-from bridge.config.loader import RENAMED
+from bridge.config.loader import REMOVED, RENAMED
 from bridge.errors import SettingsError
 
 SECRET = "s3cret"
@@ -164,7 +164,7 @@ def test_a_wrong_value_is_named_with_the_fix(
         ("FEED__BASE_ULR", "x", "{name} is not a setting; did you mean feed.base_url?"),
         ("FEED__COLOUR", "x", "feed.colour {name} is not a setting; remove it"),
         ("FED__NAME", "x", "BRIDGE_FED__NAME is not a setting of the bridge. Did you mean {feed}NAME?"),
-        ("FEED_CONVERTER", "x", "is not a setting of the bridge. Did you mean {feed}CONVERTER?"),
+        ("FEED_PROXY", "x", "is not a setting of the bridge. Did you mean {feed}PROXY?"),
         ("KAFAK__SSL_CA_LOCATION", "x", "is not a setting of the bridge. Did you mean BRIDGE_KAFKA__…?"),
         ("XYZZY", "x", "BRIDGE_XYZZY is not a setting of the bridge"),
     ],
@@ -224,13 +224,12 @@ def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     """One line for each."""
     file = toml(
         tmp_path,
-        "converter = 'compiled'\n[feed]\nidle_timeout_seconds = -1\n[batch]\nmax_record = 3\n"
-        "[tpics]\nprefix = 'x'\n",
+        "proxy = 'none'\n[feed]\nidle_timeout_seconds = -1\n[batch]\nmax_record = 3\n[tpics]\nprefix = 'x'\n",
     )
     assert complaint(file).splitlines() == [
         "feed.idle_timeout_seconds (BRIDGE_FEED__IDLE_TIMEOUT_SECONDS): must be greater than 0, not -1",
         "batch.max_record (BRIDGE_BATCH__MAX_RECORD) is not a setting; did you mean batch.max_records?",
-        "converter (BRIDGE_CONVERTER) is not a setting; did you mean feed.converter?",
+        "proxy (BRIDGE_PROXY) is not a setting; did you mean feed.proxy?",
         "tpics (BRIDGE_TPICS) is not a setting; did you mean topics?",
     ]
 
@@ -434,13 +433,19 @@ def test_levels_of_a_variable_are_separated_by_two_underscores() -> None:
     assert env_name("feed", "base_url") == "BRIDGE_FEED__BASE_URL"
 
 
-@pytest.mark.parametrize("old", RENAMED)
-def test_an_old_name_is_refused_with_the_new_one(
+REFUSED = {old: f"is now called {new} ({env_name(*new.split('.'))})" for old, new in RENAMED.items()} | {
+    former: f"{former} ({env_name(*former.split('.'))}) is no longer a setting: {why}"
+    for former, why in REMOVED.items()
+}
+
+
+@pytest.mark.parametrize("old", REFUSED)
+def test_an_old_name_is_refused_with_the_new_one_or_the_reason(
     old: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     section, name = old.split(".")
-    said = f"is now called {RENAMED[old]} ({env_name(*RENAMED[old].split('.'))})"
-    assert said in complaint(toml(tmp_path, f"[{section}]\n{name} = 1\n"))
+    assert REFUSED[old] in complaint(toml(tmp_path, f"[{section}]\n{name} = 1\n"))
     monkeypatch.setenv(env_name(section, name), "1")
-    assert said in complaint()
-    assert RENAMED[old].split(".")[1] in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+    assert REFUSED[old] in complaint()
+    if old in RENAMED:
+        assert RENAMED[old].split(".")[1] in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]

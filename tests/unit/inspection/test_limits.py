@@ -14,7 +14,8 @@ from bridge.inspection.limits import (
     forecast_as_lines,
     parse_moment,
 )
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 
 NOW = 1_790_000_000.0
 SETTINGS = Settings(

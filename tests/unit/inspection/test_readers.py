@@ -29,7 +29,8 @@ from bridge.inspection.readers import (
 from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 from tests.unit.state.log import NEVER, Log
 
 CHECKPOINT = Checkpoint(

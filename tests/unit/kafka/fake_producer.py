@@ -71,7 +71,15 @@ class FakeProducer:
     def begin_transaction(self) -> None:
         self._do("begin")
 
-    def produce(self, topic: str, *, value: bytes, on_delivery: Any = None, **_: Any) -> None:
+    def produce(
+        self,
+        topic: str,
+        value: bytes,
+        _key: bytes,
+        _partition: int,
+        on_delivery: Any,
+        *_: object,
+    ) -> None:
         self.on_delivery = on_delivery
         self._do("produce")
         self.open.append(value)
@@ -97,6 +105,8 @@ class FakeProducer:
 
     def commit_transaction(self, timeout: float) -> None:
         self._do("commit")
+        if self.failed:
+            ABORT(self)
         self.topic.committed += self.topic.left_open + self.open
         self.open, self.topic.left_open = [], []
 

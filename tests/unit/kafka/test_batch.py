@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bridge.config import BatchSettings
 from bridge.kafka.batch import (
-    LINGER_DOUBLING_BACKLOG,
+    BACKLOG,
     MAX_LINGER_SECONDS,
     OVERHEAD_BYTES,
     Batch,
@@ -64,9 +64,9 @@ def test_records_keep_their_order() -> None:
 
 
 def test_the_linger_grows_with_the_backlog() -> None:
-    """From the setting, while nothing does, to a bound, in proportion."""
+    """From the setting, while nothing waits, to a bound."""
     assert batch_linger(LIMITS, 0) == 0.02
-    assert batch_linger(LIMITS, LINGER_DOUBLING_BACKLOG) == 0.04
+    assert batch_linger(LIMITS, BACKLOG) == 0.04
     assert batch_linger(LIMITS, 10_000_000) == MAX_LINGER_SECONDS
     grows = [batch_linger(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
     assert grows == sorted(grows)

@@ -71,18 +71,23 @@ def batch() -> Batch:
     return made
 
 
-def commit(writer: BatchWriter, made: Batch | None = None, checkpoint: Record = CHECKPOINT) -> None:
-    """Commit a batch of three bets, or this one."""
-    writer.run(lambda: writer.commit(made or batch(), checkpoint)).result(20)
+def commit(
+    writer: BatchWriter, made: Batch | None = None, checkpoint: Record = CHECKPOINT, *, attempt: bool = False
+) -> None:
+    """Commit a batch of three bets, or this one, as that of an attempt to connect or of any other kind."""
+    writer.run(lambda: writer.commit(made or batch(), checkpoint, check_generation=attempt)).result(20)
 
 
 WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
 
 
+@pytest.mark.parametrize("attempt", [False, True])
 @pytest.mark.parametrize(
     "faults",
     [
         {},
+        {"flush": [RETRY, FATAL]},
+        {"flush": [refuses_all]},
         {"commit": [RETRY, RETRY]},
         {"offsets": [RETRY, ABORT]},
         {"commit": [ABORT, ABORT]},
@@ -98,21 +103,27 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
         {"commit": [ABORT], "abort": [never_returns]},
         {"commit": [FATAL], "init": [never_returns, never_returns]},
         {"commit": [lambda _: None, FATAL]},
-        {"offsets": [fails_without_markers], "flush": [lambda _: None, refuses_all]},
-        {"offsets": [fails_without_markers], "init": [RETRY], "abort": [RETRY, FATAL]},
+        {"flush": [RETRY], "offsets": [fails_without_markers]},
+        {"flush": [RETRY, lambda _: None, refuses_all], "offsets": [fails_without_markers]},
+        {"flush": [RETRY], "offsets": [fails_without_markers], "init": [RETRY], "abort": [RETRY, FATAL]},
+        {"commit": [ABORT], "abort": [aborts_without_markers], "flush": [lambda _: None, FATAL]},
         {"offsets": [ABORT], "abort": [aborts_without_markers]},
         {"offsets": [ABORT], "abort": [aborts_without_markers, FATAL]},
     ],
 )
 def test_whatever_fails_the_batch_is_committed_once(
-    topic: Topic, writer: BatchWriter, faults: dict[str, list[Callable[[FakeProducer], None]]]
+    topic: Topic,
+    writer: BatchWriter,
+    faults: dict[str, list[Callable[[FakeProducer], None]]],
+    attempt: bool,
 ) -> None:
     """Retried, aborted and written again, or found to be committed after all."""
-    topic.faults = faults
+    topic.faults = {name: list(given) for name, given in faults.items()}
     made = batch()
     writer.write(made)
-    commit(writer, made)
+    commit(writer, made, attempt=attempt)
     assert topic.committed == WHOLE
+    topic.faults = {}
     commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
     assert topic.committed == [*WHOLE, b"checkpoint 2"]
 
@@ -156,15 +167,21 @@ def test_only_an_error_of_the_connection_is_explained(topic: Topic, owner: Owner
     assert [": no connection; check" in reason for reason in reasons] == [True, False]
 
 
-def test_a_retry_is_the_same_call_again(topic: Topic, writer: BatchWriter) -> None:
-    """While a commit may be under way, no other call of the transaction is allowed."""
+@pytest.mark.parametrize(("attempt", "sent"), [(False, []), (True, ["offsets"])])
+def test_a_retry_is_the_same_call_again(
+    topic: Topic, writer: BatchWriter, attempt: bool, sent: list[str]
+) -> None:
+    """No other call of the transaction is allowed during a commit. Only an attempt carries the offset."""
     topic.faults, topic.calls = {"commit": [RETRY, RETRY]}, []
-    commit(writer)
-    assert topic.calls == ["begin", *["produce"] * 4, "flush", "offsets", "commit", "commit", "commit"]
+    commit(writer, attempt=attempt)
+    assert topic.calls == ["begin", *["produce"] * 4, "flush", *sent, "commit", "commit", "commit"]
 
 
 def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writer: BatchWriter) -> None:
-    """And the transaction still stands: without that, a marker that is hidden could be of a commit."""
+    """And the transaction still stands: without that, a marker that is hidden could be of a commit.
+
+    The checkpoint's delivery shows it, unless that took more than one attempt; then the offset does.
+    """
     topic.undelivered, topic.calls = 2, []
     commit(writer)
     assert topic.calls == ["begin", *["produce"] * 4, *["flush"] * 3, "offsets", "commit"]
@@ -172,11 +189,11 @@ def test_a_commit_is_requested_when_all_records_are_delivered(topic: Topic, writ
 
 def test_an_aborted_batch_is_written_again_by_the_same_producer(topic: Topic, writer: BatchWriter) -> None:
     """A new one would have to fence, read back, and wait for the coordinator."""
-    topic.faults, topic.calls = {"offsets": [ABORT], "commit": [RETRY]}, []
+    topic.faults, topic.calls = {"commit": [ABORT, RETRY]}, []
     commit(writer)
     written = ["begin", *["produce"] * 4, "flush"]
-    written.append("offsets")
-    assert topic.calls == [*written, "abort", *written, "abort", *written, "commit", "commit"]
+    again = [*written, "offsets"]
+    assert topic.calls == [*written, "commit", "abort", *again, "abort", *again, "commit", "commit"]
     assert topic.producers == 1
 
 

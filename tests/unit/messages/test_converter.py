@@ -14,8 +14,9 @@ from bridge.avro.codec import Codec
 from bridge.avro.encoder import compiled
 from bridge.avro.schemas import load
 from bridge.errors import ConversionError
-from bridge.messages.converter import Conversion, Converter, make_converter
+from bridge.messages.converter import Converter, make_converter
 from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder import Conversion
 from bridge.messages.transcoder_plan import make_transcoder
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -79,30 +80,47 @@ def test_errors_are_those_of_pydantic(convert: Convert) -> None:
 
 @WAYS
 def test_an_unknown_field_is_named(convert: Convert) -> None:
-    """The bet is the same as without it."""
-    message = EXAMPLE | {"data": EXAMPLE["data"] | {"new": 1}, "newer": {}}
+    """The bet is the same as without it. The next message has no extras."""
+    message = EXAMPLE | {"data": EXAMPLE["data"] | {"new": {"a": ["b", {"c": None}]}}, "newer": {}}
     _, bet, _ = convert(encode(EXAMPLE))
     assert convert(encode(message)) == (None, bet, ("data.new", "newer"))
+    assert convert(encode(EXAMPLE)) == (None, bet, ())
+    assert convert(b'{"pingId":"a","new":"b"}') == ("a", None, ("new",))
+    with pytest.raises(ConversionError, match="neither pingId nor data, but: new"):
+        convert(b'{"new":"b"}')
+    with pytest.raises(ConversionError, match=r'neither pingId nor data, but: ""$'):
+        convert(encode({"": EXAMPLE["data"]}))
 
 
-def test_a_field_that_may_be_missing_is_its_zero() -> None:
-    """The transcoder leaves a message without settlementVersion or settlementTime to pydantic."""
-    allowed = ("data.payout", "data.betSettlement", "data.settlementTime", "data.selections[].limitsFactor")
+@pytest.mark.parametrize(("depth", "is_taken"), [(99, True), (101, False), (250, False)])
+def test_an_unknown_field_that_is_nested_deeply_is_left_to_pydantic(depth: int, is_taken: bool) -> None:
+    """Its parser refuses the deepest."""
+    message = encode(EXAMPLE).removesuffix(b"}") + b',"new":' + b"[" * depth + b"]" * depth + b"}"
+    if is_taken:
+        assert by_transcoder().transcode(message) == by_pydantic().convert(message)
+        return
+    with pytest.raises(ValueError, match=r"^$"):
+        by_transcoder().transcode(message)
+    if depth > 200:
+        with pytest.raises(ConversionError, match="recursion limit exceeded"):
+            by_transcoder().convert(message)
+
+
+@pytest.mark.parametrize(
+    "missing", [["payout"], ["payout", "betSettlement"], ["settlementTime"], ["settlementVersion"]]
+)
+def test_a_field_that_may_be_missing_is_its_zero(missing: list[str]) -> None:
+    """The zeros of version and settlementTime are returned, too."""
+    allowed = *(f"data.{name}" for name in missing), "data.selections[].limitsFactor"
     [item] = EXAMPLE["data"]["selections"]
     item = {name: value for name, value in item.items() if name != "limitsFactor"}
-    for *missing, is_taken in (
-        ("payout", True),
-        ("payout", "betSettlement", True),
-        ("settlementTime", False),
-    ):
-        data = {name: value for name, value in EXAMPLE["data"].items() if name not in missing}
-        message = encode({"data": data | {"selections": [item]}})
-        expected = by_pydantic(*allowed).convert(message)
-        assert by_transcoder(*allowed).convert(message) == expected
-        if is_taken:
-            assert by_transcoder(*allowed).transcode(message) == expected
-        with pytest.raises(ConversionError, match="Field required"):
-            by_transcoder().convert(message)
+    data = {name: value for name, value in EXAMPLE["data"].items() if name not in missing}
+    message = encode({"data": data | {"selections": [item]}})
+    transcoder = by_transcoder(*allowed)
+    transcoder.transcode(encode(EXAMPLE))
+    assert transcoder.transcode(message) == by_pydantic(*allowed).convert(message)
+    with pytest.raises(ConversionError, match="Field required"):
+        by_transcoder().convert(message)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +133,18 @@ def test_a_quotation_mark_in_a_string_does_not_count_as_its_end(text: str) -> No
     assert by_transcoder().transcode(data) == by_pydantic().convert(data)
     with pytest.raises(ValueError, match=r"^$"):
         by_transcoder().transcode(data.replace(b'"payout":', b'"payout": 1, "payout":'))
+
+
+@pytest.mark.parametrize("unit", ["x", r"\"", r"\\", r"\\\"", '","', "\x7f"])
+def test_every_quotation_mark_counts_wherever_it_is(unit: str) -> None:
+    """They are counted in words of eight bytes, and those in blocks of 2,040 bytes."""
+    transcode = by_transcoder().transcode
+    for size in [*range(24), *range(2_024, 2_050), *range(4_070, 4_090)]:
+        for shift in range(3):
+            strings = f'["{"x" * shift}{unit * (size // len(unit))}"]'
+            assert transcode(f'{{"pingId":"a","new":{strings}}}'.encode()) == ("a", None, ("new",))
+            with pytest.raises(ValueError, match=r"^$"):
+                transcode(f'{{"pingId":"b","pingId":"a","new":{strings}}}'.encode())
 
 
 def test_a_large_message_is_transcoded_unless_a_number_may_be_too_long() -> None:
@@ -130,26 +160,21 @@ def test_a_large_message_is_transcoded_unless_a_number_may_be_too_long() -> None
             by_transcoder().convert(data)
 
 
-@pytest.mark.parametrize("choice", ["pydantic", "compiled"])
-def test_a_schema_unlike_the_model_is_an_error_of_each_message(choice: Any) -> None:
-    """The error has the ping id. If the transcoder was chosen, the log says why it is not used."""
+def test_a_schema_unlike_the_model_is_an_error_of_each_message() -> None:
+    """The error has the ping id. The log says why no transcoder is used, where one would be."""
     with capture_logs() as logs:
-        convert = make_converter(choice, MessageParser(), NARROW).convert
-    assert [log["log_level"] for log in logs] == ["warning"] * (choice == "compiled")
+        convert = make_converter(MessageParser(), NARROW).convert
+    assert [log["log_level"] for log in logs] == ["warning"] * compiled()
     with pytest.raises(ConversionError, match="not a SettledBet: betId: must be an integer") as caught:
         convert(encode(EXAMPLE | {"pingId": "a"}))
     assert caught.value.ping_id == "a"
 
 
-def test_the_transcoder_is_used_if_it_is_chosen_and_compiled() -> None:
-    """Otherwise pydantic is faster: the log has a warning."""
-    with capture_logs() as logs:
-        plain = make_converter("pydantic", MessageParser(), CODEC)
-        asked = make_converter("compiled", MessageParser(), CODEC)
-    assert [log["log_level"] for log in logs] == ([] if compiled() else ["warning"])
-    assert plain.convert(encode(EXAMPLE)) == asked.convert(encode(EXAMPLE))
-    assert asked.fallbacks == 0
-    ping = asked.convert(encode({"pingId": "a"}))
-    assert ping == plain.convert(encode({"pingId": "a"}))
-    assert asked.fallbacks == compiled(), "what is left to pydantic is counted"
-    assert plain.fallbacks == 0
+def test_the_transcoder_is_used_if_it_is_compiled() -> None:
+    """Otherwise pydantic is faster. What the transcoder leaves to pydantic is counted."""
+    converter = make_converter(MessageParser(), CODEC)
+    assert converter.convert(encode(EXAMPLE)) == by_pydantic().convert(encode(EXAMPLE))
+    assert converter.fallbacks == 0
+    with pytest.raises(ConversionError):
+        converter.convert(b"[]")
+    assert converter.fallbacks == compiled()

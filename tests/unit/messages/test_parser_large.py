@@ -11,10 +11,10 @@ import pytest
 
 from bridge.config import FeedSettings
 from bridge.errors import ConversionError
+from bridge.messages.extras import MOST_EXTRAS
 from bridge.messages.parser import (
     BET_BYTES,
     BET_VALUES,
-    MOST_EXTRAS,
     MOST_VALUES,
     SMALL_BYTES,
     MessageParser,

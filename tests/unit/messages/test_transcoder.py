@@ -7,12 +7,16 @@ from math import inf, nan
 from typing import Any
 
 import pytest
+from librt.strings import BytesWriter
 
 from bridge.messages import transcoder as to
+from bridge.messages.extras import Extras
 
 RESULT = to.Enum({1: 0, 2: 70})
 PAIR = to.Record(
-    [to.Field("a", to.Boolean(), None), to.Field("b", to.Nullable(to.String(0, 9)), b"\x00")],
+    [to.Field("a", to.Boolean(), to.REQUIRED), to.Field("b", to.Nullable(to.String(0, 9)), None)],
+    "",
+    Extras(),
 )
 
 
@@ -24,7 +28,10 @@ def strings(value: Any) -> int:
 
 
 def transcoded(type_: to.Type, value: object) -> bytes:
-    return to.Transcoder(type_, b"\xff").transcode(value, strings(value)).removeprefix(b"\xff")
+    """Return the Avro of a value. The type must count its strings."""
+    out = BytesWriter()
+    assert type_.write(out, value) == strings(value)
+    return out.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -39,6 +46,7 @@ def transcoded(type_: to.Type, value: object) -> bytes:
         (to.Double(), -0.0, struct.pack("<d", -0.0)),
         (to.Double(), 2**63 + 1, struct.pack("<d", 2.0**63)),
         (to.String(1, 2), "😀é", b"\x0c" + "😀é".encode()),
+        (to.Key(1, 2), "😀é", b"\x0c" + "😀é".encode()),
         (to.DateTime(), "1970-01-01T01:00:00.0000649+01:00", b"\x80\x01"),
         (RESULT, 1, b"\x00"),
         (RESULT, 2, b"\x8c\x01"),
@@ -50,6 +58,7 @@ def transcoded(type_: to.Type, value: object) -> bytes:
         (to.Array(RESULT), [1, 1], b"\x04\x00\x00\x00"),
         (PAIR, {"b": "x", "a": True}, b"\x01\x02\x02x"),
         (PAIR, {"a": False}, b"\x00\x00"),
+        (PAIR, {"new": ["x", {"y": "z"}], "a": False}, b"\x00\x00"),
     ],
 )
 def test_values_of_the_type_are_written_as_avro(type_: to.Type, value: object, expected: bytes) -> None:
@@ -69,7 +78,7 @@ def test_values_of_the_type_are_written_as_avro(type_: to.Type, value: object, e
         (to.StringMap(), [{"a": 1}, {"a": None}, {"a": "x", "b": 1}, [], None]),
         (to.Nullable(RESULT), [0, True]),
         (to.Array(RESULT), [{}, "", [1, 0], [None], None]),
-        (PAIR, [{}, {"b": "x"}, {"a": True, "c": 1}, {"a": True, "b": None, "c": 1}, {"a": None}, [], None]),
+        (PAIR, [{}, {"b": "x"}, {"a": None}, {"a": True, "b": 1}, [], None]),
     ],
 )
 def test_other_values_are_refused_without_a_reason(type_: to.Type, values: list[object]) -> None:
@@ -79,14 +88,60 @@ def test_other_values_are_refused_without_a_reason(type_: to.Type, values: list[
             transcoded(type_, value)
 
 
-@pytest.mark.parametrize(
-    "value", [{}, {"a": "x"}, {"a": "x", "b": "y"}], ids=["no entry", "an entry", "two entries"]
+BET_ID, VERSION, TIME = to.Key(1, 9), to.Integer(0, 9), to.DateTime()
+EXTRAS = Extras()
+BET = to.Record(
+    [
+        to.Field("betId", BET_ID, to.REQUIRED),
+        to.Field("version", VERSION, 0),
+        to.Field("time", TIME, "1970-01-01T00:00:00"),
+        to.Field("map", to.Nullable(to.StringMap()), None),
+    ],
+    "data.",
+    EXTRAS,
 )
-def test_the_strings_have_to_be_those_of_the_document(value: dict[str, str]) -> None:
+TRANSCODER = to.Transcoder(BET, BET_ID, VERSION, TIME, EXTRAS, b"\xff")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({}, (None, None, ())),
+        ({"pingId": None, "data": None}, (None, None, ())),
+        ({"pingId": "p"}, ("p", None, ())),
+        ({"pingId": "p", "new": "x"}, ("p", None, ("new",))),
+        (
+            {"data": {"betId": "é", "version": 2, "time": "1970-01-01T00:00:00.000001", "n": 1}},
+            (None, ("é".encode(), 2, 1, b"\xff\x04\xc3\xa9\x04\x02\x00"), ("data.n",)),
+        ),
+        ({"data": {"betId": "b"}}, (None, (b"b", 0, 0, b"\xff\x02b\x00\x00\x00"), ())),
+    ],
+)
+def test_a_message_becomes_ping_id_bet_and_extras(message: Any, expected: to.Conversion) -> None:
+    assert TRANSCODER.transcode(message, strings(message)) == expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        {"pingId": "p"},
+        {"data": {"betId": "b"}},
+        {"data": {"betId": "b", "map": {"a": "x"}}},
+        {"data": {"betId": "b", "map": {"a": "x", "b": "y"}}},
+        {"data": {"betId": "b", "new": {"a": ["x"]}}},
+    ],
+)
+def test_the_strings_have_to_be_those_of_the_message(message: Any) -> None:
     """More strings mean, for example, that a key occurred twice."""
-    transcoder = to.Transcoder(to.Record([to.Field("m", to.Array(to.StringMap()), None)]), b"")
-    document = {"m": [value]}
-    transcoder.transcode(document, strings(document))
+    TRANSCODER.transcode(message, strings(message))
     for other in (-1, 1, 2):
         with pytest.raises(ValueError, match=r"^$"):
-            transcoder.transcode(document, strings(document) + other)
+            TRANSCODER.transcode(message, strings(message) + other)
+
+
+@pytest.mark.parametrize("message", [{"pingId": 1}, {"data": 1}, {"data": []}, {"new": 1}, {"new": None}])
+def test_a_message_of_another_form_is_refused(message: Any) -> None:
+    """Also one that has nothing but unknown fields: pydantic decides what it is."""
+    with pytest.raises(ValueError, match=r"^$"):
+        TRANSCODER.transcode(message, strings(message))

@@ -13,7 +13,8 @@ from bridge.feed.rate_limits import LimitUsage
 from bridge.observability.exposition import exposition
 from bridge.observability.metrics import MAX_PATHS, collect
 from bridge.observability.status import DurationHistogram, StatusSnapshot
-from bridge.state.checkpoint import Counters, State
+from bridge.state.checkpoint import State
+from bridge.state.counters import Counters
 from tests.unit.observability.test_status import NOW, STARTED
 
 OWNER = replace(
@@ -37,7 +38,6 @@ OWNER = replace(
     next_connect=NOW + 30,
     extras={"data.new": 3, 'data."odd\\\n': 1},
     compiled=True,
-    converter="compiled",
     fallbacks=4,
     queue_messages=8,
     batch_records=9,
@@ -66,7 +66,7 @@ def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 EXPECTED: Scraped = {
-    key("info", version=__version__, owner_id="host:1:abc", compiled="yes", converter="compiled"): 1,
+    key("info", version=__version__, owner_id="host:1:abc", compiled="yes"): 1,
     key("event_loop_heartbeat_timestamp_seconds"): NOW,
     **{key("state", state=state.value): state is State.CATCHING_UP for state in State},
     key("state_since_timestamp_seconds"): NOW - 5,

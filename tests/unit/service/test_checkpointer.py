@@ -8,6 +8,7 @@ import pytest
 
 from bridge.clock_skew import Skew
 from bridge.feed.received import Received
+from bridge.kafka.batch import BACKLOG
 from bridge.service.committer import REST_SECONDS
 from bridge.state.checkpoint import State
 from tests.virtual.desk import Desk, with_desk
@@ -18,7 +19,7 @@ def receive(desk: Desk, count: int) -> None:
     """Handle this number of new bets."""
     now = desk.clock()
     for number in range(count):
-        desk.pipeline.handle(Received(settled(number, now.wall), now.wall), now.monotonic)
+        desk.pipeline.handle([Received(settled(number, now.wall), now.wall)], now.monotonic)
 
 
 @with_desk()
@@ -95,21 +96,60 @@ async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
 
 @with_desk()
 async def test_a_batch_grows_while_messages_wait(desk: Desk) -> None:
-    """Until it is full or a second old. The broker has its records already."""
+    """Until it is full or a second old. Only then are its records produced: in few requests."""
     desk.status.become(State.CATCHING_UP)
     await desk.checkpointer.commit()
     receive(desk, 10)
     await asyncio.sleep(0.9)
     desk.checkpointer.advance(5_000)
     assert desk.kafka.transactions == 1
-    assert len(desk.kafka.handed_over) == 10
+    assert desk.kafka.handed_over == []
     await asyncio.sleep(0.2)
     desk.checkpointer.advance(5_000)
+    assert len(desk.kafka.handed_over) == 10
     assert desk.kafka.transactions == 2
     await desk.committer.finish()
     receive(desk, 5_010)  # of which the first ten are known
     desk.checkpointer.advance(5_000)
+    assert desk.kafka.transactions == 2, "a moment after the last"
+    await asyncio.sleep(REST_SECONDS)
+    desk.checkpointer.advance(5_000)
     assert desk.kafka.transactions == 3
+
+
+@with_desk()
+async def test_the_records_of_a_burst_are_produced_as_soon_as_no_message_waits(desk: Desk) -> None:
+    """They are committed as early as those of a single message."""
+    desk.status.become(State.LIVE)
+    await desk.checkpointer.commit()
+    await asyncio.sleep(REST_SECONDS)
+    receive(desk, 120)
+    for backlog in (120, BACKLOG):
+        desk.checkpointer.advance(backlog)
+        assert desk.kafka.handed_over == []
+    desk.checkpointer.advance(BACKLOG - 1)
+    assert len(desk.kafka.handed_over) == 120
+    assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
+    await asyncio.sleep(0.021)
+    desk.checkpointer.advance(0)
+    assert desk.kafka.transactions == 2
+
+
+@with_desk()
+async def test_a_full_batch_is_committed_as_soon_as_the_last_commit_has_ended(desk: Desk) -> None:
+    """Whatever waits."""
+    desk.kafka.away(10)
+    desk.status.become(State.CATCHING_UP)
+    desk.checkpointer.advance(0)
+    receive(desk, 5_000)
+    desk.checkpointer.advance(5_000)
+    assert desk.checkpointer.due_at(5_000) is None
+    await desk.committer.finish()
+    assert desk.checkpointer.due_at(5_000) == desk.clock().monotonic + REST_SECONDS
+    await asyncio.sleep(REST_SECONDS)
+    assert desk.checkpointer.due_at(5_000) == 0
+    desk.checkpointer.advance(5_000)
+    assert desk.kafka.transactions == 2
 
 
 @with_desk()

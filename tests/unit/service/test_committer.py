@@ -47,7 +47,7 @@ class Slow:
     def write(self, batch: Batch) -> None:
         raise NotImplementedError
 
-    def commit(self, batch: Batch, checkpoint: Record) -> None:
+    def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         self.committed.append(batch)
 
     def close(self, *, abandon: bool = False) -> None:

@@ -48,7 +48,12 @@ async def test_only_the_first_attempt_requests_revision_zero(desk: Desk) -> None
 
 @with_desk()
 async def test_an_attempt_is_committed_before_it_is_made(desk: Desk) -> None:
+    """Only the commit of an attempt depends on the generation of the owner group."""
+    await desk.checkpointer.commit()
+    assert (desk.kafka.transactions, desk.kafka.checked) == (1, 0)
+
     async def answer() -> Connection:
+        assert (desk.kafka.transactions, desk.kafka.checked) == (2, 1)
         last = desk.kafka.checkpoints[-1]
         assert last.state is State.CONNECTING
         assert [attempt.recovery_seconds for attempt in last.ledger] == [100]

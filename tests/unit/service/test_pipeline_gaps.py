@@ -12,7 +12,7 @@ from bridge.config import FeedSettings, Settings
 from bridge.feed.position import WINDOW
 from bridge.feed.received import Received
 from bridge.service.pipeline import Pipeline
-from bridge.state.checkpoint import Counters
+from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator, fingerprint
 from bridge.state.gap import Cause, Gap
 from tests.unit.service.test_pipeline import BETS, BROKEN, GAPS, NOW, Line, bet
@@ -33,8 +33,7 @@ def pipeline(
 
 
 def handle(made: Pipeline, *bodies: bytes, at: float = NOW) -> None:
-    for body in bodies:
-        made.handle(Received(body, at), now=0.0)
+    made.handle([Received(body, at) for body in bodies], now=0.0)
 
 
 def gaps(made: Pipeline) -> list[Gap]:

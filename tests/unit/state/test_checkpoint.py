@@ -9,7 +9,8 @@ import pytest
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.feed.rate_limits import Attempt
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 
 CODEC = Codec(load("feed-checkpoint"), 3)
 CHECKPOINT = Checkpoint(

@@ -13,7 +13,8 @@ from bridge.config import FeedSettings, Settings
 from bridge.errors import SchemaError
 from bridge.kafka import topics
 from bridge.state import restore
-from bridge.state.checkpoint import Checkpoint, Counters, State
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 from bridge.state.deduplicator import DedupResult, fingerprint
 from bridge.state.restore import StateReader
 from tests.bets import BARE_BET

@@ -1,0 +1,33 @@
+"""Counts messages by outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(slots=True)
+class Counters:
+    """Messages by outcome since the feed's first checkpoint.
+
+    received = published + duplicates + stale + dead_lettered + pings + empty. Corrections are included in
+    published.
+    """
+
+    received: int = 0
+    published: int = 0
+    duplicates: int = 0
+    stale: int = 0
+    corrections: int = 0
+    dead_lettered: int = 0
+    pings: int = 0
+    empty: int = 0
+
+    @property
+    def balanced(self) -> bool:
+        """Whether each received message is counted under exactly one outcome."""
+        ends = self.published + self.duplicates + self.stale + self.dead_lettered + self.pings + self.empty
+        return self.received == ends
+
+    def copy(self) -> Counters:
+        """Return an independent copy."""
+        return replace(self)
