@@ -32,7 +32,7 @@ COMPILED = [
     "bridge/state/eviction_horizon.py",
     "bridge/state/hash_table.py",
 ]
-"""Each works plain, too, and imports nothing but modules of the bridge, the standard library and librt."""
+"""Each works plain, too. They import the bridge, the standard library, librt and mypy_extensions only."""
 
 # No mypy settings of the project: its plugins are not there where only the build's requirements are.
 _MYPY = ["--config-file=", "--cache-dir=build/mypy", "--strict", "--follow-imports=silent"]

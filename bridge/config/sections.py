@@ -378,7 +378,7 @@ class BatchSettings(Section):
     max_bytes: Bytes = 8 * 1024 * 1024
     """Bytes of records in a batch."""
     max_age_ms: Annotated[int, Field(gt=0, le=10_000)] = 20
-    """Age of a batch, in milliseconds. While messages wait, a batch may become older."""
+    """Age of a transaction, in milliseconds. While messages wait, it may become older."""
 
 
 class WebSettings(Section):

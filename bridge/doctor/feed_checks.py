@@ -6,6 +6,7 @@ None connects to the feed, so none counts against the provider's limits.
 from __future__ import annotations
 
 from collections.abc import Collection
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from bridge.clock_skew import Skew
@@ -42,12 +43,14 @@ def check_settings(settings: Settings) -> Finding:
 def outdated(package: Path) -> list[str]:
     """Return the sources in a checkout that are newer than the compiled modules that run in their place.
 
-    An installed package has none: unpacking a wheel sets the times in any order.
+    Only this Python's modules count. An installed package has none: unpacking a wheel sets the times in any
+    order.
     """
     if not (package.parent / "setup.py").exists():
         return []
     pairs = [
-        (built, built.with_name(f"{built.name.partition('.')[0]}.py")) for built in package.rglob("*.so")
+        (built, built.with_name(f"{built.name.partition('.')[0]}.py"))
+        for built in package.rglob(f"*{EXTENSION_SUFFIXES[0]}")
     ]
     return sorted(
         str(source.relative_to(package.parent))

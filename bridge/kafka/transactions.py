@@ -21,6 +21,7 @@ import enum
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -172,8 +173,7 @@ class TransactionalWriter:
         try:
             if self._phase is _Phase.EMPTY:
                 self.begin()
-            while self.written < len(records):
-                self._produce(producer, records[self.written])
+            self._produce(producer, islice(records, self.written, None))
             producer.poll(0)  # discards the delivery reports
         except BufferError:
             producer.poll(0)
@@ -188,7 +188,7 @@ class TransactionalWriter:
         for record in records:
             while True:
                 try:
-                    self._produce(producer, record, on_delivery)
+                    self._produce(producer, [record], on_delivery)
                     break
                 except BufferError:
                     producer.poll(0.05)
@@ -263,13 +263,16 @@ class TransactionalWriter:
     def _call(self, call: Callable[..., object], *arguments: Any) -> None:
         self._watchdog.call(partial(call, *arguments))
 
-    def _produce(self, producer: Producer, record: Record, on_delivery: Any = None) -> None:
-        """Pass a record to the client, which copies it. Raises BufferError while its queue is full."""
-        topic, key, value, timestamp, headers, partition = record
-        self._topics.add(topic)
-        # Without keywords, whose parsing takes as long as all the rest. None is for an alias of on_delivery.
-        producer.produce(topic, value, key, partition, on_delivery, None, timestamp, headers)
-        self.written += 1
+    def _produce(self, producer: Producer, records: Iterable[Record], on_delivery: Any = None) -> None:
+        """Pass records to the client, which copies them. Raises BufferError while its queue is full."""
+        produce, topics, written = producer.produce, self._topics, self.written
+        try:
+            for record in records:
+                topics.add(record.topic)
+                record.produce(produce, on_delivery)
+                written += 1
+        finally:
+            self.written = written
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if self._undelivered is None or follows(self._undelivered):

@@ -24,7 +24,7 @@ class Extras:
 
     def paths(self) -> tuple[str, ...]:
         """Return the distinct paths, in order; at most `MOST_EXTRAS`."""
-        return tuple(self._paths)
+        return tuple(self._paths) if self._paths else ()
 
     def clear(self) -> None:
         """Forget all paths."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bridge.feed.catch_up import CatchUpTracker
 from bridge.feed.rate_limits import Limiter
-from bridge.kafka.batch import BACKLOG, Record
+from bridge.kafka.batch import BACKLOG, Record, batch_linger
 from bridge.service.committer import Committer
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
@@ -46,7 +46,12 @@ class Checkpointer:
             return self.committer.next_begin_at  # the records are produced first
         if self.pipeline.full:
             return 0.0
-        return self.pipeline.batch.due_at(self.dependencies.settings.batch, backlog)
+        opened_at = self.pipeline.batch.opened_at
+        if opened_at is None:
+            return None
+        # While the last transaction was committed, this one could not begin.
+        begin_at = max(opened_at, self.committer.next_begin_at)
+        return begin_at + batch_linger(self.dependencies.settings.batch, backlog)
 
     def advance(self, backlog: int) -> None:
         """Produce new records, and begin a commit when it is due, unless one is running.

@@ -13,6 +13,7 @@ from bridge.feed.catch_up import CatchUp
 from bridge.feed.protocol import ping_reply
 from bridge.feed.rate_limits import Limiter
 from bridge.formatting import format_duration, format_utc
+from bridge.kafka.batch import BACKLOG
 from bridge.log import get
 from bridge.service.checkpointer import Checkpointer
 from bridge.service.committer import Committer
@@ -108,7 +109,8 @@ class Pump:
         heard_at = self._clock().monotonic
         while True:
             connection.note_alive()
-            backlog = self._handle_burst(connection) + connection.waiting
+            handled = self._handle_burst(connection)
+            backlog = handled + connection.waiting
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self.connector.report(gap)
@@ -125,10 +127,10 @@ class Pump:
             if now >= heard_at + idle_timeout:
                 self._status.become(State.IDLE_TIMEOUT)
                 raise FeedLost(f"nothing came for {format_duration(idle_timeout)}")
-            if backlog and not pipeline.full:
-                await asyncio.sleep(0)
+            if (connection.waiting or handled >= BACKLOG) and not pipeline.full:
+                await asyncio.sleep(0)  # of a large backlog, more is likely to be there
             else:
-                due = self.checkpointer.due_at(backlog)
+                due = self.checkpointer.due_at(0)
                 wake_at = min(now + BREATH_SECONDS, heard_at + idle_timeout, inf if due is None else due)
                 await sleep(self.wake, max(0.0, wake_at - now))
 

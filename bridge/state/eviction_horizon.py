@@ -20,9 +20,10 @@ All times are Unix seconds.
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from math import inf
+
+from librt.vecs import append, vec
 
 LATE_SECONDS = 3600.0
 """How much the lateness of the provider may grow during a connection."""
@@ -39,7 +40,7 @@ class EvictionHorizon:
         """(row, time), both ascending: a mark replaces those before it with a later time."""
         self._settlements: deque[tuple[int, float]] = deque()
         """(row, settlementTime), both ascending."""
-        self._times = array("d")
+        self._times = vec[float]()
         """The settlementTimes of the current block."""
         self._begun = 0
         """First row of the current block."""
@@ -49,7 +50,7 @@ class EvictionHorizon:
         self._floor = -inf
         self._revision: float | None = None
         """The revision of this connection, until the lateness is measured."""
-        self._first = array("d")
+        self._first = vec[float]()
         """The first settlementTimes on this connection."""
         self._late: float | None = None
         """Lateness of the provider in seconds, ignoring a tenth of its bets; None until it is measured."""
@@ -57,12 +58,12 @@ class EvictionHorizon:
     def connected(self, revision: float | None) -> None:
         """Begin a connection that replays from this revision, None if the provider chooses it."""
         self._revision, self._late = revision, None
-        del self._first[:]
+        self._first = vec[float]()
 
     def observe(self, settled_at: float) -> None:
         """Note the settlementTime of a bet received on this connection, known or not."""
         if self._revision is not None:
-            self._first.append(settled_at)
+            self._first = append(self._first, settled_at)
             if len(self._first) == BLOCK:
                 self._late = max(0.0, self._revision - sorted(self._first)[BLOCK - RANK])
                 self._revision = None
@@ -80,7 +81,7 @@ class EvictionHorizon:
         """
         self.received(at)
         if settled_at is not None and self._floor < settled_at <= at:
-            self._times.append(settled_at)
+            self._times = append(self._times, settled_at)
             if len(self._times) == BLOCK:
                 self._conclude(row + 1)
 
@@ -109,7 +110,7 @@ class EvictionHorizon:
                 self._settlements.append((self._begun, shown))
             self._shown = shown
         self._begun = next_row
-        del self._times[:]
+        self._times = vec[float](capacity=BLOCK)
 
 
 def _popped(marks: deque[tuple[int, float]], before: float) -> int | None:

@@ -15,13 +15,11 @@ Keys must be evenly distributed: digests. Plain Python that mypyc compiles.
 
 from __future__ import annotations
 
-from array import array
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.strings import read_i64_le
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
+from librt.vecs import vec
+from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 KEY_BYTES: Final = 16
 BLOCK_ROWS: Final = 4096
@@ -42,8 +40,8 @@ class DigestTable:
     def __init__(self, width: int) -> None:
         self._row_bytes: Final[i64] = KEY_BYTES + width
         self._blocks: dict[int, bytearray] = {}
-        self._index: list[array[int]] = [array("q", bytes(8 * SMALLEST)) for _ in range(SEGMENTS)]
-        self._used = [0] * SEGMENTS
+        self._index = vec[vec[i64]]([_slots(SMALLEST) for _ in range(SEGMENTS)])
+        self._used = _slots(SEGMENTS)
         self._keys = 0
         self._found: bytes | None = None
         """The key last looked for, unless its place may have changed since: often it is put next."""
@@ -117,7 +115,7 @@ class DigestTable:
             del self._blocks[number]
         return key if is_last else None
 
-    def _place(self, segment: array[int], tag: i64, key: bytes) -> i64:
+    def _place(self, segment: vec[i64], tag: i64, key: bytes) -> i64:
         """Return the key's place in its array, or the empty slot to add it."""
         mask: i64 = len(segment) - 1
         place = tag & mask
@@ -134,7 +132,7 @@ class DigestTable:
 
     def _resize(self, which: int, size: int) -> None:
         mask = size - 1
-        resized = array("q", bytes(8 * size))
+        resized = _slots(size)
         for slot in self._index[which]:
             if slot != _EMPTY:
                 place = slot & mask  # the low bits of a slot are the tag
@@ -145,12 +143,17 @@ class DigestTable:
         self._found = None
 
 
+def _slots(number: int) -> vec[i64]:
+    """Return so many empty slots."""
+    return vec[i64]([_EMPTY] * number)
+
+
 def _bits(key: bytes) -> i64:
     """Return the 40 bits of a key that the index uses."""
     return read_i64_le(key, 0) & _BITS
 
 
-def _close(segment: array[int], hole: int) -> None:
+def _close(segment: vec[i64], hole: int) -> None:
     """Empty a slot and move later slots up into the hole, so that linear probing still finds them."""
     mask = len(segment) - 1
     place = hole

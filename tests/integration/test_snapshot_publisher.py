@@ -234,8 +234,9 @@ def test_records_of_a_clock_that_is_ahead(place: Place, count: int) -> None:
     reasons: list[str] = []
     with at_work(settings, trouble=reasons.append) as (_, publisher):
         publisher.publish(records(settings, 1), partial(sealer.record, 1))
-        late = [record._replace(timestamp=record.timestamp + ahead) for record in records(settings, 2)][
-            :count
+        late = [
+            Record(record.topic, record.key, record.value, record.timestamp + ahead)
+            for record in records(settings, 2)[:count]
         ]
         with pytest.raises(SinkBroken, match=r"[Ii]nvalid timestamp.* The clock of this machine"):
             publisher.publish(late, partial(sealer.record, 2))

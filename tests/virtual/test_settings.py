@@ -44,7 +44,7 @@ def test_there_are_ends() -> None:
 @pytest.mark.parametrize(("section", "name", "value"), [*ends()])
 @in_world(history=60)
 async def test_a_setting_at_its_end_works(world: World, section: str, name: str, value: float) -> None:
-    """The bridge is live, publishes everything once, and breaks no limit."""
+    """The bridge publishes everything once, and breaks no limit."""
     changed = getattr(world.settings, section).model_copy(update={name: value})
     world.settings = world.settings.model_copy(update={section: changed})
     world.start()

@@ -247,14 +247,21 @@ class World:
 
     async def until(self, *states: State, within: float = 3 * HOUR) -> Checkpoint:
         """Wait until the running process commits a state."""
+        await self._until(
+            lambda: self.kafka.transactions > self._before and self.last.state in states,
+            f"none of {states}",
+            within,
+        )
+        return self.last
+
+    async def _until(self, reached: Callable[[], bool], otherwise: str, within: float = 3 * HOUR) -> None:
         deadline = self._loop.time() + within
-        while self.kafka.transactions <= self._before or (last := self.last).state not in states:
-            assert self._loop.time() < deadline, f"none of {states} in {within:g} s"
+        while not reached():
+            assert self._loop.time() < deadline, f"{otherwise} in {within:g} s"
             assert self._process is not None
             if self._process.done():
                 self._process.result()
-            await asyncio.sleep(1.0)
-        return last
+            await asyncio.sleep(0.73)  # not in step with the feed, which would have a new bet each time
 
     async def entered(self, state: State, act: Callable[[], None]) -> None:
         """Wait until the running process enters a state; `act` at that very moment."""
@@ -271,7 +278,7 @@ class World:
         await entered.wait()
 
     async def check(self, *causes: Cause, since: float | None = None) -> int:
-        """End all faults, stop the bridge once it is live; assert that Kafka has all messages once, in order.
+        """End all faults, let the bridge catch up, and stop it; Kafka has all messages once, in order.
 
         All means since its first connection attempt, or since a revision that it had committed before
         the provider received that attempt, except those in a gap. Gaps were declared only for these
@@ -279,9 +286,7 @@ class World:
         the number of expected messages.
         """
         self.inflict(Clear())
-        while not self.feed.caught_up:
-            await self.until(State.LIVE, State.QUIET)
-            await asyncio.sleep(1.0)
+        await self._until(lambda: self.feed.caught_up, "not caught up")
         await self.stop()
         assert [gap.cause for gap in self.kafka.gaps] == list(causes), self.kafka.gaps
         assert self.provider.breaches == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, Never
 
@@ -199,11 +201,24 @@ def test_plain_or_outdated_modules_are_worth_a_warning(
 
 
 def test_a_source_newer_than_its_compiled_form_is_found(tmp_path: Path) -> None:
-    """In a checkout after a pull without `make setup`; times in an unpacked wheel mean nothing."""
+    """In a checkout after a pull without `make setup`; times in an unpacked wheel mean nothing.
+
+    What another Python has compiled does not run.
+    """
     package = tmp_path / "bridge"
     package.mkdir()
-    for at, name in enumerate(("old.so", "old.py", "plain.py", "new.py", "new.so", "orphan.so")):
-        file = package / name.replace(".so", ".cpython-313-x86_64-linux-gnu.so")
+    files = (
+        "old.so",
+        "other.cpython-39.so",
+        "old.py",
+        "other.py",
+        "plain.py",
+        "new.py",
+        "new.so",
+        "orphan.so",
+    )
+    for at, name in enumerate(files):
+        file = package / re.sub(r"^(\w+)\.so$", rf"\1{EXTENSION_SUFFIXES[0]}", name)
         file.touch()
         os.utime(file, (NOW + at, NOW + at))
     assert feed_checks.outdated(package) == []

@@ -55,7 +55,13 @@ DATUM: dict[str, Any] = {
     "amount": {"value": 1050, "precision": 2, "currency": "EUR"},
     "selections": [{}, {}],
 }
-RECORD = Record("settlement.bets", b"b", b"value", 1_790_000_001_000, partition=3)
+
+
+def record(key: bytes | None) -> Record:
+    return Record("settlement.bets", key, b"value", 1_790_000_001_000, partition=3)
+
+
+RECORD = record(b"b")
 KEY = "5f0c1d9e-7a3b-4c52-9d64-0b8a2f1e0e8d"
 NOWHERE = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
@@ -139,7 +145,7 @@ def test_a_bet_as_json_is_the_whole_record() -> None:
         "key": "b",
         "value": DATUM,
     }
-    assert bet_as_json(Bet(RECORD._replace(key=None), 9, None))["value"] is None
+    assert bet_as_json(Bet(record(None), 9, None))["value"] is None
 
 
 @pytest.mark.parametrize(
@@ -161,8 +167,7 @@ def test_a_bet_for_people(changes: dict[str, Any], payout: str, stake: str, item
 @pytest.mark.parametrize(("width", "shown"), [(120, KEY), (100, "5f0c1d9e-7a3…b8a2f1e0e8d"), (80, "5f…d")])
 def test_a_line_fits_the_terminal(width: int, shown: str) -> None:
     """The id of a bet gives way, with its head and its tail; what it is about never does."""
-    record = RECORD._replace(key=KEY.encode())
-    line = bet_as_line(Bet(record, 9, DATUM | {"payout": 123_456_789_012.25}), width)
+    line = bet_as_line(Bet(record(KEY.encode()), 9, DATUM | {"payout": 123_456_789_012.25}), width)
     assert line.endswith(f"  {shown}")
     assert "123,456,789,012.25" in line
     assert len(line) <= width

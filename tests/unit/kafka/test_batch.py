@@ -38,21 +38,14 @@ def test_a_batch_is_full_by_bytes() -> None:
     assert batch.full(LIMITS)
 
 
-def test_a_batch_is_due_by_the_age_of_its_first_message() -> None:
-    """Later ones do not put it off, and an empty one is never due."""
+def test_a_batch_opens_with_its_first_message() -> None:
+    """Whether or not it adds a record: duplicates and pings move the checkpoint too."""
     batch = Batch()
-    assert batch.due_at(LIMITS, 0) is None
+    before = batch.opened_at
     batch.touch(now=100.0)
     batch.touch(now=100.015)
-    assert batch.due_at(LIMITS, 0) == 100.02
-
-
-def test_a_message_without_a_record_counts() -> None:
-    """Duplicates and pings move the checkpoint, so they too make a batch due."""
-    batch = Batch()
-    batch.touch(now=1.0)
-    assert (batch.messages, batch.records, batch.bytes) == (1, [], 0)
-    assert batch.due_at(LIMITS, 0) is not None
+    assert (before, batch.opened_at) == (None, 100.0)
+    assert (batch.messages, batch.records, batch.bytes) == (2, [], 0)
 
 
 def test_records_keep_their_order() -> None:
@@ -70,14 +63,6 @@ def test_the_linger_grows_with_the_backlog() -> None:
     assert batch_linger(LIMITS, 10_000_000) == MAX_LINGER_SECONDS
     grows = [batch_linger(LIMITS, backlog) for backlog in range(0, 10_000, 10)]
     assert grows == sorted(grows)
-
-
-def test_a_batch_that_waited_for_others_is_due_when_there_are_none_left() -> None:
-    """Its age counts from its first message, whatever was waiting meanwhile."""
-    batch = Batch()
-    batch.touch(now=100.0)
-    assert batch.due_at(LIMITS, 1_000) == 100.0 + batch_linger(LIMITS, 1_000)
-    assert batch.due_at(LIMITS, 0) == 100.02
 
 
 def test_a_setting_above_the_bound_is_as_it_is_set() -> None:

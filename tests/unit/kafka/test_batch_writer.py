@@ -32,7 +32,12 @@ from tests.unit.kafka.fake_producer import (
     refuses_all,
 )
 
-CHECKPOINT = Record("checkpoints", b"f", b"checkpoint 1", 0)
+
+def checkpoint_record(number: int) -> Record:
+    return Record("checkpoints", b"f", b"checkpoint %d" % number, 0)
+
+
+CHECKPOINT = checkpoint_record(1)
 SETTINGS = Settings(kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"))
 
 
@@ -124,7 +129,7 @@ def test_whatever_fails_the_batch_is_committed_once(
     commit(writer, made, attempt=attempt)
     assert topic.committed == WHOLE
     topic.faults = {}
-    commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
+    commit(writer, Batch(), checkpoint_record(2))
     assert topic.committed == [*WHOLE, b"checkpoint 2"]
 
 
@@ -138,7 +143,7 @@ def test_what_a_commit_left_open_is_not_aborted(topic: Topic, writer: BatchWrite
 
     topic.faults = {"commit": [commits_the_checkpoint]}
     commit(writer)
-    commit(writer, Batch(), CHECKPOINT._replace(value=b"checkpoint 2"))
+    commit(writer, Batch(), checkpoint_record(2))
     assert sorted(topic.committed) == sorted([*WHOLE, b"checkpoint 2"])
 
 

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from bridge.clock_skew import Skew
+from bridge.config import BatchSettings
 from bridge.feed.received import Received
-from bridge.kafka.batch import BACKLOG
+from bridge.kafka.batch import BACKLOG, batch_linger
 from bridge.service.committer import REST_SECONDS
 from bridge.state.checkpoint import State
 from tests.virtual.desk import Desk, with_desk
@@ -68,15 +69,29 @@ async def test_only_a_checkpoint_while_catching_up_has_progress(desk: Desk) -> N
 
 @with_desk()
 async def test_a_commit_is_due_when_the_batch_is_old_enough(desk: Desk) -> None:
-    """By default 20 ms after its first message."""
+    """By default 20 ms after its first message, whatever comes after it."""
     desk.status.become(State.LIVE)
     await desk.checkpointer.commit()
     assert desk.checkpointer.due_at(0) is None
-    await asyncio.sleep(REST_SECONDS)
+    await asyncio.sleep(1)
     receive(desk, 1)
-    assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
+    assert desk.checkpointer.due_at(0) == 1.02
+    assert desk.checkpointer.due_at(1_000) == 1 + batch_linger(BatchSettings(), 1_000)
+    await asyncio.sleep(0.015)
+    receive(desk, 1)
+    assert desk.checkpointer.due_at(0) == 1.02
     desk.checkpointer.advance(0)
     assert desk.kafka.transactions == 1
+
+
+@with_desk()
+async def test_a_batch_grows_old_from_when_its_transaction_can_begin(desk: Desk) -> None:
+    """Not while it waits for the last one: the next would be the shorter, the longer a commit takes."""
+    desk.status.become(State.LIVE)
+    await desk.checkpointer.commit()
+    receive(desk, 1)
+    await asyncio.sleep(REST_SECONDS)
+    assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
 
 
 @with_desk()
@@ -91,7 +106,7 @@ async def test_a_transaction_begins_a_moment_after_the_last(desk: Desk) -> None:
     await asyncio.sleep(REST_SECONDS)
     desk.checkpointer.advance(0)
     assert len(desk.kafka.handed_over) == 1
-    assert desk.checkpointer.due_at(0) == 0.02
+    assert desk.checkpointer.due_at(0) == REST_SECONDS + 0.02
 
 
 @with_desk()
