@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 
 @dataclass(frozen=True, slots=True)
 class Oversized:
@@ -22,6 +24,7 @@ class Oversized:
         return len(self.head)
 
 
+@mypyc_attr(acyclic=True)  # spares the garbage collector
 class Received:
     """A whole message and the time at which its last byte was read, Unix seconds.
 

@@ -125,6 +125,10 @@ class BatchWriter:
         """
         self._writer.produce_ready(batch.records)
 
+    def poll(self) -> None:
+        """Take delivery reports off a job that waits for many: never blocks."""
+        self._writer.poll()
+
     def close(self, *, abandon: bool = False) -> None:
         """End the worker. `abandon` drops uncommitted records; a replay repeats them."""
         if abandon:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import enum
 import random
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
@@ -110,6 +111,8 @@ class TransactionalWriter:
         self._max_failures = max_failures
         self._watchdog = Watchdog(stuck_seconds)
         self._producer: Producer | None = None
+        self._polling = threading.Lock()
+        """Held while `poll` has a reference to the producer, which must not be the last."""
         self._phase = _Phase.CLOSED
         self._left_open = False
         """Whether records may be in the log of a transaction that was ended without its markers."""
@@ -179,6 +182,16 @@ class TransactionalWriter:
             producer.poll(0)
         except KafkaException as exception:
             get().debug("producing failed", error=str(exception.args[0]))
+
+    def poll(self) -> None:
+        """Discard delivery reports that a call on another thread waits for. Never blocks.
+
+        For each report, that thread would take the interpreter lock from the one that handles messages. After
+        the last one, a `flush` returns up to 10 ms later.
+        """
+        with self._polling:
+            if self._producer is not None:
+                self._producer.poll(0)
 
     def produce_blocking(self, records: Iterable[Record], on_delivery: Any = None) -> None:
         """Produce the records, waiting while the client's queue is full."""
@@ -303,9 +316,10 @@ class TransactionalWriter:
 
     def _discard(self) -> None:
         self._left_open |= self._phase not in (_Phase.CLOSED, _Phase.EMPTY)
-        if self._producer is not None:
-            discard(self._producer)
-        self._producer = None
+        with self._polling:
+            if self._producer is not None:
+                discard(self._producer)
+            self._producer = None
         self._reset(_Phase.CLOSED)
 
     def _need(self) -> Producer:

@@ -60,6 +60,8 @@ class Checkpointer:
         the work for a broker. Raises the error of the last commit.
         """
         if not self._collect():
+            if backlog >= BACKLOG:
+                self.committer.writer.poll()
             return
         now, due = self._clock().monotonic, self.due_at(backlog)
         is_due = due is not None and now >= due

@@ -74,6 +74,9 @@ class Writer(Protocol):
     def write(self, batch: Batch) -> None:
         """Produce the batch's new records. No job may be running."""
 
+    def poll(self) -> None:
+        """Take delivery reports off a job that waits for many."""
+
     def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         """Commit the batch with the checkpoint that covers it.
 

@@ -56,6 +56,8 @@ class Kafka:
         """Transactions whose commit depended on the generation of the owner group."""
         self.handed_over: list[Record] = []
         """Of the batch in hand."""
+        self.polls = 0
+        """How often a job's delivery reports were taken."""
         self._log: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
         self._newest: dict[tuple[str, int], list[int]] = defaultdict(list)
         """The highest timestamp up to each record of a partition."""
@@ -166,6 +168,10 @@ class MemoryWriter:
     def write(self, batch: Batch) -> None:
         """Do nothing yet: uncommitted records cannot be read."""
         self._kafka.handed_over = list(batch.records)
+
+    def poll(self) -> None:
+        """Count the calls."""
+        self._kafka.polls += 1
 
     def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         """Commit the batch as a whole or not at all. Raises NotOwner."""

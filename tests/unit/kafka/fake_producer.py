@@ -20,6 +20,7 @@ class Topic:
         """How many more flushes end with a record on its way."""
         self.producers = 0
         self.calls: list[str] = []
+        self.polls = 0
         self.faults: dict[str, list[Callable[[FakeProducer], None]]] = {}
         self.release = threading.Event()
 
@@ -85,6 +86,7 @@ class FakeProducer:
         self.open.append(value)
 
     def poll(self, timeout: float) -> None:
+        self.topic.polls += 1
         self._fail("poll")
 
     def flush(self, timeout: float) -> int:

@@ -319,6 +319,16 @@ def test_what_does_not_fit_the_queue_of_the_client_is_left_to_the_commit(
     assert topic.committed == WHOLE
 
 
+def test_delivery_reports_are_taken_from_the_producer_in_use(topic: Topic, writer: BatchWriter) -> None:
+    """From none once it is closed: that would hold the last reference, whose end may block."""
+    before = topic.polls
+    writer.poll()
+    assert topic.polls == before + 1
+    writer.close()
+    writer.poll()
+    assert topic.polls == before + 1
+
+
 def test_nothing_is_begun_for_nothing(topic: Topic, writer: BatchWriter) -> None:
     """An empty batch, or one that is handed over already, asks for nothing."""
     topic.calls = []

@@ -151,6 +151,16 @@ async def test_the_records_of_a_burst_are_produced_as_soon_as_no_message_waits(d
 
 
 @with_desk()
+async def test_delivery_reports_are_taken_off_a_commit_while_a_backlog_waits(desk: Desk) -> None:
+    """Live, the commit would only notice later that all are delivered."""
+    desk.kafka.away(10)
+    desk.status.become(State.CATCHING_UP)
+    for backlog in (BACKLOG, BACKLOG, BACKLOG - 1):
+        desk.checkpointer.advance(backlog)
+    assert desk.kafka.polls == 1, "the first began the commit"
+
+
+@with_desk()
 async def test_a_full_batch_is_committed_as_soon_as_the_last_commit_has_ended(desk: Desk) -> None:
     """Whatever waits."""
     desk.kafka.away(10)

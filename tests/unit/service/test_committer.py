@@ -47,6 +47,9 @@ class Slow:
     def write(self, batch: Batch) -> None:
         raise NotImplementedError
 
+    def poll(self) -> None:
+        raise NotImplementedError
+
     def commit(self, batch: Batch, checkpoint: Record, *, check_generation: bool = False) -> None:
         self.committed.append(batch)
 
