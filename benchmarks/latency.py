@@ -1,8 +1,8 @@
 """Latency: from the moment a message is due to when a consumer sees its record, at several rates.
 
-The bridge is compared with a bare transactional producer that sends the same bets at the same rate, once
-alone and once with the checkpoint that a bridge commits with them. Each runs with two
-intervals between commits, equally often. For every figure the best interval counts.
+The bridge is compared with a bare transactional producer that sends the same bets at the same rate, with the
+checkpoint that a bridge commits with them. Each runs with two intervals between commits, equally often. For
+every figure the best interval counts.
 
 Redpanda Connect takes part at some rates if its binary is on PATH. It has no transactions, so a record is
 visible to both kinds of consumers at the same time, and its interval is the period of its batches.
@@ -22,8 +22,8 @@ from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
-WITH_CHECKPOINT = "bare + checkpoint"
-PEERS = ("bare", WITH_CHECKPOINT, CONNECT)
+BARE = "bare"
+PEERS = (BARE, CONNECT)
 """The contenders that the bridge is compared with."""
 INTERVALS = (10, 20)
 """Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, or that of a bare producer."""
@@ -70,7 +70,7 @@ def run(
 
 def ways_at(rate: int, connect: Contender | None) -> list[Way]:
     """Return the contenders of a rate, with their intervals."""
-    ways = [Way(name, interval) for interval in INTERVALS for name in (BRIDGE.name, "bare", WITH_CHECKPOINT)]
+    ways = [Way(name, interval) for interval in INTERVALS for name in (BRIDGE.name, BARE)]
     return [*ways, Way(CONNECT, CONNECT_MS)] if connect and rate in COMPARED_RATES else ways
 
 
@@ -142,9 +142,8 @@ def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) ->
         settings = lane.environment(FEED__BASE_URL=url, FEED__START="10m", BATCH__MAX_AGE_MS=way.interval)
         stack.enter_context(running(way.name, contender.command, settings, lane.directory))
         return server
-    sealed = ("--checkpoint",) if way.name == WITH_CHECKPOINT else ()
     command = python(
-        "benchmarks.paced", "--messages", messages, "--rate", rate, "--interval-ms", way.interval, *sealed
+        "benchmarks.paced", "--messages", messages, "--rate", rate, "--interval-ms", way.interval
     )
     return stack.enter_context(running(way.name, command, lane.environment(), lane.directory))
 
@@ -160,7 +159,7 @@ def _delays(output: bytes) -> list[float]:
 
 def ratio_name(peer: str, figure: str) -> str:
     """Return the name of the bridge's figure divided by the peer's."""
-    return f"ratio_{peer.replace(' + ', '_')}_{figure.removesuffix('_ms')}"
+    return f"ratio_{peer}_{figure.removesuffix('_ms')}"
 
 
 def _ratios(found: Found) -> dict[str, dict[str, float]]:
@@ -174,9 +173,5 @@ def _ratios(found: Found) -> dict[str, dict[str, float]]:
     }
 
 
-COMPARED = [
-    ratio_name(WITH_CHECKPOINT, f"{isolation}_{share}")
-    for isolation in ISOLATIONS
-    for share in ("p50", "p99")
-]
+COMPARED = [ratio_name(BARE, f"{isolation}_{share}") for isolation in ISOLATIONS for share in ("p50", "p99")]
 """The ratios of the baseline."""

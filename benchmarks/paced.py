@@ -5,8 +5,8 @@
 Record k is due at `start + k / rate`, and its key holds that time. Nothing can be produced during a commit;
 records that become due meanwhile follow at once.
 
-It rests between two transactions as long as the bridge does. With `--checkpoint` each transaction also has a
-checkpoint in a separate topic, as the bridge's has.
+It rests between two transactions as long as the bridge does, and each transaction also has a checkpoint in a
+separate topic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ def main() -> None:
     parser.add_argument("--messages", type=int, required=True)
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--interval-ms", type=float, required=True, help="from one commit to the next")
-    parser.add_argument("--checkpoint", action="store_true", help="commit what the bridge has to commit")
     options = parser.parse_args()
     values, producer, topic = records(), sink.transactional(**sink.LIVE), sink.topic("bets")
     rest, interval = int(REST_SECONDS * 1e9), int(options.interval_ms * 1e6)
@@ -43,8 +42,7 @@ def main() -> None:
         if (ahead := wake - time.monotonic_ns()) > 0:
             time.sleep(ahead / 1e9)
         if opened_at and time.monotonic_ns() >= opened_at + interval:
-            if options.checkpoint:
-                sink.produce(producer, sink.topic("checkpoints"), b"bare", _CHECKPOINT)
+            sink.produce(producer, sink.topic("checkpoints"), b"bare", _CHECKPOINT)
             producer.commit_transaction(sink.CALL_SECONDS)
             opened_at, rested_at = 0, time.monotonic_ns() + rest
         elif sent < options.messages:

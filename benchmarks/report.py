@@ -1,5 +1,4 @@
-"""Writes the figures of `make bench` as tables and plots: scale and join in docs/scale.md, the others in
-docs/performance.md and beside it.
+"""Writes the figures of `make bench` as tables and plots into the pages in docs/ that they belong to.
 
 Each benchmark has its place there, between two comments; the rest of the page is written by hand.
 """
@@ -13,14 +12,15 @@ from benchmarks import latency, plot
 from benchmarks.process import ROOT, BenchmarkFailed
 
 PAGE = ROOT / "docs" / "performance.md"
-SCALE = ROOT / "docs" / "scale.md"
+SCALE, SNAPSHOTS = ROOT / "docs" / "scale.md", ROOT / "docs" / "snapshots.md"
+_ELSEWHERE = {"scale": SCALE, "join": SCALE, "snapshots": SNAPSHOTS, "learn": SNAPSHOTS}
 PLOTS = ROOT / "docs" / "performance"
 Line = Mapping[str, Any]
 
 
 def write(bench: str, lines: Sequence[Line], machine: str) -> None:
     """Replace the place of a benchmark, and its plots. `machine` names the machine and the date."""
-    page = SCALE if bench in ("scale", "join") else PAGE
+    page = _ELSEWHERE.get(bench, PAGE)
     table, drawn = _PAGES[bench](lines)
     PLOTS.mkdir(exist_ok=True)
     for name, svg in drawn.items():
