@@ -36,14 +36,17 @@ a gap declared. All times are Unix seconds.
 
 from __future__ import annotations
 
-from collections import deque
 from math import inf
 from statistics import median
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 from bridge.clock_skew import Skew
 from bridge.config import FeedSettings
 
-WINDOW = 50
+WINDOW: Final = 50
 """Number of plausible settlementTimes considered while catching up."""
 NEAR = 3
 """Number of bets in a row that must be near now: a single settlementTime may be wrong."""
@@ -55,28 +58,33 @@ class _Window:
     """The last WINDOW times. Constant time on average, and at every message: so no search for the lowest."""
 
     def __init__(self) -> None:
-        self._appended = 0
-        self._lows: deque[tuple[int, float]] = deque()
-        """(number, time), both ascending: the lowest, then the lowest of those behind it, and so on."""
+        # Rings of the lowest time, then the lowest of those behind it, and so on, each with its number.
+        self._times = vec[float]([0.0] * WINDOW)
+        self._numbers = vec[i64]([0] * WINDOW)
+        self.clear()
 
     def clear(self) -> None:
         """Empty the window."""
-        self._appended = 0
-        self._lows.clear()
+        self._appended: i64 = 0
+        self._begin: i64 = 0
+        """Place of the lowest time; in its ring, modulo WINDOW."""
+        self._end: i64 = 0
+        """Place behind the last one."""
 
     def append(self, time: float) -> None:
         """Add a time; the oldest leaves a full window."""
         self._appended += 1
-        lows = self._lows
-        while lows and lows[-1][1] >= time:
-            lows.pop()
-        lows.append((self._appended, time))
-        if lows[0][0] <= self._appended - WINDOW:
-            lows.popleft()
+        if self._begin < self._end and self._numbers[self._begin % WINDOW] <= self._appended - WINDOW:
+            self._begin += 1
+        while self._begin < self._end and self._times[(self._end - 1) % WINDOW] >= time:
+            self._end -= 1
+        self._times[self._end % WINDOW] = time
+        self._numbers[self._end % WINDOW] = self._appended
+        self._end += 1
 
     def lowest(self) -> float | None:
         """Return the lowest time; None unless the window is full."""
-        return self._lows[0][1] if self._appended >= WINDOW else None
+        return self._times[self._begin % WINDOW] if self._appended >= WINDOW else None
 
 
 class Position:

@@ -36,7 +36,7 @@ class DateTimes:
         this form.
         """
         if isinstance(value, str) and value.isascii() and len(value) >= _SHORTEST:
-            text = value.encode()
+            text = value.encode("utf-8")
             end = _end_of_fraction(text)
             seconds, ahead = _seconds(text), _offset(text, end)
             if seconds != _INVALID and ahead != _INVALID:

@@ -10,16 +10,15 @@ walk counts the strings that it visits, with keys: there must be as many as in t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.strings import BytesWriter, write_f64_le
+from librt.vecs import vec
+from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 from bridge.avro.encoder import write_bytes, write_long, write_string
 from bridge.messages.extras import Extras
 from bridge.messages.scalars import DateTimes
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 REQUIRED: Final = object()
 """In place of the value of a missing field: there is none."""
@@ -240,16 +239,19 @@ class Enum(Type):
     """A number in JSON; `places` maps it to the index of its symbol in the Avro schema."""
 
     def __init__(self, places: dict[int, int]) -> None:
-        self._written: Final = {number: _long(place) for number, place in places.items()}
+        self._places: Final = vec[i64]([places.get(number, -1) for number in range(max(places) + 1)])
 
     def write(self, out: BytesWriter, value: object) -> i64:
         """Append the index of the symbol."""
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError
-        written = self._written.get(value)
-        if written is None:
+        number: i64 = value
+        if number < 0 or number >= len(self._places):
             raise ValueError
-        out.write(written)
+        place = self._places[number]
+        if place < 0:
+            raise ValueError
+        write_long(out, place)
         return 0
 
 
@@ -342,9 +344,3 @@ class Record(Type):
         if known < size:
             strings += self._unknown.note(value)
         return strings + known
-
-
-def _long(value: i64) -> bytes:
-    out = BytesWriter()
-    write_long(out, value)
-    return out.getvalue()

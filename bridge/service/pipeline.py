@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from math import inf
+from typing import Final
 
 from bridge.avro.codec import Codecs
 from bridge.clock import MICROS
@@ -30,8 +31,10 @@ from bridge.state.gap import Cause, Gap
 
 SAMPLES = 3
 """Original messages kept of each unknown field."""
-_WITNESSES = (DedupResult.DUPLICATE, DedupResult.STALE)
-"""Results that show a repeated message. A correction is new, though its bet is known."""
+_DUPLICATE: Final = DedupResult.DUPLICATE
+_STALE: Final = DedupResult.STALE
+_CORRECTION: Final = DedupResult.CORRECTION
+"""Looked up once, not for every message."""
 EXTRA_PATHS = 1_000
 """Distinct paths of unknown fields that are counted."""
 
@@ -188,12 +191,13 @@ class Pipeline:
             self._rewritten,
             replaying=self.position.replaying(message.at),
         )
-        if verdict in _WITNESSES and self.deduplicator.knew(key):
-            self._awaiting = None
-        if verdict is DedupResult.DUPLICATE:
-            self.counters.duplicates += 1
-        elif verdict is DedupResult.STALE:
-            self.counters.stale += 1
+        if verdict is _DUPLICATE or verdict is _STALE:  # a correction is new, though its bet is known
+            if self.deduplicator.knew(key):
+                self._awaiting = None
+            if verdict is _STALE:
+                self.counters.stale += 1
+            else:
+                self.counters.duplicates += 1
         else:
             self.deduplicator.publish(key, version, content, message.at, settled_at)
             self.replays_from = inf  # the feed is ordered: known bets come before new ones
@@ -201,7 +205,7 @@ class Pipeline:
                 self.newest = settled_at if self.newest is None else max(self.newest, settled_at)
             self.batch.add(Record(self._topics.bets.name, key, value, int(message.at * 1000)))
             self.counters.published += 1
-            self.counters.corrections += verdict is DedupResult.CORRECTION
+            self.counters.corrections += verdict is _CORRECTION
         self.position.data(message.at, settled_at)
 
     def _rewrite(self, schema: bytes) -> bytes | None:

@@ -27,7 +27,7 @@ BURST = 500
 """Messages handled before other tasks of the event loop run, unless BURST_SECONDS end first."""
 BURST_SECONDS = 0.1
 """Time limit of a burst: an invalid message may cost a thousand times as much as a valid one."""
-PORTION = 50
+PORTION = 100
 """Messages handled between two readings of the clock."""
 BREATH_SECONDS = 1.0
 EVICT_SECONDS = 5.0

@@ -22,7 +22,7 @@ from enum import Enum
 from hashlib import blake2b
 
 from bridge.avro.codec import HEADER_BYTES
-from bridge.state.digests import content_digest
+from bridge.state.digests import SEED, bet_digest, content_digest
 from bridge.state.eviction_horizon import EvictionHorizon
 from bridge.state.hash_table import KEY_BYTES, DigestTable
 
@@ -84,7 +84,7 @@ DROPPED_WITH_ONE = 4
 
 def fingerprint(value: bytes) -> bytes:
     """Return the 20 bytes that identify a value in wire format: schema id and hash. Maps must be sorted."""
-    return value[1:HEADER_BYTES] + content_digest(value[HEADER_BYTES:])
+    return value[1:HEADER_BYTES] + content_digest(value)
 
 
 class Deduplicator:
@@ -189,7 +189,7 @@ class Deduplicator:
     def _find(self, key: bytes) -> tuple[bytes | None, bytes, int]:
         """Return a key with its digest and its row, 0 if there is none."""
         if self._found[0] != key:
-            digest = blake2b(key, digest_size=KEY_BYTES).digest()
+            digest = bet_digest(key, SEED)
             self._found = (key, digest, self._table.find(digest))
         return self._found
 
