@@ -157,7 +157,7 @@ class Connection(ClientConnection):
         self._wake()
 
     def note_alive(self) -> None:
-        """Must be called at least every second: a longer pause counts as one in which nothing was read."""
+        """Must be called each second without data: a longer pause counts as one in which nothing was read."""
         if self._reads:
             self._note_reading()
 
@@ -170,7 +170,8 @@ class Connection(ClientConnection):
     def receive_many(self, most: int) -> list[Received]:
         """Return at most `most` messages, in order."""
         taken = self._inbox.take(most, TAKE_BYTES)
-        self._handle()
+        if not self._reads:  # now there may be room for what was held back
+            self._handle()
         return taken
 
     @property

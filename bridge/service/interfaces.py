@@ -47,7 +47,7 @@ class Connection(Protocol):
         """Number of messages that can be received without waiting."""
 
     def note_alive(self) -> None:
-        """Must be called at least every second: a longer pause counts as one in which nothing was read."""
+        """Must be called each second without data: a longer pause counts as one in which nothing was read."""
 
     def receive_many(self, most: int) -> list[Received]:
         """Return at most `most` messages, in order."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, NoReturn
 
+from bridge.clock import Instant
 from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost
 from bridge.feed.catch_up import CatchUp
@@ -108,31 +109,32 @@ class Pump:
         pipeline, idle_timeout = self.pipeline, self._feed.idle_timeout_seconds
         heard_at = self._clock().monotonic
         while True:
-            connection.note_alive()
             handled = self._handle_burst(connection)
+            if not handled:
+                connection.note_alive()
             backlog = handled + connection.waiting
             if pipeline.missing_in_replay is not None:
                 gap, pipeline.missing_in_replay = pipeline.missing_in_replay, None
                 await self.connector.report(gap)
             self._check_clock()
-            self._evict()
-            self._update_state()
+            now = self._clock()
+            self._evict(now.monotonic)
+            self._update_state(now)
             self.checkpointer.advance(backlog)
             if connection.closed and not connection.waiting:
                 raise connection.end_reason()
-            now = self._clock().monotonic
             # While reading is paused, silence means nothing.
             paused = connection.reading_paused or pipeline.full
-            heard_at = max(heard_at, now if paused else connection.heard_at)
-            if now >= heard_at + idle_timeout:
+            heard_at = max(heard_at, now.monotonic if paused else connection.heard_at)
+            if now.monotonic >= heard_at + idle_timeout:
                 self._status.become(State.IDLE_TIMEOUT)
                 raise FeedLost(f"nothing came for {format_duration(idle_timeout)}")
             if (connection.waiting or handled >= BACKLOG) and not pipeline.full:
                 await asyncio.sleep(0)  # of a large backlog, more is likely to be there
             else:
                 due = self.checkpointer.due_at(0)
-                wake_at = min(now + BREATH_SECONDS, heard_at + idle_timeout, inf if due is None else due)
-                await sleep(self.wake, max(0.0, wake_at - now))
+                wake_at = min(heard_at + idle_timeout, inf if due is None else due)
+                await sleep(self.wake, max(0.0, min(wake_at - now.monotonic, BREATH_SECONDS)))
 
     def _handle_burst(self, connection: Connection) -> int:
         """Handle waiting messages for one burst. Returns how many."""
@@ -144,9 +146,9 @@ class Pump:
                 reply = ping_reply(self._feed.ping_reply, ping_id, body)
                 if reply is not None:
                     connection.reply(reply)
-            if not taken:
-                break
             handled += len(taken)
+            if not connection.waiting:
+                break
             now = self._clock().monotonic
         return handled
 
@@ -156,17 +158,17 @@ class Pump:
             position.clocks_compared(skew)
         check_skew(self._feed, position.skew)
 
-    def _evict(self) -> None:
-        """Evict what no replay can bring back."""
-        now, committed = self._clock().monotonic, self.checkpointer.committed
+    def _evict(self, now: float) -> None:
+        """Evict what no replay can bring back. `now` is monotonic."""
+        committed = self.checkpointer.committed
         if now >= self._evict_at and committed is not None:
             self._evict_at = now + EVICT_SECONDS
             self.pipeline.deduplicator.evict(
                 deduplicated_from(self._feed, min(committed.revision, self.pipeline.replays_from))
             )
 
-    def _update_state(self) -> None:
-        now, position, progress = self._clock(), self.pipeline.position, self.checkpointer.progress
+    def _update_state(self, now: Instant) -> None:
+        position, progress = self.pipeline.position, self.checkpointer.progress
         progress.observe(now.monotonic, self.pipeline.counters.received, position.newest)
         if self.committer.report_if_blocked():
             return

@@ -97,9 +97,9 @@ class Timekeeper:
         Must be called regularly. Returns the skew when an answer shows it. Raises ClockError, and FeedLost if
         only another handshake can tell, or if `clock` was moved by more than the margins cover.
         """
-        asking, now = self._asking, self._clock().monotonic
+        asking = self._asking
         if asking is None:
-            if (self.stepped or doubted) and now - self._asked_at >= ASK_SECONDS:
+            if (self.stepped or doubted) and (now := self._clock().monotonic) - self._asked_at >= ASK_SECONDS:
                 self._asked_at = now
                 self._asking = asyncio.ensure_future(self._ask(self._settings))
             return None
