@@ -12,12 +12,10 @@ tracking the path would be slow. `bridge.avro.mismatch` finds the place.
 from __future__ import annotations
 
 from sys import intern
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from librt.strings import BytesWriter, write_f64_le
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64, u8  # machine integers once compiled, plain ones until then
+from mypy_extensions import i64, u8  # machine integers once compiled, plain ones until then
 
 _ABSENT: Final = object()
 

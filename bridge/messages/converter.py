@@ -8,9 +8,10 @@ docs/decisions/0018-one-walk.md has the reasons.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.strings import read_i64_le
+from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 from bridge import log
 from bridge.avro.codec import Codec
@@ -19,9 +20,6 @@ from bridge.errors import ConversionError, SchemaError
 from bridge.messages.parser import SMALL_BYTES, MessageParser, exceeds_any_bet
 from bridge.messages.transcoder import Conversion, Transcoder
 from bridge.messages.transcoder_plan import make_transcoder, parse
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 _MOST_DIGITS: Final = 4300
 """pydantic's parser refuses a number with more digits before the point, orjson does not."""

@@ -7,10 +7,9 @@ compiled if there is a C compiler.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
+from mypy_extensions import i64  # a machine integer once compiled, a plain one until then
 
 Wrong = Callable[[], Exception]
 """Returns the exception for any other value."""
