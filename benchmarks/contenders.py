@@ -37,6 +37,7 @@ UNKNOWN_FIELD, UNKNOWN_FIELD_BY_PYDANTIC = (
 """Every message has a field that the interface does not know."""
 FLOOR = Contender("floor", python("benchmarks.floor"), share=_OF_THE_SLOW)
 CEILING = Contender("ceiling", python("benchmarks.ceiling"), reads_feed=False)
+RELAY = Contender("relay", python("benchmarks.relay"))
 CONNECT = "redpanda-connect"
 
 

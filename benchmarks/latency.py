@@ -4,8 +4,10 @@ The bridge is compared with a bare transactional producer that sends the same be
 checkpoint that a bridge commits with them. Each runs with two intervals between commits, equally often. For
 every figure the best interval counts.
 
-Redpanda Connect takes part at some rates if its binary is on PATH. It has no transactions, so a record is
-visible to both kinds of consumers at the same time, and its interval is the period of its batches.
+At some rates two more take part. `relay` is the bare producer behind the feed, which shows what a server, its
+socket and one process more cost on the same cores. Redpanda Connect does if its binary is on PATH. It has no
+transactions, so a record is visible to both kinds of consumers at the same time, and its interval is the
+period of its batches.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.arena import Arena, Lane
-from benchmarks.contenders import BRIDGE, CONNECT, Contender, redpanda_connect
+from benchmarks.contenders import BRIDGE, CONNECT, RELAY, Contender, redpanda_connect
 from benchmarks.figures import in_turn, percentile, ratio, summary
 from benchmarks.process import Program, python, running
 
 RATES = (100, 500, 1000, 5000)
 BARE = "bare"
-PEERS = (BARE, CONNECT)
+PEERS = (BARE, RELAY.name, CONNECT)
 """The contenders that the bridge is compared with."""
 INTERVALS = (10, 20)
 """Milliseconds from one commit to the next: BRIDGE_BATCH__MAX_AGE_MS, or that of a bare producer."""
@@ -33,7 +35,7 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 SHARES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
 FIGURES = [f"{isolation}_{name}_ms" for isolation in ISOLATIONS for name in SHARES]
 COMPARED_RATES = (500, 1000)
-"""The rates of Redpanda Connect and of the baseline."""
+"""The rates of `relay`, Redpanda Connect and the baseline."""
 SECONDS = 5.0
 _WARM_UP_SECONDS = 2.0
 """At the beginning of each run; its messages do not count."""
@@ -56,7 +58,11 @@ Found = Mapping[Way, Sequence[Delays]]
 def run(
     arena: Arena, rates: Sequence[int], rounds: int, seconds: float, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a line for each rate and contender. Each run lasts `seconds` after its warm-up."""
+    """Yield a line for each rate and contender. Each run lasts `seconds` after its warm-up.
+
+    The first run only warms the broker up.
+    """
+    measure(arena, Way(BARE, INTERVALS[0]), COMPARED_RATES[-1], seconds)
     for rate in rates or RATES:
         ways = ways_at(rate, redpanda_connect())
         found: dict[Way, list[Delays]] = {way: [] for way in ways}
@@ -70,8 +76,10 @@ def run(
 
 def ways_at(rate: int, connect: Contender | None) -> list[Way]:
     """Return the contenders of a rate, with their intervals."""
-    ways = [Way(name, interval) for interval in INTERVALS for name in (BRIDGE.name, BARE)]
-    return [*ways, Way(CONNECT, CONNECT_MS)] if connect and rate in COMPARED_RATES else ways
+    compared = rate in COMPARED_RATES
+    names = (BRIDGE.name, BARE, *((RELAY.name,) if compared else ()))
+    ways = [Way(name, interval) for interval in INTERVALS for name in names]
+    return [*ways, Way(CONNECT, CONNECT_MS)] if connect and compared else ways
 
 
 def line(found: Found, name: str) -> dict[str, Any]:
@@ -136,7 +144,7 @@ def measure(arena: Arena, way: Way, rate: int, seconds: float) -> Delays:
 
 def _sender(stack: ExitStack, lane: Lane, way: Way, messages: int, rate: int) -> Program:
     """Start a contender; returns the program that keeps its rate: its server, or a bare producer itself."""
-    contender = {BRIDGE.name: BRIDGE, CONNECT: redpanda_connect()}.get(way.name)
+    contender = {BRIDGE.name: BRIDGE, RELAY.name: RELAY, CONNECT: redpanda_connect()}.get(way.name)
     if contender:
         server, url = stack.enter_context(lane.feed("--messages", messages, "--rate", rate))
         settings = lane.environment(FEED__BASE_URL=url, FEED__START="10m", BATCH__MAX_AGE_MS=way.interval)

@@ -26,10 +26,11 @@ def test_each_figure_has_the_interval_that_is_best_for_it() -> None:
 
 
 @pytest.mark.parametrize(("rate", "there"), [(100, False), (500, True), (1000, True), (5000, False)])
-def test_redpanda_connect_takes_part_at_two_rates(rate: int, there: bool) -> None:
-    """With the period of its batches, which its configuration fixes."""
+def test_relay_and_redpanda_connect_take_part_at_two_rates(rate: int, there: bool) -> None:
+    """The latter with the period of its batches, which its configuration fixes."""
     connect = Way("redpanda-connect", CONNECT_MS)
     assert (connect in ways_at(rate, FLOOR)) is there
+    assert ("relay" in {way.name for way in ways_at(rate, None)}) is there
     assert connect not in ways_at(rate, None)
 
 
