@@ -47,7 +47,7 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 		{ echo "error: Python 3.11 or newer is required; choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "error: this Python cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
-	@echo "setting up $(VENV), about 350 MB, a minute or less"
+	@echo "setting up $(VENV), about 500 MB, a minute or less"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@BRIDGE_MUST_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
@@ -134,7 +134,7 @@ docs: setup ## generate settings pages, the example file and drawings
 
 lock: setup ## regenerate the requirement files, with hashes and without index addresses
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header --extra dev --group test -o requirements/dev.txt $(UPGRADE)
+		--no-emit-index-url --no-annotate --no-header --extra dev --extra parquet --group test -o requirements/dev.txt $(UPGRADE)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -c requirements/dev.txt -o requirements/runtime.txt $(UPGRADE)
 	@$(BIN)/uv pip compile --group build --quiet --universal --python-version 3.11 --generate-hashes \

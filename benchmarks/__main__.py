@@ -25,6 +25,7 @@ from benchmarks import (
     learn,
     limit,
     micro,
+    replay,
     report,
     scale,
     snapshots,
@@ -62,6 +63,7 @@ BENCHES = {
     "learn": Bench(3, lambda at, o, n: learn.run(at, n, o.messages or learn.BETS, say)),
     "micro": Bench(5, lambda at, _, n: micro.run(at, n, say)),
     "limit": Bench(3, lambda at, o, n: limit.run(at, n, o.messages or limit.MESSAGES, say)),
+    "replay": Bench(3, lambda at, o, n: replay.run(at, n, o.messages or replay.BETS, say), is_default=False),
     "scale": Bench(3, lambda at, o, n: scale.run(at, n, o.seconds or scale.SECONDS, say), is_default=False),
     "join": Bench(3, lambda at, o, n: join.run(at, n, o.messages or join.BETS, say), is_default=False),
 }
@@ -69,7 +71,7 @@ BENCHES = {
 
 
 def measure(opened: arena.Arena, options: argparse.Namespace) -> None:
-    """Run the named benchmarks, or all but scale and join, and compare their ratios with the baseline.
+    """Run the named benchmarks, or all that are default, and compare their ratios with the baseline.
 
     With fewer rounds, or only some contenders or rates, the page in docs/ stays as it is.
     """
@@ -128,7 +130,7 @@ def _counts(text: str) -> list[int]:
 
 USES = {
     "contenders": ("catchup",),
-    "messages": ("catchup", "start", "growth", "learn", "limit", "join"),
+    "messages": ("catchup", "start", "growth", "learn", "limit", "join", "replay"),
     "seconds": ("latency", "scale"),
     "rates": ("latency",),
 }

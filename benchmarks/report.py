@@ -12,8 +12,8 @@ from benchmarks import latency, plot
 from benchmarks.process import ROOT, BenchmarkFailed
 
 PAGE = ROOT / "docs" / "performance.md"
-SCALE, SNAPSHOTS = ROOT / "docs" / "scale.md", ROOT / "docs" / "snapshots.md"
-_ELSEWHERE = {"scale": SCALE, "join": SCALE, "snapshots": SNAPSHOTS, "learn": SNAPSHOTS}
+SCALE, SNAPSHOTS, READING = (ROOT / "docs" / f"{page}.md" for page in ("scale", "snapshots", "reading"))
+_ELSEWHERE = {"scale": SCALE, "join": SCALE, "snapshots": SNAPSHOTS, "learn": SNAPSHOTS, "replay": READING}
 PLOTS = ROOT / "docs" / "performance"
 Line = Mapping[str, Any]
 
@@ -178,6 +178,19 @@ def _limit(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     return table(["part", "CPU µs a message", "÷ bridge"], rows), {}
 
 
+def _replay(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
+    rows = [
+        [
+            line["what"],
+            spread(line["seconds"], 1),
+            _median(line, "records_per_second", 0),
+            _median(line, "peak_mb", 0),
+        ]
+        for line in lines
+    ]
+    return table(["what", "seconds, with the start", "records/s", "peak MB"], rows), {}
+
+
 def _scale(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
     """One row for a load: on one broker, and what differs on three with as many copies."""
     replicated = {(line["load"], line["partitions"]): line for line in lines if line["brokers"] > 1}
@@ -235,6 +248,7 @@ _PAGES: dict[str, Callable[[Sequence[Line]], tuple[str, dict[str, str]]]] = {
     "learn": _learn,
     "micro": _micro,
     "limit": _limit,
+    "replay": _replay,
     "scale": _scale,
     "join": _join,
 }

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Never
 
 import typer
 
 from bridge import __version__, log
-from bridge.cli import inspection, sandbox, snapshots
-from bridge.cli.output import Config, Json, JsonLines, print_bets, show
+from bridge.cli import bets, inspection, sandbox, snapshots
+from bridge.cli.output import Config, Json, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
 
@@ -96,29 +95,9 @@ app.command()(snapshots.translations)
 app.command()(snapshots.currencies)
 
 
-@app.command()
-def tail(
-    config: Config = None,
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start at the oldest record.")
-    ] = False,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=0, help="Stop after this many records; 0 for no limit.")
-    ] = 0,
-    until_end: Annotated[
-        bool,
-        typer.Option("--until-end", help="Stop at the current end of the topic; use with --from-beginning."),
-    ] = False,
-    json: JsonLines = False,
-) -> None:
-    """Print settled bets as they become visible to a read_committed consumer.
-
-    Prints a table on a terminal; otherwise whole records, one JSON object per line.
-    """
-    from bridge.inspection.tail import follow_bets
-
-    followed = follow_bets(load(config), from_beginning=from_beginning, until_end=until_end)
-    print_bets(islice((bet for bet in followed if bet is not None), count or None), json=json)
+app.command()(bets.tail)
+app.command()(bets.replay)
+app.command()(bets.explain)
 
 
 @checkpoint.command("show")
@@ -204,7 +183,6 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
     show(rows, "\n".join(f"{name}: schema {schema_id}" for name, schema_id in rows.items()), json=json)
 
 
-app.command()(inspection.replay)
 app.command()(inspection.limits)
 app.command()(inspection.gaps)
 app.command()(inspection.doctor)

@@ -1,4 +1,4 @@
-"""Read-only commands: doctor, limits, gaps and replay."""
+"""Read-only commands: doctor, limits and gaps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge.cli.output import Config, Json, JsonLines, print_bets, print_json, show
+from bridge.cli.output import Config, Json, print_json, show
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import BridgeError, SettingsError
 
@@ -96,31 +96,3 @@ def gaps(
     found = read_gaps(load(config), feed)
     lines = "\n".join(gap_as_line(gap) for gap in found) or "no gap has been declared"
     show([gap_as_json(gap) for gap in found], lines, json=json)
-
-
-def replay(
-    config: Config = None,
-    from_: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Start of the interval; the oldest record by default."),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", help="End of the interval, exclusive; now by default."),
-    ] = None,
-    bet: Annotated[
-        str | None, typer.Option("--bet", metavar="ID", help="Only this bet, in every version.")
-    ] = None,
-    json: JsonLines = False,
-) -> None:
-    """Print settled bets received between two times, in order of receipt.
-
-    A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago.
-    Ages count back from now, so 5m is before 2m. Prints every version of a bet that the topic still has.
-    Prints a table on a terminal; otherwise whole records, one JSON object per line.
-    """
-    from bridge import clock
-    from bridge.inspection import replay as _replay
-
-    window = _replay.parse_window(from_, to, clock.now().wall)
-    print_bets(_replay.replay(load(config), window, bet), json=json)

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Message
 
 from bridge.config import Settings, age_seconds
-from bridge.errors import SettingsError
+from bridge.errors import SchemaError, SettingsError
 from bridge.formatting import format_utc, parse_instant
-from bridge.inspection.readers import ANSWER_SECONDS, Bet, bets_of
+from bridge.inspection.readers import ANSWER_SECONDS
+from bridge.inspection.selection import Selection
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.errors import unanswered
+from bridge.kafka.partitioner import partition_of
 from bridge.kafka.reader import Cursor, Foreign, starts_since
 from bridge.kafka.registry import Registry
+from bridge.reader import BETS, Bet
+from bridge.reader.decoding import Decoder
+from bridge.reader.source import Progress
 
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a partition that are held while its records wait for their turn."""
+POLL_SECONDS: Final = 0.05
 
 
 class Window(NamedTuple):
@@ -58,69 +65,137 @@ def _seconds(text: str, now: float) -> float:
     return found
 
 
-def replay(settings: Settings, window: Window, bet_id: str | None = None) -> Iterator[Bet]:
-    """Yield the settled bets received in a window, or every version of one of them, `read_committed`.
+class Replay:
+    """The settled bets received in a window that match a selection, in order of receipt, `read_committed`.
 
-    Stops at the last stable offsets of the start, before open transactions. Merges the partitions by time
-    of receipt; the versions of a bet keep their order. Searches all partitions for a single bet: its own
-    depends on their number when it was written. Skips records not written by a bridge, and counts them in
-    the log.
+    Ends at the last stable offsets of the start, before open transactions. Merges the partitions by time of
+    receipt; the versions of a bet keep their order. Skips tombstones, and records not written by a bridge,
+    whose number is logged. Of single bets, searches the partition of their keys, unless `everywhere`: a topic
+    that got more partitions has older versions in others. To go on with an earlier replay, give its `offsets`
+    and `ends`. Close it after use.
 
     Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
     """
-    settings.need("kafka.bootstrap_servers", "registry.url")
-    topic = topics.declare(settings).bets.name
-    client = admin.look_for(settings.kafka, topic)
-    ends = admin.end_offsets(client, topic, admin.partition_count(client, topic), visible=True)
-    key = None if bet_id is None else bet_id.encode()
 
-    def is_wanted(message: Message) -> bool:
-        at = _received(message)
-        inside = window.begin <= at and (window.end is None or at < window.end)
-        return inside and message.value() is not None and key in (None, message.key())
-
-    foreign = Foreign()
-    consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
-    registry = Registry(settings.registry)
-    try:
-        starts = starts_since(client, consumer, topic, window.begin / 1000, ends)
+    def __init__(
+        self,
+        settings: Settings,
+        window: Window,
+        selection: Selection,
+        *,
+        everywhere: bool = False,
+        offsets: Mapping[int, int] | None = None,
+        ends: Sequence[int] | None = None,
+    ) -> None:
+        settings.need("kafka.bootstrap_servers", "registry.url")
+        self._window = window
+        self._selection = selection
+        self.topic = topics.declare(settings).bets.name
+        client = admin.look_for(settings.kafka, self.topic)
+        count = admin.partition_count(client, self.topic)
+        self.ends = list(ends or admin.end_offsets(client, self.topic, count, visible=True))
+        """Where each partition ends."""
+        self._consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", prompt=True)
+        try:
+            self._registry = Registry(settings.registry)
+            if offsets is None:
+                starts = starts_since(client, self._consumer, self.topic, window.begin / 1000, self.ends)
+                offsets = {start.partition: start.offset for start in starts}
+        except BaseException:
+            self._consumer.close()
+            raise
+        self.offsets = dict(offsets)
+        """Partition → offset behind its last bet that was yielded, or where it began."""
+        keys = selection.keys
+        self.partitions = sorted(
+            {partition_of(key, count) for key in keys} if keys and not everywhere else range(count)
+        )
+        self._cursor = Cursor(self.topic, [offsets.get(p, 0) for p in range(count)], self.ends)
+        self._begun_at = self._reached
         # Two owners' clocks may differ: what the second wrote can be older than what the first did. Not by
         # offsets_for_times, which also finds the markers of commits: these may come long after the receipt.
-        late = inf if window.end is None else window.end + 2000 * settings.feed.max_clock_skew_seconds
-        cursor = Cursor(topic, [start.offset for start in starts], ends)
-        partitions = [_records(consumer, cursor, p, late, is_wanted) for p in range(len(ends))]
-        yield from bets_of(registry.codec("settled-bet"), heapq.merge(*partitions, key=_received), foreign)
-    finally:
-        consumer.close()
-        registry.close()
-        foreign.log()
+        skew = 2000 * settings.feed.max_clock_skew_seconds
+        self._late = inf if window.end is None else window.end + skew
 
+    def __enter__(self) -> Self:
+        return self
 
-def _records(
-    consumer: Consumer, cursor: Cursor, partition: int, late: float, is_wanted: Callable[[Message], bool]
-) -> Iterator[Message]:
-    """Yield the wanted records of a partition, up to the first one received at `late` (Unix ms) or after.
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+        self._registry.close()
 
-    All partitions share one consumer, which reads ahead in one at a time: memory and connections are bounded
-    however far the partitions are apart.
-    """
-    place = cursor.places[partition]
-    while place.offset < cursor.ends[partition]:
-        consumer.assign([place])
-        ahead: list[Message] = []
-        size = 0
-        while place.offset < cursor.ends[partition] and size < READ_AHEAD_BYTES:
-            message = consumer.poll(ANSWER_SECONDS)
-            if message is None:
-                raise unanswered(f"reading {place.topic}")
-            for record in cursor.records([message]):
-                if _received(record) >= late:
-                    cursor.ends[partition] = place.offset
-                elif is_wanted(record):
-                    ahead.append(record)
-                    size += len(record)
-        consumer.unassign()  # or it would go on fetching what the next turn discards
-        yield from ahead
+    def __iter__(self) -> Iterator[Bet]:
+        return (bet for bet, _ in self._found())
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages of the same bets, as Kafka has them."""
+        return (message for _, message in self._found())
+
+    def _found(self) -> Iterator[tuple[Bet, Message]]:
+        foreign = Foreign()
+        decoder = Decoder(BETS, self._registry)
+        wants = self._wants()
+        try:
+            for message in heapq.merge(*(self._ahead(p, wants) for p in self.partitions), key=_received):
+                try:
+                    bet = decoder.decode(message)
+                except SchemaError as error:
+                    foreign.add(error)
+                    continue
+                if isinstance(bet, Bet) and self._selection.wants(bet):
+                    self.offsets[bet.partition] = bet.offset + 1
+                    yield bet, message
+        finally:
+            foreign.log()
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come, in offsets."""
+        total = int(sum(self._cursor.ends[p] for p in self.partitions))
+        return Progress(self._reached - self._begun_at, total - self._begun_at)
+
+    @property
+    def _reached(self) -> int:
+        return sum(self._cursor.places[p].offset for p in self.partitions)
+
+    def _wants(self) -> Callable[[Message], bool]:
+        """Return what tells, before anything is decoded, whether a message may be wanted."""
+        begin, end, keys = self._window.begin, self._window.end, self._selection.keys
+
+        def wants(message: Message) -> bool:
+            if keys is not None and message.key() not in keys:
+                return False
+            at = _received(message)
+            return begin <= at and (end is None or at < end) and message.value() is not None
+
+        return wants
+
+    def _ahead(self, partition: int, wants: Callable[[Message], bool]) -> Iterator[Message]:
+        """Yield the wanted messages of a partition, up to the first one received too late.
+
+        All partitions share one consumer, which reads ahead in one at a time: memory and connections are
+        bounded however far the partitions are apart.
+        """
+        cursor, late = self._cursor, self._late
+        place, ends = cursor.places[partition], cursor.ends
+        while place.offset < ends[partition]:
+            self._consumer.assign([place])
+            ahead: list[Message] = []
+            size, heard_at = 0, time.monotonic()
+            while place.offset < ends[partition] and size < READ_AHEAD_BYTES:
+                messages = self._consumer.consume(num_messages=1000, timeout=POLL_SECONDS)
+                if messages:
+                    heard_at = time.monotonic()
+                elif time.monotonic() - heard_at > ANSWER_SECONDS:
+                    raise unanswered(f"reading {self.topic}")
+                for message in cursor.records(messages):
+                    if late != inf and _received(message) >= late:
+                        ends[partition] = place.offset
+                    elif wants(message):
+                        ahead.append(message)
+                        size += len(message)
+            self._consumer.unassign()  # or it would go on fetching what the next turn discards
+            yield from ahead
 
 
 def _received(message: Message) -> int:

@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import Settings
-from bridge.inspection.tail import follow_bets
 from bridge.kafka import topics
 from bridge.kafka.registry import Registry
+from bridge.reader import BETS, read
 from bridge.state.gap import Cause, Gap
 from tests.bets import BARE_BET
 from tests.harness import Place, until
@@ -88,11 +88,8 @@ class Tail:
 
     def _follow(self, settings: Settings) -> None:
         try:
-            for bet in follow_bets(settings, from_beginning=False, until_end=False):
-                if self._over.is_set():
-                    break
-                if bet is not None:
-                    self.seen.append((bet.record.key or b"").decode())
+            for bet in read(BETS, from_="end", follow=True, stop=self._over, settings=settings):
+                self.seen.append(bet.key)
         except BaseException as error:  # noqa: BLE001  # the test raises it
             self.failed = error
 

@@ -1,9 +1,8 @@
-"""What people are shown of the checkpoint and of bets."""
+"""What people are shown of the checkpoint."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import orjson
 import pytest
@@ -13,20 +12,13 @@ from bridge.feed.catch_up import CatchUp
 from bridge.feed.rate_limits import Attempt
 from bridge.inspection import readers
 from bridge.inspection.readers import (
-    BET_HEAD,
     LATELY_SECONDS,
-    Bet,
-    amount_in_words,
-    bet_as_json,
-    bet_as_line,
     checkpoint_as_json,
     checkpoint_as_lines,
     leadership_as_json,
     leadership_as_lines,
-    payout_in_words,
     read_checkpoint,
 )
-from bridge.kafka.batch import Record
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
 from bridge.state.checkpoint import Checkpoint, State
@@ -46,23 +38,6 @@ CHECKPOINT = Checkpoint(
     updated_at=1_790_000_300.25,
     owner="host:1:abc",
 )
-DATUM: dict[str, Any] = {
-    "betId": "b",
-    "settlementTime": 1_790_000_000_000_000,
-    "settlementVersion": 2,
-    "betSettlement": "Win",
-    "payout": 12.5,
-    "amount": {"value": 1050, "precision": 2, "currency": "EUR"},
-    "selections": [{}, {}],
-}
-
-
-def record(key: bytes | None) -> Record:
-    return Record("settlement.bets", key, b"value", 1_790_000_001_000, partition=3)
-
-
-RECORD = record(b"b")
-KEY = "5f0c1d9e-7a3b-4c52-9d64-0b8a2f1e0e8d"
 NOWHERE = Settings(
     kafka=KafkaSettings(bootstrap_servers="127.0.0.1:1"), registry=RegistrySettings(url="http://127.0.0.1:1")
 )
@@ -133,79 +108,6 @@ def test_a_checkpoint_says_why_and_how_long() -> None:
     assert shown["catchUp"]["position"] == "2026-09-21T13:13:20Z"
     nothing = replace(waiting, catch_up=CatchUp(None, 0.0, None))
     assert "no message with a plausible" in checkpoint_as_lines(nothing, 1_790_000_300.0)
-
-
-def test_a_bet_as_json_is_the_whole_record() -> None:
-    """Its place in the topic and its value; no value is a tombstone."""
-    assert bet_as_json(Bet(RECORD, 9, DATUM)) == {
-        "topic": "settlement.bets",
-        "partition": 3,
-        "offset": 9,
-        "timestamp": 1_790_000_001_000,
-        "key": "b",
-        "value": DATUM,
-    }
-    assert bet_as_json(Bet(record(None), 9, None))["value"] is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "payout", "stake", "items"),
-    [
-        ({}, "12.50", "10.50 EUR", "2"),
-        ({"payout": 784.1062000000001}, "784.1062", "10.50 EUR", "2"),
-        ({"payout": 149262000.17}, "149,262,000.17", "10.50 EUR", "2"),
-        ({"amount": None, "selections": None}, "12.50", "—", "0"),
-        ({"amount": {"value": 7, "precision": 0, "currency": None}}, "12.5", "7", "2"),
-    ],
-)
-def test_a_bet_for_people(changes: dict[str, Any], payout: str, stake: str, items: str) -> None:
-    """In columns, with or without its nullable parts."""
-    line = bet_as_line(Bet(RECORD, 9, DATUM | changes), 120)
-    assert line == f"2026-09-21 14:13:20  Win v2      {payout:>12} {stake:>16} {items:>5}  b"
-
-
-@pytest.mark.parametrize(("width", "shown"), [(120, KEY), (100, "5f0c1d9e-7a3…b8a2f1e0e8d"), (80, "5f…d")])
-def test_a_line_fits_the_terminal(width: int, shown: str) -> None:
-    """The id of a bet gives way, with its head and its tail; what it is about never does."""
-    line = bet_as_line(Bet(record(KEY.encode()), 9, DATUM | {"payout": 123_456_789_012.25}), width)
-    assert line.endswith(f"  {shown}")
-    assert "123,456,789,012.25" in line
-    assert len(line) <= width
-    assert len(BET_HEAD) <= width - len("bet")
-
-
-def test_a_tombstone_for_people() -> None:
-    """It says that the bet was removed."""
-    assert bet_as_line(Bet(RECORD, 9, None), 80).split() == ["removed", "b"]
-
-
-@pytest.mark.parametrize(
-    ("value", "places", "shown"),
-    [
-        (784.1062000000001, 2, "784.1062"),
-        (0.1 + 0.2, 2, "0.30"),
-        (73863.0, 0, "73,863"),
-        (-12.5, 2, "-12.50"),
-        (0.0, 2, "0.00"),
-        (-0.0, 2, "0.00"),
-        (1e-8, 2, "0.00000001"),
-        (149262000.17, 2, "149,262,000.17"),
-        (999_999_999_999_999.9, 2, "999,999,999,999,999.9"),
-        (1e13, 2, "10,000,000,000,000.0"),
-        (1.7e308, 2, "1.7e+308"),
-        (12.5, 2**31 - 1, "12.50000000"),
-        (12.5, -1, "12.5"),
-    ],
-)
-def test_a_payout_is_the_decimal_that_its_double_stands_for(value: float, places: int, shown: str) -> None:
-    """Of the 15 digits that a double holds, at most eight decimals; beyond that, the double itself."""
-    assert payout_in_words(value, {"precision": places}) == shown
-
-
-def test_an_amount_is_exact_whatever_its_precision() -> None:
-    amount = {"value": 2**63 - 1, "precision": 2, "currency": "EUR"}
-    assert amount_in_words(amount) == "92,233,720,368,547,758.07 EUR"
-    assert amount_in_words({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
 
 
 LAST = CHECKPOINT.updated_at

@@ -1,0 +1,386 @@
+"""Commands that print settled bets: tail and replay, with one set of filters and formats, and explain."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bridge.cli.output import Config, Json, say, show
+from bridge.config import Settings, load
+from bridge.errors import BridgeError, SettingsError
+
+if TYPE_CHECKING:
+    from bridge.inspection.formats import Format as Form
+    from bridge.inspection.formats import NamesOf
+    from bridge.inspection.replay import Replay, Window
+    from bridge.inspection.selection import Selection
+    from bridge.reader import Bet
+
+Bets = Annotated[
+    list[str] | None,
+    typer.Option("--bet", metavar="ID", help="Only this bet. May be repeated, like all filters."),
+]
+Sports = Annotated[list[int] | None, typer.Option("--sport", metavar="ID", help="Only bets on this sport.")]
+Leagues = Annotated[
+    list[int] | None, typer.Option("--league", metavar="ID", help="Only bets on this league (competitionId).")
+]
+Currencies = Annotated[
+    list[str] | None, typer.Option("--currency", metavar="SYMBOL", help="Only stakes in this currency.")
+]
+Results = Annotated[
+    list[str] | None, typer.Option("--result", metavar="RESULT", help="Only this outcome, such as Win.")
+]
+Resettled = Annotated[bool, typer.Option("--resettled", help="Only bets with a settlementVersion above 1.")]
+InGap = Annotated[
+    bool, typer.Option("--gap", help="Only bets with a settlementTime inside a declared gap of the feed.")
+]
+Format = Annotated[
+    Literal["table", "json", "csv", "parquet"] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="A table by default on a terminal, otherwise json: one object per line.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Language = Annotated[
+    str | None,
+    typer.Option("--names", metavar="LANGUAGE", help="Add the names of what was bet on, such as en."),
+]
+
+
+def tail(
+    config: Config = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start at the oldest record.")
+    ] = False,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, help="Stop after this many bets; 0 for no limit.")
+    ] = 0,
+    until_end: Annotated[
+        bool,
+        typer.Option("--until-end", help="Stop at the current end of the topic; use with --from-beginning."),
+    ] = False,
+    bet: Bets = None,
+    sport: Sports = None,
+    league: Leagues = None,
+    currency: Currencies = None,
+    result: Results = None,
+    resettled: Resettled = False,
+    gap: InGap = False,
+    format_: Format = None,
+    names: Language = None,
+    json: AsJson = False,
+) -> None:
+    """Print settled bets as they become visible to a read_committed consumer.
+
+    Filters narrow each other; the values of one filter widen it. Money is exact in every format.
+    """
+    from itertools import islice
+
+    from bridge.reader import BETS, read
+
+    settings = load(config)
+    selection = _selection(settings, bet, sport, league, currency, result, resettled, gap)
+    found = read(
+        BETS,
+        from_="start" if from_beginning else "end",
+        follow=not until_end,
+        settings=settings,
+    )
+    with _names(settings, names) as of:
+        _print(islice(filter(selection.wants, found), count or None), _format(format_, json), of)
+
+
+def replay(
+    config: Config = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Start of the interval; the oldest record by default."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End of the interval, exclusive; now by default."),
+    ] = None,
+    bet: Bets = None,
+    sport: Sports = None,
+    league: Leagues = None,
+    currency: Currencies = None,
+    result: Results = None,
+    resettled: Resettled = False,
+    gap: InGap = False,
+    everywhere: Annotated[
+        bool,
+        typer.Option(
+            "--all-partitions",
+            help="With --bet: search all partitions. Needed where the topic was given more of them.",
+        ),
+    ] = False,
+    format_: Format = None,
+    names: Language = None,
+    json: AsJson = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to a file; repeat the command if it was interrupted.",
+        ),
+    ] = None,
+    to_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--to-topic",
+            metavar="TOPIC",
+            help="Copy the records to a topic, each once; repeat the command if it was interrupted.",
+        ),
+    ] = None,
+) -> None:
+    """Print settled bets received between two times, in order of receipt.
+
+    A TIME is a date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago.
+    Ages count back from now, so 5m is before 2m. Finds every version of a bet that the topic still has.
+    Filters narrow each other; the values of one filter widen it. Money is exact in every format.
+    """
+    from bridge import clock
+    from bridge.inspection.replay import Replay, parse_window
+
+    if output and to_topic:
+        raise SettingsError("--output and --to-topic: choose one")
+    if to_topic and (format_ or names or json):
+        raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
+    window = parse_window(from_, to, clock.now().wall)
+    settings = load(config)
+    selection = _selection(settings, bet, sport, league, currency, result, resettled, gap)
+    wanted = {
+        "from": from_,
+        "to": to,
+        "bet": bet,
+        "sport": sport,
+        "league": league,
+        "currency": currency,
+        "result": result,
+        "resettled": resettled,
+        "gap": gap,
+        "everywhere": everywhere,
+        "names": names,
+    }
+    if to_topic:
+        _copy(settings, to_topic, wanted, window, selection, everywhere=everywhere)
+        return
+    form = _format(format_, json, output)
+    if output is None:
+        with (
+            Replay(settings, window, selection, everywhere=everywhere) as found,
+            _names(settings, names) as of,
+        ):
+            count = _print(found, form, of)
+        if not count:
+            say(_nothing(selection, everywhere=everywhere))
+        return
+    with _names(settings, names) as of:
+        _export(settings, output, form, wanted, window, selection, of, everywhere=everywhere)
+
+
+def explain(
+    bet: Annotated[str, typer.Argument(metavar="BET", help="The betId.")],
+    config: Config = None,
+    names: Annotated[
+        str | None,
+        typer.Option("--names", metavar="LANGUAGE", help="Language of the names; en by default."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell all that the topics know of one bet, in the order in which it happened.
+
+    Each version and correction with what changed, when it was received and committed, and its offset; dead
+    letters and samples that name the bet; gaps and hand-overs within an hour. Exit 1 if nothing names it.
+    """
+    from bridge.inspection.explain import as_data, as_lines
+    from bridge.inspection.explain import explain as explained
+
+    found = explained(load(config), bet, names)
+    show(as_data(found), as_lines(found), json=json)
+    if not found.found:
+        raise BridgeError(f"nothing names the bet {bet}: no record, no dead letter. Is the id complete?")
+
+
+def _export(
+    settings: Settings,
+    output: Path,
+    form: Form,
+    wanted: dict[str, Any],
+    window: Window,
+    selection: Selection,
+    names: NamesOf,
+    *,
+    everywhere: bool,
+) -> None:
+    from bridge.inspection.export import Export
+    from bridge.inspection.replay import Replay, Window
+
+    export = Export(output, form, wanted, names)
+    if export.offsets is None:
+        export.window = window.begin, window.end
+    else:
+        say(f"going on behind {export.bets:,} bets")
+    with Replay(
+        settings,
+        Window(*export.window),
+        selection,
+        everywhere=everywhere,
+        offsets=export.offsets,
+        ends=export.ends,
+    ) as found:
+        export.ends = found.ends
+        with _progress(found):
+            export.run(found, found.offsets)
+    say(f"{export.bets:,} bets in {output}" if export.bets else _nothing(selection, everywhere=everywhere))
+
+
+def _copy(
+    settings: Settings,
+    target: str,
+    wanted: dict[str, Any],
+    window: Window,
+    selection: Selection,
+    *,
+    everywhere: bool,
+) -> None:
+    from bridge.inspection.copying import TopicCopy
+    from bridge.inspection.replay import Replay
+
+    copy, copied = TopicCopy(settings, target, wanted), 0
+
+    def count(more: int) -> None:
+        nonlocal copied
+        copied += more
+
+    try:
+        if copy.offsets is not None:
+            say("going on behind what was copied before")
+        found = Replay(settings, window, selection, everywhere=everywhere, offsets=copy.offsets)
+        with found, _progress(found):
+            copy.run(found.messages(), count)
+    finally:
+        copy.close()
+    say(f"{copied:,} bets copied to {target}" if copied else _nothing(selection, everywhere=everywhere))
+
+
+def _selection(
+    settings: Settings,
+    bets: list[str] | None,
+    sports: list[int] | None,
+    leagues: list[int] | None,
+    currencies: list[str] | None,
+    results: list[str] | None,
+    resettled: bool,
+    gap: bool,
+) -> Selection:
+    from bridge.inspection.selection import Selection
+    from bridge.reader import GAPS, read
+
+    return Selection(
+        bets=frozenset(bets or ()),
+        sports=frozenset(sports or ()),
+        leagues=frozenset(leagues or ()),
+        currencies=frozenset(currencies or ()),
+        results=frozenset(results or ()),
+        resettled=resettled,
+        gaps=[gap for gap in read(GAPS, settings=settings) if gap.feed == settings.feed.name]
+        if gap
+        else None,
+    )
+
+
+def _format(format_: Form | None, json: bool, output: Path | None = None) -> Form:
+    """Return the format of the options, of a file's name, or of where stdout goes."""
+    if json:
+        if format_ not in (None, "json"):
+            raise SettingsError(f"--json and --format {format_}: choose one")
+        return "json"
+    if output is None:
+        if format_ == "parquet":
+            raise SettingsError("--format parquet needs a file: add --output FILE")
+        return format_ or ("table" if sys.stdout.isatty() else "json")
+    suffixes: dict[str, Form] = {".csv": "csv", ".parquet": "parquet"}
+    found = format_ or suffixes.get(output.suffix, "json")
+    if found == "table":
+        raise SettingsError("--format table is for a terminal: a file is json, csv or parquet")
+    return found
+
+
+@contextmanager
+def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
+    from bridge.reader import Names
+
+    if language is None:
+        yield None
+        return
+    with Names(settings) as names:
+        yield lambda bet: names.of(bet, language)
+
+
+def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
+    """Print bets on stdout; return how many."""
+    from bridge.inspection.formats import HEAD, CsvSink, JsonSink, as_line, as_text
+
+    count = 0
+    if form == "table":
+        typer.echo(HEAD)
+        for count, bet in enumerate(bets, 1):  # noqa: B007
+            width = shutil.get_terminal_size().columns
+            typer.echo(as_line(bet, width))
+            for item in names(bet) if names else ():
+                typer.echo(f"  {as_text(item)}"[:width])
+        return count
+    out = sys.stdout.buffer
+    sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)
+    for count, bet in enumerate(bets, 1):  # noqa: B007
+        sink.write(bet)
+        out.flush()
+    return count
+
+
+def _nothing(selection: Selection, *, everywhere: bool) -> str:
+    hint = "" if everywhere or not selection.bets else ", in the partition of its key (--all-partitions)"
+    return f"nothing found{hint}"
+
+
+@contextmanager
+def _progress(replay: Replay) -> Iterator[None]:
+    """Show how far a replay has come, on stderr where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import threading
+
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    over = threading.Event()
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"offsets of {replay.topic}")
+
+        def look() -> None:
+            while True:
+                now = replay.progress
+                bar.update(task, completed=now.done, total=now.total)
+                if over.wait(0.2):
+                    return
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()

@@ -1,0 +1,123 @@
+"""Copy settled bets to another topic: each once, however often the copy is interrupted.
+
+Records keep key, value, headers, timestamp and partition. Each transaction commits the offsets of what it has
+copied for a group of the copy's own, so a repeated command goes on behind them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+
+from bridge.config import Settings
+from bridge.errors import SettingsError, SinkBroken, TopologyError
+from bridge.kafka import admin, clients, topics
+
+BATCH: Final = 5_000
+"""Records in a transaction."""
+CALL_SECONDS: Final = 60.0
+LOOK_SECONDS: Final = 15.0
+
+
+class TopicCopy:
+    """A copy to one topic. `wanted` are the options that it is made with: others are another copy.
+
+    Raises SettingsError for a target that is the bridge's own, TopologyError for one that is missing or has
+    another number of partitions.
+    """
+
+    def __init__(self, settings: Settings, target: str, wanted: Mapping[str, Any]) -> None:
+        declared = topics.declare(settings)
+        source = declared.bets.name
+        if target in {topic.name for topic in declared.all()}:
+            raise SettingsError(f"--to-topic {target}: is a topic of the bridge itself; choose another")
+        client = admin.look_for(settings.kafka, source)
+        count = admin.partition_count(client, source)
+        if admin.topic_id(client, target) is None:
+            raise TopologyError(
+                f"--to-topic {target}: there is no such topic. Create it with {count} partitions, "
+                f"as {source} has."
+            )
+        if (found := admin.partition_count(client, target)) != count:
+            raise TopologyError(
+                f"--to-topic {target}: has {found} partitions, {source} has {count}: keys would "
+                "not stay where they are"
+            )
+        digest = hashlib.sha256(orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        self.group = f"{settings.topics.prefix}.replay.{target}.{digest[:12]}"
+        self._target = target
+        self._source = source
+        self._consumer = clients.reader(settings.kafka, name=self.group)
+        self._producer: Producer = clients.producer(
+            settings.kafka,
+            transactional_id=self.group,
+            max_record_bytes=topics.max_record_bytes(settings),
+        )
+        try:
+            self._producer.init_transactions(CALL_SECONDS)  # ends what an earlier attempt has left open
+            places = [TopicPartition(source, partition) for partition in range(count)]
+            committed = self._consumer.committed(places, timeout=LOOK_SECONDS)
+        except KafkaException as error:
+            self._consumer.close()
+            raise self._refused(error) from None
+        self.offsets = {place.partition: place.offset for place in committed if place.offset >= 0} or None
+        """Partition → offset to go on from; None if nothing was copied yet."""
+
+    def close(self) -> None:
+        """End the clients."""
+        self._consumer.close()
+
+    def run(self, messages: Iterable[Message], copied: Callable[[int], None]) -> None:
+        """Copy messages; call `copied` with the number of each transaction's records.
+
+        Raises SinkBroken when Kafka refuses: what was committed stays, and the next run goes on behind it.
+        """
+        offsets: dict[int, int] = {}
+        count = 0
+        try:
+            for message in messages:
+                if not count:
+                    self._producer.begin_transaction()
+                self._produce(message)
+                offsets[message.partition() or 0] = (message.offset() or 0) + 1
+                count += 1
+                if count == BATCH:
+                    self._commit(offsets)
+                    copied(count)
+                    count = 0
+            if count:
+                self._commit(offsets)
+                copied(count)
+        except KafkaException as error:
+            raise self._refused(error) from None
+
+    def _produce(self, message: Message) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._target,
+                    message.value(),
+                    message.key(),
+                    message.partition() or 0,
+                    timestamp=message.timestamp()[1],
+                    headers=message.headers() or [],
+                )
+                return
+            except BufferError:
+                self._producer.poll(0.05)
+
+    def _commit(self, offsets: Mapping[int, int]) -> None:
+        places = [TopicPartition(self._source, partition, offset) for partition, offset in offsets.items()]
+        group = self._consumer.consumer_group_metadata()
+        self._producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
+        self._producer.commit_transaction(CALL_SECONDS)
+
+    def _refused(self, error: KafkaException) -> SinkBroken:
+        return SinkBroken(
+            f"{self._target} could not be written as {self.group}: {error.args[0].str()}. What was "
+            "copied stays: repeat the command to go on."
+        )

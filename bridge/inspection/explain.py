@@ -1,0 +1,236 @@
+"""Tell all that the topics know of one bet, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from confluent_kafka import Message
+
+from bridge.clock import MICROS
+from bridge.config import Settings
+from bridge.errors import SchemaError, TopologyError
+from bridge.formatting import format_duration, format_utc, shortened
+from bridge.inspection.formats import as_json, as_text
+from bridge.inspection.readers import ANSWER_SECONDS
+from bridge.inspection.replay import Replay, Window
+from bridge.inspection.selection import Selection
+from bridge.kafka import topics
+from bridge.kafka.reader import TopicScan, decode
+from bridge.kafka.registry import Registry
+from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
+from bridge.reader.money import payout_in_words, stake_in_words
+from bridge.state.checkpoint import Checkpoint
+
+NEARBY_SECONDS: Final = 3600.0
+"""Gaps and hand-overs this close to a time of the bet are told."""
+MOST_TEXT: Final = 100
+"""Characters of a value that has changed."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened, at Unix seconds."""
+
+    at: float
+    what: str
+    details: Sequence[str] = ()
+    record: dict[str, Any] = field(default_factory=dict)
+    """The same for scripts."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a bet."""
+
+    bet: str
+    events: Sequence[Event]
+    names: Sequence[str]
+    """Of each item of its last version, in the language asked for."""
+    found: bool
+    """Whether anything names the bet."""
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """A checkpoint that the topic still has."""
+
+    at: float
+    offset: int
+    owner: str
+
+
+def explain(settings: Settings, bet_id: str, language: str | None) -> Explanation:
+    """Read the topics and return what they know of a bet. Raises as `Replay` and `read`.
+
+    Without a `language`, names are English, and left out where no names are published.
+    """
+    with Replay(settings, Window(0, None), Selection(bets=frozenset([bet_id])), everywhere=True) as replay:
+        versions = list(replay)
+    commits = _commits(settings)
+    letters = [
+        letter
+        for letter in read(DEAD_LETTERS, settings=settings)
+        if bet_id.encode() in letter.body and letter.feed == settings.feed.name
+    ]
+    times = [
+        *(bet.timestamp / 1000 for bet in versions),
+        *(bet.value["settlementTime"] / MICROS for bet in versions),
+        *(letter.timestamp / 1000 for letter in letters),
+    ]
+    events = [
+        *_versions(versions, commits),
+        *map(_letter, letters),
+        *(
+            _gap(gap)
+            for gap in read(GAPS, settings=settings)
+            if gap.feed == settings.feed.name and _near(times, gap.start.timestamp(), gap.end.timestamp())
+        ),
+        *(event for event in _hand_overs(commits) if _near(times, event.at, event.at)),
+    ]
+    names: list[str] = []
+    try:
+        if versions:
+            with Names(settings) as translations:
+                names = [as_text(item) for item in translations.of(versions[-1], language or "en")]
+    except TopologyError:
+        if language is not None:
+            raise
+    return Explanation(bet_id, sorted(events, key=lambda event: event.at), names, bool(times))
+
+
+def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[Event]:
+    before: Bet | None = None
+    for bet in versions:
+        amount = bet.value["amount"]
+        if before is None:
+            what = "first settlement" if bet.version == 1 else "first settlement that the topic still has"
+        else:
+            what = "correction of the same version" if bet.version == before.version else "settled again"
+        details = [
+            f"stake {stake_in_words(amount)}, payout {payout_in_words(bet.value['payout'], amount)}, "
+            f"{len(bet.items)} items",
+            f"settled {format_utc(bet.value['settlementTime'] / MICROS)}, "
+            f"received {format_utc(bet.timestamp / 1000)}, {_committed(bet, commits)}",
+            f"{bet.topic} partition {bet.partition} offset {bet.offset}",
+            *(f"changed: {change}" for change in (changes(before.value, bet.value) if before else ())),
+        ]
+        yield Event(bet.timestamp / 1000, f"{what}: {bet.result} v{bet.version}", details, as_json(bet))
+        before = bet
+
+
+def _committed(bet: Bet, commits: Sequence[_Commit]) -> str:
+    """Return when it was committed: with the first checkpoint after its receipt, if that is still there."""
+    received = bet.timestamp / 1000
+    if not commits or received < commits[0].at:
+        return "committed at a time that is compacted away"
+    found = next((commit for commit in commits if commit.at >= received), None)
+    return "committed after the last checkpoint" if found is None else f"committed by {format_utc(found.at)}"
+
+
+def changes(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """Yield what differs between two values, `path: old → new`, by field."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in [*before, *(name for name in after if name not in before)]:
+            yield from changes(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from changes(old, new, f"{path}[{number}]")
+    elif before != after:
+        yield f"{path}: {_shown(path, before)} → {_shown(path, after)}"
+
+
+def _shown(path: str, value: Any) -> str:
+    name = path.rpartition(".")[2]
+    if name in ("payout", "partialRefund") and isinstance(value, float):
+        return payout_in_words(value, None)
+    if name.endswith("Time") and isinstance(value, int):
+        return format_utc(value / MICROS)
+    if isinstance(value, list):
+        return f"{len(value)} entries"
+    return shortened(str(value), MOST_TEXT)
+
+
+def _letter(letter: DeadLetter) -> Event:
+    what = (
+        "sample of a message with unknown fields"
+        if letter.kind == "sample"
+        else f"dead letter ({letter.kind})"
+    )
+    details = [
+        letter.reason,
+        f"{letter.topic} partition {letter.partition} offset {letter.offset}, {letter.size} bytes",
+    ]
+    record = {**asdict(letter), "body": letter.body.decode("utf-8", "replace")}
+    return Event(letter.timestamp / 1000, what, details, record)
+
+
+def _gap(gap: Gap) -> Event:
+    return Event(
+        gap.detected_at.timestamp(),
+        f"a gap was declared: {gap.cause}",
+        [f"{format_utc(gap.start.timestamp())} to {format_utc(gap.end.timestamp())} may be missing"],
+        asdict(gap),
+    )
+
+
+def _hand_overs(commits: Sequence[_Commit]) -> Iterator[Event]:
+    for before, after in pairwise(commits):
+        if before.owner != after.owner:
+            pause = format_duration(max(0.0, after.at - before.at))
+            details = [f"from {before.owner} to {after.owner}, {pause} between their checkpoints"]
+            record = {"from": before.owner, "to": after.owner}
+            yield Event(after.at, "the feed changed hands", details, record)
+
+
+def _near(times: Sequence[float], begin: float, end: float) -> bool:
+    return any(begin - NEARBY_SECONDS <= at <= end + NEARBY_SECONDS for at in times)
+
+
+def _commits(settings: Settings) -> list[_Commit]:
+    """Return the checkpoints of the feed that the compacted topic still has, in order."""
+    commits: list[_Commit] = []
+    with Registry(settings.registry) as registry:
+        codec = registry.codec("feed-checkpoint")
+
+        def take(message: Message) -> None:
+            value = message.value()
+            if value is not None and message.key() == settings.feed.name.encode():
+                try:
+                    found = Checkpoint.from_avro(decode(codec, message, value))
+                except SchemaError:
+                    return  # `bridge checkpoint show` reports it
+                commits.append(_Commit(found.updated_at, message.offset() or 0, found.owner))
+
+        name = topics.declare(settings).checkpoints.name
+        TopicScan(name, take, visible=True, stall_seconds=ANSWER_SECONDS).read(settings)
+    return commits
+
+
+def as_lines(explanation: Explanation) -> str:
+    """Return an explanation for people, ready to be pasted."""
+    lines = [f"bet {explanation.bet}"]
+    lines += [f"  {name}" for name in explanation.names]
+    for event in explanation.events:
+        lines += ["", f"{format_utc(round(event.at, 3))}  {event.what}"]
+        lines += [f"  {detail}" for detail in event.details]
+    return "\n".join(lines)
+
+
+def as_data(explanation: Explanation) -> dict[str, Any]:
+    """Return the same for scripts."""
+    return {
+        "bet": explanation.bet,
+        "names": list(explanation.names),
+        "events": [
+            {
+                "at": format_utc(round(event.at, 3)),
+                "what": event.what,
+                "details": list(event.details),
+                "record": event.record,
+            }
+            for event in explanation.events
+        ],
+    }

@@ -1,0 +1,147 @@
+"""The topics, and how their messages become typed records, written with any version of their schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from confluent_kafka import Message
+
+from bridge.errors import NotOurs, SchemaError
+from bridge.formatting import EPOCH
+from bridge.kafka.reader import at, key_of
+from bridge.kafka.registry import Registry
+from bridge.reader.records import Bet, Currency, DeadLetter, Gap, Place, Removed, Snapshot, Translation
+
+T_co = TypeVar("T_co", bound=Place, covariant=True)
+_Place: TypeAlias = Mapping[str, Any]
+"""The fields of a `Place`."""
+_Datum: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Topic(Generic[T_co]):
+    """A topic of the bridge, by its name without the prefix, and the type of its records."""
+
+    name: str
+    schema: str | None
+    """Name of the schema of its values; None if they are not Avro."""
+    make: Callable[[_Place, Any], T_co]
+    """Makes a record of a place and its decoded value; of the message where that is not Avro."""
+
+
+class Decoder(Generic[T_co]):
+    """Decodes the messages of a topic."""
+
+    def __init__(self, topic: Topic[T_co], registry: Registry) -> None:
+        self._make = topic.make
+        self._codec = topic.schema and registry.codec(topic.schema)
+
+    def decode(self, message: Message) -> T_co | Removed:
+        """Return the record of a message.
+
+        Raises NotOurs if no bridge has written it, SchemaError if it cannot be read; both name its place.
+        """
+        value = message.value()
+        try:
+            place: dict[str, Any] = {
+                "topic": message.topic(),
+                "partition": message.partition(),
+                "offset": message.offset(),
+                "timestamp": message.timestamp()[1],
+                "key": key_of(message).decode(),
+            }
+            if value is None:
+                return Removed(**place)
+            return self._make(place, self._codec.decode(value) if self._codec else message)
+        except SchemaError as error:
+            raise at(message, error) from None
+
+
+def _bet(place: _Place, datum: Any) -> Bet:
+    return Bet(**place, value=datum)
+
+
+def _translation(place: _Place, datum: _Datum) -> Translation:
+    return Translation(
+        **place,
+        kind=datum["kind"],
+        id=datum["id"],
+        event_id=datum["eventId"],
+        sport_id=datum["sportId"],
+        region_id=datum["regionId"],
+        league_id=datum["leagueId"],
+        competitor_ids=datum["competitorIds"],
+        market_type_id=datum["marketTypeId"],
+        texts=datum["translations"],
+        snapshot_id=datum["snapshotId"],
+    )
+
+
+def _currency(place: _Place, datum: _Datum) -> Currency:
+    return Currency(
+        **place,
+        symbol=datum["symbol"],
+        type=datum["type"],
+        precision=datum["precision"],
+        snapshot_id=datum["snapshotId"],
+    )
+
+
+def _gap(place: _Place, datum: _Datum) -> Gap:
+    return Gap(
+        **place,
+        feed=datum["feed"],
+        start=_time(datum["from"]),
+        end=_time(datum["to"]),
+        cause=datum["cause"],
+        detected_at=_time(datum["detectedAt"]),
+    )
+
+
+def _snapshot(place: _Place, datum: _Datum) -> Snapshot:
+    return Snapshot(
+        **place,
+        job=datum["job"],
+        id=datum["id"],
+        finished_at=_time(datum["finishedAt"]),
+        complete=datum["scope"] == "Complete",
+        languages=tuple(datum["languages"]),
+        ends={end["partition"]: end["offset"] for end in datum["ends"]},
+    )
+
+
+def _dead_letter(place: _Place, message: Message) -> DeadLetter:
+    headers = dict(message.headers() or ())
+
+    def text(name: str) -> str:
+        value = headers[name] or b""
+        return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+    try:
+        return DeadLetter(
+            **place,
+            body=message.value() or b"",
+            kind=text("kind"),
+            reason=text("reason"),
+            feed=text("feed"),
+            revision=int(text("revision")),
+            size=int(text("size")),
+        )
+    except (LookupError, ValueError) as error:
+        raise NotOurs(f"its headers are not those of a dead letter: {error!r}") from None
+
+
+def _time(micros: int) -> datetime:
+    """Return a time that a bridge has read from its clock."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+BETS: Final = Topic("bets", "settled-bet", _bet)
+TRANSLATIONS: Final = Topic("translations", "translation", _translation)
+CURRENCIES: Final = Topic("currencies", "currency", _currency)
+GAPS: Final = Topic("gaps", "feed-gap", _gap)
+SNAPSHOTS: Final = Topic("snapshots", "snapshot", _snapshot)
+DEAD_LETTERS: Final = Topic("deadletters", None, _dead_letter)

@@ -1,0 +1,63 @@
+"""Amounts of money as decimals, and in words.
+
+A stake is exact. A payout is a double, as the provider sends it, with traces of its arithmetic
+(784.1062000000001): a double holds 15 digits, and what lies beyond them, or beyond 8 decimals, is rounded
+off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+MOST_DECIMALS: Final = 8
+"""Decimals of a payout, and of a stake that is shown."""
+_MOST_PRECISION: Final = 30
+"""No currency has more; a bet may claim two thousand million."""
+_EXACT_DIGITS: Final = 15
+_ROUNDED_BELOW: Final = 1e13
+
+
+def stake_of(amount: Mapping[str, Any] | None) -> Decimal | None:
+    """Return a bet's `amount` as a decimal, exactly; None without one.
+
+    An impossible precision gives a decimal that is as impossible: do not format it with `f`.
+    """
+    if amount is None:
+        return None
+    value: int = amount["value"]
+    digits = tuple(map(int, str(abs(value))))
+    return Decimal((int(value < 0), digits, -int(amount["precision"])))
+
+
+def payout_of(value: float) -> Decimal:
+    """Return the decimal that a payout or a partial refund stands for.
+
+    One whose cents are beyond the digits of a double is returned as it is.
+    """
+    if abs(value) >= _ROUNDED_BELOW:
+        return Decimal(repr(value))
+    most = min(MOST_DECIMALS, _EXACT_DIGITS - len(str(int(abs(value)))))
+    whole, _, decimals = f"{round(value, most) + 0.0:.{most}f}".partition(".")  # + 0.0: no -0.00
+    return Decimal(f"{whole}.{decimals.rstrip('0')}")
+
+
+def stake_in_words(amount: Mapping[str, Any] | None) -> str:
+    """Return a bet's `amount` for people; with an impossible precision, as an integer and a power of ten."""
+    if amount is None:
+        return "—"
+    value, precision = amount["value"], amount["precision"]
+    exact = stake_of(amount) if 0 <= precision <= _MOST_PRECISION else None
+    number = f"{value}e-{precision}" if exact is None else f"{exact:,.{min(precision, MOST_DECIMALS)}f}"
+    return f"{number} {amount['currency'] or ''}".rstrip()
+
+
+def payout_in_words(value: float, amount: Mapping[str, Any] | None) -> str:
+    """Return a payout for people, with at least the decimals of the stake."""
+    if abs(value) >= _ROUNDED_BELOW:
+        return f"{value:,}"
+    payout = payout_of(value)
+    most = min(MOST_DECIMALS, _EXACT_DIGITS - len(str(int(abs(value)))))
+    least = 2 if amount is None else max(0, min(amount["precision"], most))
+    return f"{payout:,.{max(least, -int(payout.as_tuple().exponent))}f}"

@@ -1,0 +1,189 @@
+"""The messages of a topic, `read_committed`, to its end or for ever, also when the topic is recreated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import inf
+from typing import Final, Literal, TypeAlias
+
+from confluent_kafka import Message
+
+from bridge import clock
+from bridge.config import Settings
+from bridge.errors import SettingsError, TopologyError
+from bridge.formatting import format_duration
+from bridge.kafka import admin, clients
+from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.outage import outage
+from bridge.kafka.reader import Cursor, starts_since
+from bridge.log import get
+from bridge.reader.records import Snapshot
+
+Start: TypeAlias = Literal["start", "end"] | datetime | timedelta | Mapping[int, int] | Snapshot
+"""Where to begin: the first record, the end, the first record written since a time or within an age, an
+offset of each partition (the first of those not named), or where a snapshot of the topic ends."""
+Until: TypeAlias = Literal["end"] | Mapping[int, int] | Snapshot | None
+"""Where to stop: what is visible at the start, an offset of each partition, or where a snapshot ends. None
+for never: follow the topic."""
+
+LOOK_SECONDS: Final = 1.0
+"""Interval between checks whether the topic was recreated; its first records may be read twice."""
+STALL_SECONDS: Final = 15.0
+POLL_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Offsets passed, and their total."""
+
+    done: int
+    total: int
+
+
+class Source:
+    """Reads one topic, by its name without the prefix, with a consumer of its own. Close it after use.
+
+    Raises SettingsError for a start or an end that the topic does not have, TopologyError when the topic or a
+    right is missing, KafkaUnavailable when no broker answers.
+    """
+
+    def __init__(self, settings: Settings, name: str, start: Start, until: Until) -> None:
+        settings.need("kafka.bootstrap_servers")
+        self._settings = settings
+        self.topic = topic = f"{settings.topics.prefix}.{name}"
+        self._follows = until is None
+        self._admin = admin.look_for(settings.kafka, topic)
+        self._id = admin.topic_id(self._admin, topic)
+        """None while the topic is missing."""
+        self._looked_at = time.monotonic()
+        self._waited = 0.0
+        """Seconds of reading without progress."""
+        ends = self._ends(until)
+        self._consumer = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader")
+        try:
+            self.cursor = Cursor(topic, self._starts(start, len(ends)), ends)
+            self._begun_at = self.cursor.reached
+            self._consumer.assign(self.cursor.left)
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end was reached."""
+        return not self.cursor.left
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come; without an end, of what is visible now."""
+        done = self.cursor.reached - self._begun_at
+        return Progress(done, done if self._follows else int(sum(self.cursor.ends)) - self._begun_at)
+
+    def messages(self, seconds: float = POLL_SECONDS) -> Iterator[Message]:
+        """Yield the next messages; none if none came within `seconds`."""
+        self._look()
+        began, reached = time.monotonic(), self.cursor.reached
+        messages = self._consumer.consume(num_messages=2000, timeout=seconds)
+        self._waited += time.monotonic() - began  # without the time that the caller takes
+        yield from self.cursor.records(messages)
+        if self.cursor.reached != reached:
+            self._waited = 0.0
+        elif not self._follows and self._waited > STALL_SECONDS:
+            what = f"{self.topic} could not be read to its end: nothing came for "
+            what += f"{format_duration(STALL_SECONDS)}. No broker answers any more, or there is much to "
+            what += "skip that was aborted"
+            raise KafkaUnavailable(outage.explain(what))
+
+    def _ends(self, until: Until) -> list[float]:
+        count = admin.partition_count(self._admin, self.topic)
+        if until is None:
+            return [inf] * count
+        visible = admin.end_offsets(self._admin, self.topic, count, visible=True)
+        if until == "end":
+            return [float(end) for end in visible]
+        wanted = self._offsets(until, count)
+        ends = [float(wanted.get(p, 0)) for p in range(count)]
+        for partition, (end, last) in enumerate(zip(ends, visible, strict=True)):
+            if end > last:
+                raise SettingsError(
+                    f"{self.topic} partition {partition} cannot be read up to offset {end:.0f}: "
+                    f"it ends at {last}"
+                )
+        return ends
+
+    def _starts(self, start: Start, count: int) -> list[int]:
+        if start == "start":
+            return [0] * count
+        written = admin.end_offsets(self._admin, self.topic, count)
+        if start == "end":
+            return written
+        if isinstance(start, datetime | timedelta):
+            return [
+                place.offset
+                for place in starts_since(self._admin, self._consumer, self.topic, _moment(start), written)
+            ]
+        wanted = self._offsets(start, count)
+        for partition, offset in wanted.items():
+            if not 0 <= offset <= written[partition]:
+                raise SettingsError(
+                    f"{self.topic} partition {partition} has no offset {offset}: "
+                    f"it ends at {written[partition]}"
+                )
+        return [wanted.get(p, 0) for p in range(count)]
+
+    def _offsets(self, given: Mapping[int, int] | Snapshot, count: int) -> Mapping[int, int]:
+        if isinstance(given, Snapshot):
+            if not self.topic.endswith(f".{given.job}"):
+                raise SettingsError(f"{self.topic} has no snapshots of {given.job}")
+            given = given.ends
+        if unknown := sorted(p for p in given if not 0 <= p < count):
+            raise SettingsError(f"{self.topic} has no partition {unknown[0]}: it has {count}")
+        return given
+
+    def _connect_again(self, starts: list[int]) -> None:
+        """Read from these offsets, with a new client: the old one has cached what the topic was like."""
+        self.close()
+        ends = [inf if self._follows else 0.0] * len(starts)
+        self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
+        self._consumer = clients.reader(self._settings.kafka, name=f"{self._settings.topics.prefix}.reader")
+        self._consumer.assign(self.cursor.left)
+
+    def _look(self) -> None:
+        """Check whether the topic was recreated or has more partitions."""
+        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return
+        try:
+            found = admin.topic_id(self._admin, self.topic)
+            count = 0 if found is None else admin.partition_count(self._admin, self.topic)
+        except KafkaUnavailable:
+            return  # reading it stalls as well, which is reported there
+        finally:
+            self._looked_at = time.monotonic()
+        if found != self._id and not self._follows:
+            raise TopologyError(f"{self.topic} was deleted or recreated while it was read")
+        if found is None:
+            if self._id is not None:
+                get().warning("topic deleted, waiting until it is recreated", topic=self.topic)
+                self._id = None
+        elif found != self._id:
+            get().warning("topic recreated, reading it from the beginning", topic=self.topic)
+            self._id = found
+            self._connect_again([0] * count)
+        elif (added := count - len(self.cursor.places)) > 0:
+            self._connect_again([*(place.offset for place in self.cursor.places), *[0] * added])
+
+
+def _moment(start: datetime | timedelta) -> float:
+    """Return a time in Unix seconds. Raises SettingsError for a time without a zone."""
+    if isinstance(start, timedelta):
+        return clock.now().wall - start.total_seconds()
+    if start.tzinfo is None:
+        raise SettingsError(f"{start.isoformat()} has no zone: give datetime a tzinfo, such as datetime.UTC")
+    return start.timestamp()

@@ -1,0 +1,406 @@
+"""`tail`, `replay` and `explain` with their filters and formats, and `bridge.reader`, on a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.errors import SettingsError
+from bridge.kafka import topics
+from bridge.kafka.partitioner import partition_of
+from bridge.kafka.registry import Registry
+from bridge.reader import BETS, DEAD_LETTERS, GAPS, TRANSLATIONS, Names, Removed, changes, read
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.state.gap import Cause, Gap
+from tests.bets import BARE_BET
+from tests.harness import Place, assert_exact, until
+from tests.integration.publishing import prepared
+
+HOUR = 3_600_000
+NOW = round(time.time() * 1000)
+AMOUNT = {
+    "currency": "EUR",
+    "value": 1050,
+    "precision": 2,
+    "placementExchangeRate": 1.0,
+    "settlementExchangeRate": None,
+}
+
+
+class Written:
+    """Topics of a place, with records that a test has chosen."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.settings = prepared(place)
+        declared = topics.declare(self.settings)
+        self.topics = declared
+        with Registry(self.settings.registry) as registry:
+            ids = registry.register(place.prefix)
+        self.codecs = {name: Codec(load(name), schema_id) for name, schema_id in ids.items()}
+        self.producer = Producer(
+            {
+                "bootstrap.servers": self.settings.kafka.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "log_level": 0,
+            }
+        )
+
+    def bet(self, key: str, at: int = NOW, **changes: Any) -> None:
+        """A bet that was received at a time, milliseconds."""
+        datum = BARE_BET | {"betId": key, "settlementTime": at * 1000, "amount": AMOUNT} | changes
+        self.produce(self.topics.bets.name, key, self.codecs["settled-bet"].encode(datum), at)
+
+    def produce(self, topic: str, key: str, value: bytes | None, at: int = NOW, **more: Any) -> None:
+        while True:
+            try:
+                self.producer.produce(topic, value, key, timestamp=at, **more)
+                return
+            except BufferError:
+                self.producer.poll(0.1)
+
+    def flush(self) -> None:
+        assert self.producer.flush(60) == 0
+
+
+@pytest.fixture
+def written(place: Place) -> Written:
+    return Written(place)
+
+
+def keys(place: Place, *arguments: str) -> list[str]:
+    """The keys of the bets that a command prints."""
+    ran = place.run(*arguments, "--json")
+    assert ran.returncode == 0, ran.stderr
+    return [json.loads(line)["key"] for line in ran.stdout.splitlines()]
+
+
+def item(sport: int, league: int) -> dict[str, Any]:
+    example = json.loads((Path(__file__).parents[2] / "examples/settled-bet.record.json").read_text("utf-8"))
+    found: dict[str, Any] = example["selections"][0] | {"sportId": sport, "competitionId": league}
+    return found
+
+
+@pytest.mark.parametrize(
+    "command", [("replay",), ("tail", "--from-beginning", "--until-end")], ids=lambda c: c[0]
+)
+def test_filters_narrow_each_other(written: Written, command: tuple[str, ...]) -> None:
+    """Values of one filter widen it; both commands understand the same."""
+    written.bet("plain", NOW)
+    written.bet("again", NOW + 1)
+    written.bet("again", NOW + 2, settlementVersion=2, betSettlement="Lose")
+    written.bet("sport", NOW + 3, selections=[item(11, 5), item(12, 6)])
+    written.bet("money", NOW + 4, amount=AMOUNT | {"currency": "SEK"}, selections=[item(12, 6)])
+    gap = Gap(written.settings.feed.name, (NOW + 3) / 1000, (NOW + 4) / 1000, Cause.TOO_OLD, NOW / 1000)
+    other = Gap("other", 0, (NOW + HOUR) / 1000, Cause.TOO_OLD, NOW / 1000)
+    for found in (gap, other):
+        value = written.codecs["feed-gap"].encode(found.to_avro())
+        written.produce(written.topics.gaps.name, found.feed, value, partition=0)
+    written.flush()
+    for arguments, expected in (
+        ((), {"plain", "again", "sport", "money"}),
+        (("--bet", "again"), {"again"}),
+        (("--bet", "again", "--bet", "plain"), {"again", "plain"}),
+        (("--bet", "again", "--result", "Win", "--resettled"), set()),
+        (("--resettled",), {"again"}),
+        (("--sport", "11", "--sport", "13"), {"sport"}),
+        (("--league", "6"), {"sport", "money"}),
+        (("--league", "6", "--currency", "SEK"), {"money"}),
+        (("--result", "Lose"), {"again"}),
+        (("--gap",), {"sport"}),
+    ):
+        assert {*keys(written.place, *command, *arguments)} == expected, arguments
+    wrong = written.place.run(*command, "--result", "Won")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "--result Won: not a result of a bet; there are None, Win, Lose" in wrong.stderr
+
+
+def test_a_bet_is_looked_for_where_its_key_belongs(written: Written) -> None:
+    """In its partition only, and in all of them on request; nothing found is said, and where."""
+    home = partition_of(b"b", written.topics.bets.partitions)
+    written.bet("b")
+    value = written.codecs["settled-bet"].encode(BARE_BET)
+    written.produce(
+        written.topics.bets.name, "b", value, partition=(home + 1) % written.topics.bets.partitions
+    )
+    written.flush()
+    assert keys(written.place, "replay", "--bet", "b") == ["b"]
+    assert keys(written.place, "replay", "--bet", "b", "--all-partitions") == ["b", "b"]
+    nothing = written.place.run("replay", "--bet", "nobody")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert nothing.stderr == "nothing found, in the partition of its key (--all-partitions)\n"
+
+
+def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
+    """Before anything is read, with what to do instead."""
+    there = tmp_path / "there.json"
+    there.write_text("precious")
+    for arguments, code, reason in (
+        (["--json", "--format", "csv"], 2, "choose one"),
+        (["--format", "parquet"], 2, "add --output FILE"),
+        (["--output", str(there)], 2, "the file is there already"),
+        (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv or parquet"),
+        (["--output", "a", "--to-topic", "b"], 2, "--output and --to-topic: choose one"),
+        (["--to-topic", "b", "--names", "en"], 2, "copies records as they are"),
+        (["--to-topic", written.topics.gaps.name], 2, "is a topic of the bridge itself"),
+        (
+            ["--to-topic", f"{written.place.prefix}.none"],
+            6,
+            "there is no such topic. Create it with 6 partitions",
+        ),
+    ):
+        ran = written.place.run("replay", *arguments)
+        assert (ran.returncode, ran.stdout) == (code, ""), arguments
+        assert reason in ran.stderr
+    assert there.read_text() == "precious"
+
+
+BETS_EXPORTED = 3_000
+SAVED_EVERY = 500
+
+
+def slowly(written: Written, output: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start an export in a process that saves often and may be killed."""
+    program = (
+        "import sys, time; from bridge.inspection import export, formats; "
+        f"export.SAVE_EVERY = {SAVED_EVERY}; formats._ROWS = 100; "
+        "plain = export.Export._save; "
+        "export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep(0.3)); "
+        f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}, *{list(arguments)!r}]; "
+        "from bridge.cli import main; main()"
+    )
+    python = Path(__file__).parents[2] / ".venv" / "bin" / "python"
+    return subprocess.Popen([python, "-c", program], env=written.place.environment(), stderr=subprocess.PIPE)
+
+
+def exported(output: Path) -> list[tuple[str, Decimal]]:
+    """The bets in a file: id and payout."""
+    if output.suffix == ".csv":
+        with output.open(newline="") as file:
+            return [(row["betId"], Decimal(row["payout"])) for row in csv.DictReader(file)]
+    if output.suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        return [(row["betId"], row["payout"]) for row in parquet.read_table(output).to_pylist()]
+    values = [json.loads(line)["value"] for line in output.read_text().splitlines()]
+    return [(value["betId"], Decimal(value["payout"])) for value in values]
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix: str) -> None:
+    """Killed twice while it writes, then repeated: each bet once, in order, though more came in between."""
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    for number in range(BETS_EXPORTED):
+        written.bet(f"{number:05}", NOW - HOUR + number, payout=number + 0.1 + 0.2)
+    written.flush()
+    directory = tmp_path / "exports"
+    directory.mkdir()
+    output, resume = directory / f"bets.{suffix}", directory / f"bets.{suffix}.resume"
+    for saved in (1, 3):
+        export = slowly(written, output)
+        deadline = time.monotonic() + 60
+        while not (resume.exists() and json.loads(resume.read_bytes())["bets"] >= saved * SAVED_EVERY):
+            assert export.poll() is None, export.stderr and export.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        export.send_signal(signal.SIGKILL)
+        export.communicate()
+        written.bet(f"late-{saved}", NOW)
+        written.flush()
+        assert not output.exists()
+    other = written.place.run("replay", "--output", str(output), "--currency", "EUR")
+    assert other.returncode == 2
+    assert "was begun with other options" in other.stderr
+    done = written.place.run("replay", "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    assert f"{BETS_EXPORTED:,} bets in {output}" in done.stderr
+    assert [*directory.iterdir()] == [output]
+    exact = [Decimal(number) + Decimal("0.3") for number in range(BETS_EXPORTED)]
+    assert exported(output) == [(f"{number:05}", payout) for number, payout in enumerate(exact)]
+
+
+def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
+    """With its key, partition, value and time; a repeated copy adds only what is new."""
+    place, target = written.place, f"{written.place.prefix}.copy"
+    admin = place.admin()
+    admin.create_topics([NewTopic(target, 6, 1)])[target].result(30)
+    narrow = f"{written.place.prefix}.narrow"
+    admin.create_topics([NewTopic(narrow, 3, 1)])[narrow].result(30)
+    try:
+        for number in range(50):
+            written.bet(f"{number}", NOW + number)
+        written.flush()
+        first = place.run("replay", "--to-topic", target)
+        assert (first.returncode, first.stderr) == (0, f"50 bets copied to {target}\n")
+        written.bet("new", NOW + HOUR // 2)
+        written.flush()
+        second = place.run("replay", "--to-topic", target)
+        assert second.stderr.splitlines()[-1] == f"1 bets copied to {target}", second.stderr
+        original, copied = (
+            {(m.partition(), m.key(), m.value(), m.timestamp()[1]) for m in place.messages(topic)}
+            for topic in ("bets", "copy")
+        )
+        assert copied == original
+        assert len(copied) == 51
+        refused = place.run("replay", "--to-topic", narrow)
+        assert refused.returncode == 6
+        assert "has 3 partitions" in refused.stderr
+    finally:
+        for deleted in admin.delete_topics([target, narrow]).values():
+            deleted.result(30)
+
+
+def test_a_reader_begins_and_ends_where_it_is_told(written: Written) -> None:
+    """At a time, an age, an offset and the end; a tombstone is seen only by whoever asks for it."""
+    for number in range(10):
+        value = written.codecs["settled-bet"].encode(BARE_BET)
+        at = NOW - HOUR + number * 60_000
+        written.produce(written.topics.bets.name, f"{number}", value, at, partition=0)
+    written.produce(written.topics.bets.name, "0", None, partition=0)
+    written.flush()
+    settings = written.settings
+    begin = datetime.fromtimestamp((NOW - HOUR) / 1000, UTC)
+
+    def found(**options: Any) -> list[str]:
+        return [bet.key for bet in read(BETS, settings=settings, **options)]
+
+    assert found() == [*"0123456789"]
+    assert found(from_=begin + timedelta(minutes=7)) == ["7", "8", "9"]
+    assert found(from_=datetime.now(UTC) - begin - timedelta(minutes=6, seconds=30)) == ["7", "8", "9"]
+    assert found(from_={0: 8}) == ["8", "9"]
+    assert found(from_={0: 2}, until={0: 4}) == ["2", "3"]
+    assert found(from_="end") == []
+    last = list(changes(BETS, settings=settings))[-1]
+    assert isinstance(last, Removed)
+    for options, reason in (
+        ({"from_": {0: 99}}, "has no offset 99: it ends at 11"),
+        ({"from_": {77: 0}}, "has no partition 77"),
+        ({"until": {0: 99}}, "cannot be read up to offset 99"),
+        ({"from_": begin.replace(tzinfo=None)}, "has no zone"),
+    ):
+        with pytest.raises(SettingsError, match=reason):
+            found(**options)
+
+
+def translated(written: Written, key: str, kind: str, texts: dict[str, str], **ids: Any) -> None:
+    """A translation."""
+    fields = ("eventId", "sportId", "regionId", "leagueId", "competitorIds", "marketTypeId")
+    datum = {
+        "kind": kind,
+        "id": int(key.rpartition(":")[2]),
+        **{name: ids.get(name) for name in fields},
+        "translations": texts,
+        "snapshotId": "1",
+    }
+    written.produce(written.topics.translations.name, key, written.codecs["translation"].encode(datum))
+
+
+def test_names_follow_the_translations(written: Written) -> None:
+    """Also those of a bet builder; what is removed has no name any more."""
+    one = item(11, 5) | {
+        "countryId": 7,
+        "event": {"id": 77, "name": None, "isLive": False, "startTime": None},
+        "market": {"id": 3, "type": 4, "name": None, "properties": None},
+        "selectionId": 9,
+        "betBuilderItems": [
+            {
+                "market": {"id": 8, "type": 4, "name": None, "properties": None},
+                "selectionId": 10,
+                "settlement": None,
+            }
+        ],
+    }
+    written.bet("b", selections=[one, one | {"event": None, "betBuilderItems": None}])
+    translated(written, "event:77", "event", {"en": "Malmö – Gent"}, competitorIds=[1, 2])
+    translated(written, "competitor:2", "competitor", {"en": "Gent"})
+    translated(written, "sport:11", "sport", {"en": "Football", "de": "Fußball"})
+    translated(written, "league:5", "league", {"en": "Cup"})
+    translated(written, "market:77:3", "market", {"en": "Winner"})
+    translated(written, "market:77:8", "market", {"en": "Goals"})
+    translated(written, "selection:9", "selection", {"en": "Malmö"})
+    translated(written, "selection:10", "selection", {"en": "Over 2.5"})
+    written.flush()
+    [bet] = read(BETS, settings=written.settings)
+    with Names(written.settings) as names:
+        assert len(names) == 8
+        first, second = names.of(bet, "en")
+        assert (first.event, first.competitors, first.sport) == ("Malmö – Gent", [None, "Gent"], "Football")
+        assert (first.league, first.region, first.market, first.selection) == ("Cup", None, "Winner", "Malmö")
+        assert [(leg.market, leg.selection) for leg in first.legs] == [("Goals", "Over 2.5")]
+        assert (second.event, second.market, second.selection) == (None, None, "Malmö")
+        assert names.of(bet, "de")[0].sport == "Fußball"
+        translated(written, "region:7", "region", {"en": "Sweden"})
+        written.produce(written.topics.translations.name, "league:5", None)
+        written.flush()
+        deadline = time.monotonic() + 60
+        while (item_ := names.of(bet, "en")[0]).region is None or item_.league is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert (item_.region, item_.league) == ("Sweden", None)
+    kinds = [translation.kind for translation in read(TRANSLATIONS, settings=written.settings)]
+    assert sorted({*kinds}) == ["competitor", "event", "league", "market", "region", "selection", "sport"]
+    shown = written.place.run("replay", "--names", "de", "--format", "csv")
+    assert "Fußball" in shown.stdout
+
+
+async def test_a_bet_is_explained(place: Place) -> None:
+    """Each version with what changed and where it is, its dead letter, the hand-over; of a live feed."""
+    async with Simulator(SimulatorSettings(port=0, rate=150, history_seconds=3, resettle=0.3)) as feed:
+        for _ in range(2):
+            bridge = place.bridge(FEED__BASE_URL=feed.url)
+            await until(lambda: "Live" in bridge.states(), "live")  # noqa: B023
+            assert_exact(await place.settled(feed, bridge))
+            assert await bridge.end() == 0
+    bets = [
+        json.loads(line)
+        for line in (await asyncio.to_thread(place.run, "replay", "--resettled")).stdout.splitlines()
+    ]
+    key = bets[-1]["key"]
+    versions = [json.loads(line) for line in place.run("replay", "--bet", key).stdout.splitlines()]
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    headers: list[tuple[str, str | bytes | None]] = [
+        *(("kind", "error"), ("reason", "data.betSettlement: 99 is not a result"), ("feed", "settlement-v4")),
+        *(("revision", "1"), ("received", "1.0"), ("size", "9")),
+    ]
+    body = json.dumps({"data": {"betId": key, "betSettlement": 99}})
+    producer.produce(f"{place.prefix}.deadletters", body, "digest", headers=headers)
+    assert producer.flush(60) == 0
+
+    shown = place.run("explain", key)
+    assert shown.returncode == 0, shown.stderr
+    told = json.loads(place.run("explain", key, "--json").stdout)["events"]
+    settlements = [event for event in told if event["record"].get("key") == key]
+    assert [event["record"] for event in settlements] == versions
+    for event, version in zip(settlements, versions, strict=True):
+        value = version["value"]
+        assert event["what"].endswith(f"{value['betSettlement']} v{value['settlementVersion']}")
+        assert (
+            f"{place.prefix}.bets partition {version['partition']} offset {version['offset']}"
+            in event["details"]
+        )
+    assert settlements[0]["what"].startswith("first settlement: ")
+    assert "changed: settlementVersion: 1 → 2" in settlements[1]["details"]
+    assert any(detail.startswith("changed: settlementTime: 2") for detail in settlements[1]["details"])
+    [letter] = [event for event in told if event["what"] == "dead letter (error)"]
+    assert "data.betSettlement: 99 is not a result" in letter["details"]
+    assert [letter.reason for letter in read(DEAD_LETTERS, settings=prepared(place))] == [headers[1][1]]
+    assert not [*read(GAPS, settings=prepared(place))]
+    assert "the feed changed hands" in shown.stdout
+    assert key in shown.stdout.splitlines()[0]
+    nobody = place.run("explain", "nobody")
+    assert (nobody.returncode, nobody.stderr.count("error: nothing names the bet nobody")) == (1, 1)

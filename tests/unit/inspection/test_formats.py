@@ -1,0 +1,161 @@
+"""Settled bets as lines of a table, JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.inspection.formats import (
+    COLUMNS,
+    HEAD,
+    CsvSink,
+    JsonSink,
+    ParquetSink,
+    Sink,
+    as_json,
+    as_line,
+    as_text,
+    join_parquet,
+)
+from bridge.reader import Bet, ItemNames, LegNames
+from tests.bets import BARE_BET
+
+KEY = "5f0c1d9e-7a3b-4c52-9d64-0b8a2f1e0e8d"
+VALUE: Any = BARE_BET | {
+    "settlementTime": 1_790_000_000_000_000,
+    "settlementVersion": 2,
+    "payout": 12.5,
+    "amount": {
+        "value": 1050,
+        "precision": 2,
+        "currency": "EUR",
+        "placementExchangeRate": 1.0,
+        "settlementExchangeRate": None,
+    },
+    "selections": [{"sportId": 11, "competitionId": 5}, {"sportId": 12, "competitionId": 6}],
+}
+
+
+def bet(key: str = "b", **changes: Any) -> Bet:
+    return Bet(
+        topic="settlement.bets",
+        partition=3,
+        offset=9,
+        timestamp=1_790_000_001_000,
+        key=key,
+        value=VALUE | {"betId": key} | changes,
+    )
+
+
+NAMES = ItemNames(
+    event="Malmö – Gent",
+    competitors=["Malmö", "Gent"],
+    sport="Football",
+    league="Cup",
+    region=None,
+    market="Winner",
+    selection="Malmö",
+    legs=[],
+)
+
+
+def test_json_is_the_whole_record_with_money_in_decimals() -> None:
+    """Its place in the topic and its value."""
+    shown = as_json(bet(payout=784.1062000000001, partialRefund=0.1 + 0.2))
+    value = VALUE | {"betId": "b", "payout": "784.1062", "partialRefund": "0.3"}
+    assert shown == {
+        "topic": "settlement.bets",
+        "partition": 3,
+        "offset": 9,
+        "timestamp": 1_790_000_001_000,
+        "key": "b",
+        "value": value,
+    }
+    [names] = as_json(bet(), lambda _: [NAMES])["names"]
+    assert (names["event"], names["region"]) == ("Malmö – Gent", None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "payout", "stake", "items"),
+    [
+        ({}, "12.50", "10.50 EUR", "2"),
+        ({"payout": 784.1062000000001}, "784.1062", "10.50 EUR", "2"),
+        ({"payout": 149262000.17}, "149,262,000.17", "10.50 EUR", "2"),
+        ({"amount": None, "selections": None}, "12.50", "—", "0"),
+        ({"amount": {"value": 7, "precision": 0, "currency": None}}, "12.5", "7", "2"),
+    ],
+)
+def test_a_bet_for_people(changes: dict[str, Any], payout: str, stake: str, items: str) -> None:
+    """In columns, with or without its nullable parts."""
+    line = as_line(bet(**changes), 120)
+    assert line == f"2026-09-21 14:13:20  Win v2      {payout:>12} {stake:>16} {items:>5}  b"
+
+
+@pytest.mark.parametrize(("width", "shown"), [(120, KEY), (100, "5f0c1d9e-7a3…b8a2f1e0e8d"), (80, "5f…d")])
+def test_a_line_fits_the_terminal(width: int, shown: str) -> None:
+    """The id of a bet gives way, with its head and its tail; what it is about never does."""
+    line = as_line(bet(KEY, payout=123_456_789_012.25), width)
+    assert line.endswith(f"  {shown}")
+    assert "123,456,789,012.25" in line
+    assert len(line) <= width
+    assert len(HEAD) <= width - len("bet")
+
+
+def test_names_on_a_line() -> None:
+    """Of a bet builder the legs; a name that is missing is a question mark where it would be missed."""
+    assert as_text(NAMES) == "Malmö – Gent; Cup, Football; Winner: Malmö"
+    nothing = ItemNames(None, [], None, None, None, None, None, [LegNames("a", "x"), LegNames("b", None)])
+    assert as_text(nothing) == "?: x + ?"
+
+
+def test_csv_survives_what_a_bet_may_hold() -> None:
+    """Quotes, line ends and commas; nothing that a spreadsheet would run; one head."""
+    file = io.BytesIO()
+    first = CsvSink(file, None)
+    hostile = ['a"b\n,c', "=HYPERLINK(1)", "+1", "@x"]
+    for key in hostile:
+        first.write(bet(key, amount=None))
+    CsvSink(file, None, head=False).write(
+        bet("last", payout=1e12, amount={**VALUE["amount"], "precision": 9})
+    )
+    rows = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
+    assert [row["betId"] for row in rows] == ['a"b\n,c', "'=HYPERLINK(1)", "'+1", "'@x", "last"]
+    assert tuple(rows[0]) == COLUMNS
+    assert (rows[4]["stake"], rows[4]["payout"], rows[4]["sports"]) == (
+        "0.000001050",
+        "1000000000000",
+        "11 12",
+    )
+
+
+def test_parquet_has_money_as_decimals_and_the_whole_record(tmp_path: Path) -> None:
+    """Two parts become one file; a stake that no decimal(38, 18) holds is null there, not wrong."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parts = [tmp_path / "1", tmp_path / "2"]
+    impossible = {**VALUE["amount"], "precision": 2**31 - 1}
+    for part, one in zip(parts, (bet(), bet("c", amount=impossible)), strict=True):
+        sink = ParquetSink(part, lambda _: [NAMES])
+        sink.write(one)
+        sink.close()
+    join_parquet(parts, tmp_path / "whole")
+    rows = parquet.read_table(tmp_path / "whole").to_pylist()
+    assert [row["betId"] for row in rows] == ["b", "c"]
+    assert (rows[0]["stake"], rows[1]["stake"]) == (Decimal("10.50"), None)
+    assert rows[0]["settlementTime"].isoformat() == "2026-09-21T14:13:20+00:00"
+    assert rows[0]["names"].startswith("Malmö – Gent")
+    assert json.loads(rows[1]["record"])["amount"]["precision"] == 2**31 - 1
+
+
+def test_json_lines_end_in_line_ends() -> None:
+    file = io.BytesIO()
+    sink: Sink = JsonSink(file, None)
+    sink.write(bet("one\n"))
+    sink.write(bet("two"))
+    sink.close()
+    assert [json.loads(line)["key"] for line in file.getvalue().splitlines()] == ["one\n", "two"]

@@ -1,0 +1,66 @@
+"""Amounts of money, exact and in words."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.reader.money import payout_in_words, payout_of, stake_in_words, stake_of
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "shown"),
+    [
+        (784.1062000000001, 2, "784.1062"),
+        (0.1 + 0.2, 2, "0.30"),
+        (73863.0, 0, "73,863"),
+        (100.0, 0, "100"),
+        (-12.5, 2, "-12.50"),
+        (0.0, 2, "0.00"),
+        (-0.0, 2, "0.00"),
+        (1e-8, 2, "0.00000001"),
+        (149262000.17, 2, "149,262,000.17"),
+        (999_999_999_999_999.9, 2, "999,999,999,999,999.9"),
+        (1e13, 2, "10,000,000,000,000.0"),
+        (1.7e308, 2, "1.7e+308"),
+        (12.5, 2**31 - 1, "12.50000000"),
+        (12.5, -1, "12.5"),
+    ],
+)
+def test_a_payout_is_the_decimal_that_its_double_stands_for(value: float, places: int, shown: str) -> None:
+    """Of the 15 digits that a double holds, at most eight decimals; beyond that, the double itself."""
+    assert payout_in_words(value, {"precision": places}) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"), [(784.1062000000001, "784.1062"), (100.0, "100"), (0.1 + 0.2, "0.3"), (-0.0, "0")]
+)
+def test_a_payout_prints_as_people_write_it(value: float, exact: str) -> None:
+    assert str(payout_of(value)) == exact
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 4))
+def test_cents_survive_a_double(cents: int, places: int) -> None:
+    """A sum that a double holds comes back as it was."""
+    exact = Decimal(cents).scaleb(-places)
+    assert payout_of(float(exact)) == exact
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_a_stake_is_exact_whatever_its_precision(value: int, precision: int) -> None:
+    """Also one that no currency has, which takes no more room than its digits."""
+    stake = stake_of({"value": value, "precision": precision, "currency": None})
+    assert stake is not None
+    sign, digits, exponent = stake.as_tuple()
+    assert (int("".join(map(str, digits))) * (-1 if sign else 1), exponent) == (value, -precision)
+    assert len(stake_in_words({"value": value, "precision": precision, "currency": None})) < 80
+
+
+def test_a_stake_in_words() -> None:
+    amount = {"value": 2**63 - 1, "precision": 2, "currency": "EUR"}
+    assert stake_in_words(amount) == "92,233,720,368,547,758.07 EUR"
+    assert stake_in_words({"value": 7, "precision": 2**31 - 1, "currency": None}) == "7e-2147483647"
+    assert (stake_in_words(None), stake_of(None)) == ("—", None)
