@@ -14,6 +14,7 @@ import typer
 from bridge.cli.output import Config, Json, say, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
+from bridge.formatting import plural
 
 if TYPE_CHECKING:
     from bridge.inspection.formats import Format as Form
@@ -242,7 +243,11 @@ def _export(
         export.ends = found.ends
         with _progress(found):
             export.run(found, found.offsets)
-    say(f"{export.bets:,} bets in {output}" if export.bets else _nothing(selection, everywhere=everywhere))
+    say(
+        f"{plural(export.bets, 'bet')} in {output}"
+        if export.bets
+        else _nothing(selection, everywhere=everywhere)
+    )
 
 
 def _copy(
@@ -271,7 +276,11 @@ def _copy(
             copy.run(found.messages(), count)
     finally:
         copy.close()
-    say(f"{copied:,} bets copied to {target}" if copied else _nothing(selection, everywhere=everywhere))
+    say(
+        f"{plural(copied, 'bet')} copied to {target}"
+        if copied
+        else _nothing(selection, everywhere=everywhere)
+    )
 
 
 def _selection(

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
-from bridge.formatting import format_duration, format_utc, shortened
+from bridge.formatting import format_duration, format_utc, plural, shortened
 from bridge.inspection.formats import as_json, as_text
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Replay, Window
@@ -111,7 +111,7 @@ def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[E
             what = "correction of the same version" if bet.version == before.version else "settled again"
         details = [
             f"stake {stake_in_words(amount)}, payout {payout_in_words(bet.value['payout'], amount)}, "
-            f"{len(bet.items)} items",
+            f"{plural(len(bet.items), 'item')}",
             f"settled {format_utc(bet.value['settlementTime'] / MICROS)}, "
             f"received {format_utc(bet.timestamp / 1000)}, {_committed(bet, commits)}",
             f"{bet.topic} partition {bet.partition} offset {bet.offset}",

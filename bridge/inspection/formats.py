@@ -55,6 +55,8 @@ def as_text(names: ItemNames) -> str:
     """Return the names of an item on a line: `Event; League, Sport; Market: Selection`."""
     place = ", ".join(filter(None, (names.league, names.sport)))
     legs = [leg.selection for leg in names.legs] or [names.selection]
+    if not any((names.event, place, names.market, *legs)):
+        return "no names"
     chosen = " + ".join(leg or "?" for leg in legs)
     return "; ".join(filter(None, (names.event, place, f"{names.market or '?'}: {chosen}")))
 

@@ -228,7 +228,7 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
     assert "was begun with other options" in other.stderr
     done = written.place.run("replay", "--output", str(output))
     assert done.returncode == 0, done.stderr
-    assert f"{BETS_EXPORTED:,} bets in {output}" in done.stderr
+    assert f"{BETS_EXPORTED} bets in {output}" in done.stderr
     assert [*directory.iterdir()] == [output]
     exact = [Decimal(number) + Decimal("0.3") for number in range(BETS_EXPORTED)]
     assert exported(output) == [(f"{number:05}", payout) for number, payout in enumerate(exact)]
@@ -250,7 +250,7 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
         written.bet("new", NOW + HOUR // 2)
         written.flush()
         second = place.run("replay", "--to-topic", target)
-        assert second.stderr.splitlines()[-1] == f"1 bets copied to {target}", second.stderr
+        assert second.stderr.splitlines()[-1] == f"1 bet copied to {target}", second.stderr
         original, copied = (
             {(m.partition(), m.key(), m.value(), m.timestamp()[1]) for m in place.messages(topic)}
             for topic in ("bets", "copy")

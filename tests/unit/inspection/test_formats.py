@@ -112,6 +112,7 @@ def test_names_on_a_line() -> None:
     assert as_text(NAMES) == "Malmö – Gent; Cup, Football; Winner: Malmö"
     nothing = ItemNames(None, [], None, None, None, None, None, [LegNames("a", "x"), LegNames("b", None)])
     assert as_text(nothing) == "?: x + ?"
+    assert as_text(ItemNames(None, [], None, None, None, None, None, [])) == "no names"
 
 
 def test_csv_survives_what_a_bet_may_hold() -> None:
