@@ -7,10 +7,13 @@ KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + $(JOBS)))
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
-QUIX   := $(VENV)/quix-join
 PEERS  := $(VENV)/bench
 # The modules that setup.py compiles. A compiled module older than its source would hide the source.
 COMPILED := $(shell sed -n 's/^    "\(bridge\/.*\.py\)",$$/\1/p' setup.py)
+
+# The joins in examples, and the environment of an engine that needs its own.
+ENGINES := $(patsubst examples/%/run.py,%,$(wildcard examples/*/run.py))
+SET_UP   = $(patsubst examples/%/requirements.txt,$(VENV)/%/.set-up,$(wildcard $(1:%=examples/%/requirements.txt)))
 
 # The modules that decide and do no I/O, by name.
 CORES := $(shell sed -n '/^CORES = /,/^]/s/^    "\(.*\)",$$/\1/p' tests/repo/test_imports.py)
@@ -33,7 +36,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
+.PHONY: help setup docs demo example examples quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,13 +62,19 @@ $(STAMP): pyproject.toml setup.py requirements/dev.txt $(COMPILED)
 demo: setup ## run everything on this machine, live; SECONDS=20 limits the time, KILLS=5 kills the bridge five times
 	@$(BIN)/bridge demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(RATE),--rate $(RATE))
 
-quix-join: setup $(QUIX)/.set-up ## join bets with their names in Quix Streams, live; SECONDS=60 limits the time
-	@$(BIN)/python examples/quix-join/demo.py --python $(QUIX)/bin/python $(if $(SECONDS),--seconds $(SECONDS))
+example: setup $(call SET_UP,$(ENGINE)) ## run a join of bets and names, live; ENGINE=kafka-streams chooses it, SECONDS=60 limits the time, BETS=1000 compares its output with the truth
+	@$(BIN)/python -m examples $(ENGINE) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BETS),--bets $(BETS))
 
-$(QUIX)/.set-up: examples/quix-join/requirements.txt
-	@echo "setting up $(QUIX), about 130 MB" >&2
-	@test -x $(QUIX)/bin/python || $(PYTHON) -m venv $(QUIX)
-	@$(QUIX)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+examples: setup $(call SET_UP,$(ENGINES)) ## compare what each join makes of 10,000 bets with the truth; BETS=1000 is quicker
+	@$(BIN)/python -m examples $(ENGINES) --bets $(or $(BETS),10000)
+
+quix-join: ## the same as example ENGINE=quix-join
+	@$(MAKE) --no-print-directory example ENGINE=quix-join
+
+$(VENV)/%/.set-up: examples/%/requirements.txt
+	@echo "setting up $(@D)" >&2
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 # Tests on Kafka mostly wait, so the others run beside them at a lower priority.

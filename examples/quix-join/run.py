@@ -14,13 +14,13 @@ of its code. Settings, by environment:
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import display
@@ -117,8 +117,35 @@ def tell_correction(bet: dict[str, Any], state: State) -> None:
     state.set("said", {name: bet[name] for name in ("settlementVersion", "betSettlement", "payout")})
 
 
-def main(idle: float) -> None:
-    """Join until Ctrl-C, or until no bet has come for `idle` seconds."""
+def unread(group: str, partitions: list[int]) -> int:
+    """Return the number of bets in the topic that the group has not read."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": BOOTSTRAP_SERVERS,
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign(consumer.committed([TopicPartition(BETS, p) for p in partitions], timeout=10))
+    found, open_ = 0, set(partitions)
+    while open_:
+        for message in consumer.consume(1000, timeout=0.2):
+            error = message.error()
+            if error is None:
+                found += message.value() is not None
+            elif error.code() == KafkaError._PARTITION_EOF:
+                open_.discard(message.partition())
+            elif not error.retriable():
+                raise KafkaException(error)
+    consumer.close()
+    return found
+
+
+def main(until_end: bool) -> None:
+    """Join until Ctrl-C, or until the bets that are there have been joined."""
     group, whole = f"{PREFIX}.quix-join", {"isolation.level": "read_committed"}
     # The client asks for a group's name; nobody joins this one, since everybody needs all translations.
     names = {
@@ -134,6 +161,9 @@ def main(idle: float) -> None:
     avro = AvroDeserializer(schema_registry_client_config=SchemaRegistryClientConfig(url=REGISTRY))
     translations = Translations(consumer, list(topics[TRANSLATIONS].partitions), avro)
 
+    count = unread(group, list(topics[BETS].partitions)) if until_end else 0
+    if until_end and not count:
+        return
     app = Application(
         BOOTSTRAP_SERVERS,
         consumer_group=group,
@@ -145,22 +175,22 @@ def main(idle: float) -> None:
     bets = bets.filter(lambda bet: bet is not None)  # a tombstone
     bets = bets.join_lookup(translations, NAMES)
     bets = bets.update(tell_correction, stateful=True)
-    counted = count(1)
+    numbers = itertools.count(1)
 
     def show(bet: dict[str, Any]) -> None:
         if sys.stdout.isatty():
-            text = display.lines(bet, next(counted), shutil.get_terminal_size().columns)
+            text = display.lines(bet, next(numbers), shutil.get_terminal_size().columns)
         else:
             text = json.dumps(bet, ensure_ascii=False)
         print(text, flush=True)
 
     bets.update(show)
-    app.run(timeout=idle)
+    app.run(count=count, collect=False)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Print settled bets with their names in every language.")
     parser.add_argument(
-        "--idle", type=float, default=0, metavar="SECONDS", help="end when no bet came for so long"
+        "--until-end", action="store_true", help="end when the bets that are there have been printed"
     )
-    main(parser.parse_args().idle)
+    main(parser.parse_args().until_end)

@@ -1,34 +1,47 @@
-"""The Quix Streams example as a process, and its expected output."""
+"""The engines in `examples` as processes, beside a bridge and a simulated provider."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from bridge.sandbox.demo.verify import RESULTS
-from bridge.sandbox.provider.stream import Published
-from bridge.sandbox.provider.world.catalogue import Known
+from confluent_kafka import Producer
+
+from bridge.sandbox.provider.rest.settings import RestPolicy
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.world.entities import Sizes
+from bridge.sandbox.provider.world.words import LANGUAGES
+from examples.engines import FOLDER, ROOT, command_of
 from tests.harness import Place
+from tests.processes import as_from_a_terminal
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = ROOT / ".venv" / "quix-join"
+PROVIDER = SimulatorSettings(
+    port=0,
+    rate=40,
+    history_seconds=10,
+    resettle=0.2,
+    sizes=Sizes(sports=3, leagues=12, competitors=60, events=15),
+    api=RestPolicy(rate=1000, burst=1000),
+)
+"""Live, with bets enough in seconds."""
 
-Names = dict[str, dict[str, str] | None]
-"""What of an item → language → text."""
 
-
-def environment_python() -> Path:
-    """The example's Python; created by the Makefile if missing, by one process at a time."""
+def set_up(engine: str) -> None:
+    """Make the engine's environment, if it has one, by the Makefile, one process at a time."""
+    if not (FOLDER / engine / "requirements.txt").is_file():
+        return
+    environment = ROOT / ".venv" / engine
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    with (ENVIRONMENT.parent / "quix-join.lock").open("w") as lock:
+    with environment.with_name(f"{engine}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        target = str((ENVIRONMENT / ".set-up").relative_to(ROOT))
+        target = str((environment / ".set-up").relative_to(ROOT))
         made = subprocess.run(
             ["make", f"PYTHON={sys.executable}", target],
             cwd=ROOT,
@@ -39,27 +52,29 @@ def environment_python() -> Path:
             check=False,
         )
     assert made.returncode == 0, made.stderr
-    return ENVIRONMENT / "bin" / "python"
 
 
-class Join:
-    """The example at a place, printing into a file; it ends after this many seconds without a bet."""
+class Engine:
+    """An engine at a place, printing into a file. A context manager, which ends it."""
 
-    def __init__(self, place: Place, idle: float) -> None:
-        self._out, self._log = place.directory / "join.out", place.directory / "join.log"
+    def __init__(self, place: Place, engine: str, *options: str) -> None:
+        set_up(engine)
+        directory = place.directory / engine
+        directory.mkdir(exist_ok=True)
+        self._out, self._log = directory / "rows.jsonl", directory / "engine.log"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("BRIDGE_")}
-        settings = {**place.environment(), "Quix__State__Dir": str(place.directory / "state")}
-        command = [str(environment_python()), str(ROOT / "examples" / "quix-join" / "join.py")]
         with self._out.open("wb") as out, self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, "--idle", str(idle)],
-                env={**inherited, **settings},
+                [*command_of(engine), *options],
+                cwd=directory,
+                env=inherited | place.environment() | {"EXAMPLES_PYTHON": sys.executable},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=log,
+                preexec_fn=as_from_a_terminal,
             )
 
-    def __enter__(self) -> Join:
+    def __enter__(self) -> Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -67,8 +82,8 @@ class Join:
             self.process.kill()
         self.process.wait()
 
-    def bets(self) -> list[dict[str, Any]]:
-        """The bets printed so far."""
+    def rows(self) -> list[dict[str, Any]]:
+        """The lines printed so far."""
         text = self._out.read_text("utf-8")
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
@@ -76,71 +91,52 @@ class Join:
         """Its complete stderr."""
         return self._log.read_text("utf-8")
 
+    async def ended(self, seconds: float = 180) -> int:
+        """The exit code of one that ends by itself. Raises TimeoutExpired."""
+        return await asyncio.to_thread(self.process.wait, seconds)
 
-class Truth:
-    """All names and bets of the simulated provider."""
+    async def end(self) -> int:
+        """SIGTERM; returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return await self.ended(60)
 
-    def __init__(self, known: Iterable[Known]) -> None:
-        self._texts: dict[Any, dict[str, str]] = {
-            _key(thing): {str(language): text for language, text in thing.texts.items()} for thing in known
+
+async def publish_names(place: Place, feed: Simulator) -> None:
+    """Publish a complete snapshot of the provider's current names."""
+    token = feed.rest.tokens.mint(feed.clock())
+    ran = await asyncio.to_thread(
+        place.run,
+        *("translations", "--full"),
+        API__BASE_URL=feed.url,
+        API__TOKEN=token,
+        API__LANGUAGES=json.dumps(LANGUAGES),
+        API__REQUESTS_PER_SECOND="500",
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def abort(place: Place, records: dict[str, tuple[bytes, bytes]]) -> None:
+    """Write a record to each of some topics, in a transaction that is aborted."""
+    producer = Producer(
+        {
+            "bootstrap.servers": place.cluster.bootstrap_servers,
+            "transactional.id": f"{place.prefix}.aborting",
+            "partitioner": "murmur2_random",  # behind the record that has the same key
+            "log_level": 0,
         }
-
-    def line(self, message: Published) -> dict[str, Any]:
-        """The expected output for a bet, as far as it is compared."""
-        bet = json.loads(message.body)["data"]
-        return {
-            **said(bet),
-            "betId": bet["betId"],
-            "selections": [self._item(item) for item in bet.get("selections") or ()],
-        }
-
-    def _item(self, item: dict[str, Any]) -> dict[str, Any]:
-        event, parts = item.get("event"), item.get("betBuilderItems") or ()
-        names: Names = {
-            "event": self._text("event", event and event["id"]),
-            "sport": self._text("sport", item["sportId"]),
-            "league": self._text("league", item["competitionId"]),
-            "region": self._text("region", item["countryId"]),
-        }
-        return {
-            "names": names | self._own(item, event),
-            "parts": [{"names": self._own(part, event)} for part in parts],
-        }
-
-    def _own(self, item: dict[str, Any], event: dict[str, Any] | None) -> Names:
-        market = item.get("market")
-        return {
-            "market": self._text("market", event and market and (event["id"], market["id"])),
-            "selection": self._text("selection", item["selectionId"]),
-        }
-
-    def _text(self, kind: str, number: Any) -> dict[str, str] | None:
-        return None if number is None else self._texts[kind, number]
+    )
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    for topic, (key, value) in records.items():
+        producer.produce(f"{place.prefix}.{topic}", value, key)
+    assert producer.flush(20) == 0
+    producer.abort_transaction(20)
 
 
-def _key(thing: Known) -> tuple[str, Any]:
-    """A market has its id within its event."""
-    return thing.kind, (thing.relations["eventId"], thing.id) if thing.kind == "market" else thing.id
-
-
-def said(bet: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that a correction corrects, from the bet as the provider sends it."""
-    return {
-        "settlementVersion": bet["settlementVersion"],
-        "betSettlement": RESULTS[bet["betSettlement"]],
-        "payout": bet["payout"],
-    }
-
-
-def compared(line: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a printed bet that a `Truth` can produce."""
-    return {
-        **{name: line[name] for name in ("settlementVersion", "betSettlement", "payout", "betId")},
-        "selections": [
-            {
-                "names": item["names"],
-                "parts": [{"names": part["names"]} for part in item["betBuilderItems"] or ()],
-            }
-            for item in line["selections"] or ()
-        ],
-    }
+def misnamed(place: Place) -> dict[str, tuple[bytes, bytes]]:
+    """A translation with another entry's texts, and a bet under a key that no bet has."""
+    by_key: dict[bytes, bytes] = {}
+    while b"region:100" not in by_key:  # the partitions of a snapshot become visible one by one
+        by_key = {bytes(m.key() or b""): bytes(m.value() or b"") for m in place.read("translations")}
+    [bet, *_] = place.read("bets")
+    return {"translations": (b"sport:1", by_key[b"region:100"]), "bets": (b"aborted", bet.value() or b"")}

@@ -3,122 +3,91 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
-from confluent_kafka import Producer
-
-from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
-from bridge.sandbox.provider.world.entities import Sizes
-from bridge.sandbox.provider.world.words import LANGUAGES
+from examples.engines import check_of, module_of
+from examples.truth import Truth
 from tests.harness import Place, assert_exact, until
-from tests.integration.quix import Join, Truth, compared, environment_python
+from tests.integration.engines import PROVIDER, Engine, abort, misnamed, publish_names, set_up
 
 NEW_NAME = "Another sport"
-IDLE_SECONDS = 15
-PROVIDER = SimulatorSettings(
-    port=0,
-    rate=40,
-    history_seconds=10,
-    resettle=0.2,
-    sizes=Sizes(sports=3, leagues=12, competitors=60, events=15),
-    api=RestPolicy(rate=1000, burst=1000),
-)
-
-
-async def publish_names(place: Place, feed: Simulator) -> None:
-    """Publish a complete snapshot of the provider's current names."""
-    token = feed.rest.tokens.mint(feed.clock())
-    ran = await asyncio.to_thread(
-        place.run,
-        *("translations", "--full"),
-        API__BASE_URL=feed.url,
-        API__TOKEN=token,
-        API__LANGUAGES=json.dumps(LANGUAGES),
-        API__REQUESTS_PER_SECOND="500",
-    )
-    assert ran.returncode == 0, ran.stderr
-
-
-def abort(place: Place, records: dict[str, tuple[bytes, bytes]]) -> None:
-    """Write a record to each of some topics, in a transaction that is aborted."""
-    producer = Producer(
-        {
-            "bootstrap.servers": place.cluster.bootstrap_servers,
-            "transactional.id": f"{place.prefix}.aborting",
-            "partitioner": "murmur2_random",  # behind the record that has the same key
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    for topic, (key, value) in records.items():
-        producer.produce(f"{place.prefix}.{topic}", value, key)
-    assert producer.flush(20) == 0
-    producer.abort_transaction(20)
-
-
-def misnamed(place: Place) -> dict[str, tuple[bytes, bytes]]:
-    """A translation with another entry's texts, and a bet under a key that no bet has."""
-    by_key = {bytes(m.key() or b""): bytes(m.value() or b"") for m in place.read("translations")}
-    [bet, *_] = place.read("bets")
-    return {"translations": (b"sport:1", by_key[b"region:100"]), "bets": (b"aborted", bet.value() or b"")}
+QUIX = "quix-join"
 
 
 async def test_every_bet_comes_with_its_names_in_every_language(place: Place) -> None:
     """Corrections have the values they correct; new names apply once published; no aborted records."""
-    await asyncio.to_thread(environment_python)
-    with Join(place, IDLE_SECONDS) as early:
-        assert await asyncio.to_thread(early.process.wait, 60) == 1
+    await asyncio.to_thread(set_up, QUIX)
+    with Engine(place, QUIX) as early:
+        assert await early.ended(60) == 1
         assert f"there is no topic {place.prefix}.bets" in early.text()
         assert f"{place.prefix}.bets" not in place.admin().list_topics(timeout=10).topics
     async with Simulator(PROVIDER) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
         await publish_names(place, feed)
-        before = Truth(feed.rest.catalogue.truth())
+        before = Truth.of(feed)
         await asyncio.to_thread(lambda: abort(place, misnamed(place)))
-        with Join(place, IDLE_SECONDS) as join:
-            await until(lambda: len(join.bets()) > 500, "500 bets")
-            early_count = len(join.bets())
+        with Engine(place, QUIX) as join:
+            await until(lambda: len(join.rows()) > 500, "500 bets")
+            early_count = len(join.rows())
             feed.rest.catalogue.rename("sport", 1, NEW_NAME)
             await publish_names(place, feed)
             changed_at = feed.now()
             await asyncio.sleep(4)
             assert_exact(await place.settled(feed, bridge))
             assert await bridge.end() == 0
-            assert await join_ended(join) == 0, join.text()
-        after = Truth(feed.rest.catalogue.truth())
-        published = [message for message in feed.published() if message.bet_id is not None]
-    lines = {(line["betId"], line["settlementVersion"]): line for line in join.bets()}
-    assert len(lines) == len(join.bets()) == len(published)
+            published = [message for message in feed.published() if message.bet_id is not None]
+            await until(lambda: len(join.rows()) >= len(published), "all bets", so_far=join.text)
+            assert await join.end() == 0, join.text()
+        after = Truth.of(feed)
+    rows = join.rows()
+    assert len({key(row) for row in rows}) == len(rows) == len(published)
 
+    compared, expected = (getattr(module_of(QUIX, "check"), name) for name in ("compared", "expected"))
     renamed, corrections = 0, 0
+    lines = {key(row): compared(row) for row in rows}
     previous: dict[str, dict[str, Any]] = {}
-    early_ones = {(line["betId"], line["settlementVersion"]) for line in join.bets()[:early_count]}
-    for message in published:
-        old, new = before.line(message), after.line(message)
-        identity = old["betId"], old["settlementVersion"]
-        line = lines[identity]
-        if identity in early_ones:
-            assert compared(line) == old
+    early_ones = {key(row) for row in rows[:early_count]}
+    for message, bet in zip(published, after.bets, strict=True):
+        corrects = previous.get(bet["betId"])
+        old, new = ({**expected(bet, truth), "corrects": corrects} for truth in (before, after))
+        if key(old) in early_ones:
+            assert lines[key(old)] == old
         elif message.at > changed_at + 1:
-            assert compared(line) == new
+            assert lines[key(old)] == new
             renamed += old != new
         else:
-            assert compared(line) in (old, new)
-        assert line["corrects"] == previous.get(old["betId"])
-        corrections += line["corrects"] is not None
-        previous[old["betId"]] = {
+            assert lines[key(old)] in (old, new)
+        corrections += corrects is not None
+        previous[bet["betId"]] = {
             name: old[name] for name in ("settlementVersion", "betSettlement", "payout")
         }
     assert renamed > 10
     assert corrections > 10
-    assert any(item["parts"] for message in published for item in before.line(message)["selections"])
+    assert any(item["parts"] for line in lines.values() for item in line["selections"])
 
 
-async def join_ended(join: Join) -> int:
-    """The exit code of a join that receives no more bets."""
-    return await asyncio.to_thread(join.process.wait, 90)
+def key(row: dict[str, Any]) -> tuple[str, int]:
+    """Which settlement of which bet it is."""
+    return row["betId"], row["settlementVersion"]
+
+
+async def test_it_ends_at_the_end_with_what_the_provider_sent(place: Place) -> None:
+    """As `make examples` checks it, and a second run prints only what is new."""
+    await asyncio.to_thread(set_up, QUIX)
+    async with Simulator(PROVIDER) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await publish_names(place, feed)
+        assert_exact(await place.settled(feed, bridge))
+        await publish_names(place, feed)
+        assert await bridge.end() == 0
+        truth = Truth.of(feed)
+    with Engine(place, QUIX, "--until-end") as join:
+        assert await join.ended() == 0, join.text()
+    rows = join.rows()
+    assert list(check_of(QUIX).differences(rows, truth)) == []
+    assert list(check_of(QUIX).differences(rows[1:], truth)) != []
+    with Engine(place, QUIX, "--until-end") as again:
+        assert await again.ended() == 0, again.text()
+    assert again.rows() == []

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-FILE = Path(__file__).parents[3] / "examples" / "quix-join" / "display.py"
-SPEC = importlib.util.spec_from_file_location("display", FILE)
-assert SPEC is not None
-assert SPEC.loader is not None
-display = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(display)
+from examples.engines import module_of
+
+display = module_of("quix-join", "display")
 
 
 def bet(**changes: Any) -> dict[str, Any]:

@@ -1,0 +1,214 @@
+"""The topology of the Kafka Streams example, driven by Kafka's `TopologyTestDriver`, without a broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.sandbox.cluster.downloads import class_path
+from examples.engines import FOLDER, ROOT, module_of
+from examples.jars import compiled, java, joined
+from tests.bets import BARE_BET
+
+SOURCES = FOLDER / "kafka-streams" / "src"
+BETS, TRANSLATIONS = (Codec(load(name), number) for number, name in ((1, "settled-bet"), (2, "translation")))
+MARKET = {"id": 8, "type": 1, "name": None, "properties": None}
+ITEM = {
+    "event": {"id": 7, "name": None, "isLive": False, "startTime": None},
+    "market": MARKET,
+    "selectionId": 9,
+    "competitionId": 3,
+    "countryId": 2,
+    "sportId": 1,
+    "settlement": None,
+    "price": None,
+    "eachWayPrice": None,
+    "limitsRatingId": None,
+    "limitsFactor": 1.0,
+    "hasLineDeviation": False,
+    "isOutright": False,
+    "version": 1,
+    "deadHeatFactor": None,
+    "placeDeadHeatFactor": None,
+    "parameters": None,
+    "manualPrice": None,
+    "alternativePrice": None,
+    "type": "Standard",
+    "betBuilderItems": None,
+}
+SETTLED = {
+    "settlementResult": "Lose",
+    "settlementTime": None,
+    "settlementVersion": 1,
+    "isManualSettlement": False,
+}
+EURO: dict[str, Any] = {
+    "currency": "EUR",
+    "value": 1050,
+    "precision": 2,
+    "placementExchangeRate": 1.0,
+    "settlementExchangeRate": None,
+}
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The driver, compiled with the application."""
+    run = module_of("kafka-streams", "run")
+    libraries = class_path(run.say, *run.libraries(tests=True))
+    classes = compiled(
+        sorted(SOURCES.rglob("*.java")), libraries, tmp_path_factory.mktemp("classes"), run.say
+    )
+    schemas = (str(ROOT / "schemas" / f"{name}.avsc") for name in ("settled-bet", "translation"))
+    path = joined((SOURCES / "main" / "resources", *classes))
+    return [java(), *run.JVM, "-cp", path, "settlement.Driver", *schemas]
+
+
+class Topology:
+    """Takes records, and returns those that they make."""
+
+    def __init__(self, command: list[str], directory: Path) -> None:
+        self._command, self._directory = command, directory
+        self._lines: list[str] = []
+
+    def bet(self, key: str, **changes: Any) -> None:
+        """Put in a settled bet."""
+        self._put("bets", key, BETS.encode({**BARE_BET, "betId": key, **changes}))
+
+    def name(self, key: str, **texts: str) -> None:
+        """Put in a translation."""
+        kind, _, number = key.partition(":")
+        datum = {"kind": kind, "id": int(number.rpartition(":")[2]), "translations": texts, "snapshotId": "1"}
+        self._put("translations", key, TRANSLATIONS.encode(datum))
+
+    def tombstone(self, topic: str, key: str) -> None:
+        """Put in a record without a value."""
+        self._lines.append(f"{topic} {key} -")
+
+    def rows(self) -> list[tuple[str, dict[str, Any] | None]]:
+        """Run all; returns keys and values in order."""
+        done = subprocess.run(
+            self._command,
+            input="\n".join(self._lines),
+            cwd=self._directory,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        rows = map(json.loads, done.stdout.splitlines())
+        return [(row["key"], row["value"]) for row in rows]
+
+    def _put(self, topic: str, key: str, value: bytes) -> None:
+        self._lines.append(f"{topic} {key} {value.hex()}")
+
+
+@pytest.fixture
+def topology(command: list[str], tmp_path: Path) -> Topology:
+    return Topology(command, tmp_path)
+
+
+def test_a_row_has_the_bet_and_the_names_of_its_selection(topology: Topology) -> None:
+    """In one language; the parts of a bet builder have their own."""
+    for key in ("sport:1", "region:2", "league:3", "event:7", "market:7:8", "selection:9", "market:7:18"):
+        topology.name(key, en=f"{key} in English", sv=f"{key} in Swedish")
+    part = {"market": {**MARKET, "id": 18}, "selectionId": 19, "settlement": None}
+    item = {**ITEM, "settlement": SETTLED, "betBuilderItems": [part]}
+    topology.bet("b", amount=EURO, payout=41.2, settlementTime=1_500_000, selections=[item])
+    assert topology.rows() == [
+        (
+            "b:0",
+            {
+                "betId": "b",
+                "index": 0,
+                "settlementVersion": 1,
+                "settlementTime": "1970-01-01T00:00:01.500Z",
+                "betSettlement": "Win",
+                "currency": "EUR",
+                "stake": "10.50",
+                "payout": "41.20",
+                "selectionId": 9,
+                "result": "Lose",
+                "sport": "sport:1 in English",
+                "league": "league:3 in English",
+                "region": "region:2 in English",
+                "event": "event:7 in English",
+                "market": "market:7:8 in English",
+                "selection": "selection:9 in English",
+                "parts": [{"result": None, "market": "market:7:18 in English", "selection": None}],
+            },
+        )
+    ]
+
+
+def test_a_resettlement_overwrites_and_takes_back(topology: Topology) -> None:
+    """Fewer selections, more again, none, and a bet that is removed; other bets keep their rows."""
+    for version, count in enumerate((3, 1, 2, 0), 1):
+        topology.bet("b", settlementVersion=version, selections=[ITEM] * count)
+        topology.bet("other", settlementVersion=version, selections=[ITEM])
+    topology.bet("none")
+    topology.tombstone("bets", "other")
+    said = [(key, row and row["settlementVersion"]) for key, row in topology.rows()]
+    assert [(key, version) for key, version in said if key.startswith("b:")] == [
+        *(("b:0", 1), ("b:1", 1), ("b:2", 1)),
+        *(("b:0", 2), ("b:1", None), ("b:2", None)),
+        *(("b:0", 3), ("b:1", 3)),
+        *(("b:0", None), ("b:1", None)),
+    ]
+    assert [version for key, version in said if key == "other:0"] == [1, 2, 3, 4, None]
+    assert {key for key, _ in said} == {"b:0", "b:1", "b:2", "other:0"}
+
+
+def test_a_name_counts_from_when_it_is_there(topology: Topology) -> None:
+    """None before, none without the language, none after its tombstone."""
+    topology.bet("1", selections=[ITEM])
+    topology.name("selection:9", sv="Ettan")
+    topology.bet("2", selections=[ITEM])
+    topology.name("selection:9", sv="Ettan", en="The first")
+    topology.bet("3", selections=[ITEM])
+    topology.tombstone("translations", "selection:9")
+    topology.bet("4", selections=[ITEM])
+    assert [row and row["selection"] for _, row in topology.rows()] == [None, None, "The first", None]
+
+
+def test_whatever_may_be_null_is_null(topology: Topology) -> None:
+    """Names of a market without its event are not guessed."""
+    topology.name("market:7:8", en="market")
+    topology.bet("b", selections=[{**ITEM, "event": None}, {**ITEM, "market": None}])
+    nothing = dict.fromkeys(("currency", "stake", "result", "event", "market", "selection"))
+    for _, row in topology.rows():
+        assert row is not None
+        assert {name: row[name] for name in nothing} == nothing
+
+
+@pytest.mark.parametrize(
+    ("amount", "payout", "shown"),
+    [
+        ({"value": 1050, "precision": 2}, 784.1062000000001, ("10.50", "784.1062")),
+        ({"value": 9_007_199_254_740_993, "precision": 18}, 1e-9, ("0.009007199254740993", "0.00000000")),
+        ({"value": 80_000, "precision": 0}, 1e22, ("80000", "10000000000000000000000")),
+        ({"value": -5, "precision": 1}, -0.5, ("-0.5", "-0.5")),
+        (None, 100.0, (None, "100")),
+    ],
+)
+def test_money_is_exact(
+    topology: Topology, amount: dict[str, int] | None, payout: float, shown: tuple[str | None, str]
+) -> None:
+    topology.bet("b", amount=amount and {**EURO, **amount}, payout=payout, selections=[ITEM])
+    [(_, row)] = topology.rows()
+    assert row is not None
+    assert (row["stake"], row["payout"]) == shown
+
+
+def test_a_time_before_the_year_1_is_a_time(topology: Topology) -> None:
+    """Python's datetime has none; the feed may send one."""
+    topology.bet("b", settlementTime=-62_135_604_000_000_000, selections=[ITEM])
+    [(_, row)] = topology.rows()
+    assert row is not None
+    assert row["settlementTime"] == "0000-12-31T22:00:00Z"
