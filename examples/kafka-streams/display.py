@@ -17,7 +17,7 @@ def lines(key: str, row: Mapping[str, Any] | None, width: int) -> str:
     short = bet_id if len(bet_id) <= SHORT else f"{bet_id[:8]}…{bet_id[-4:]}"
     if row is None:
         return f"{short}:{index}  taken back: the bet has fewer selections now"
-    money = f"payout {row['payout']}"
+    money = f"payout {Decimal(row['payout']):,f}"
     if row["stake"] is not None:
         stake = Decimal(row["stake"])
         if -stake.as_tuple().exponent > MOST_DECIMALS:

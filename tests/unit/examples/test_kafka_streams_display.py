@@ -18,7 +18,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "betSettlement": "Win",
         "currency": "EUR",
         "stake": "1050.50",
-        "payout": "784.1062",
+        "payout": "1784.1062",
         "sport": "Rugby",
         "league": "Premier League",
         "region": None,
@@ -33,7 +33,7 @@ def row(**changes: Any) -> dict[str, Any]:
 def test_a_row_is_two_lines() -> None:
     """Which row of which bet with its money; then what was bet on."""
     assert display.lines(KEY, row(), 120).split("\n") == [
-        "6c57ad06…0d28:1  Win v2: stake 1,050.50, payout 784.1062 EUR",
+        "6c57ad06…0d28:1  Win v2: stake 1,050.50, payout 1,784.1062 EUR",
         "    Porto – Łódź; Handicap -1.5: Porto [-1.5]; Rugby, Premier League",
     ]
 
@@ -45,8 +45,8 @@ def test_a_row_that_is_taken_back_is_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("changes", "line", "said"),
     [
-        ({"stake": "3.123456789012345678", "currency": "ETH"}, 0, "stake 3.12345679, payout 784.1062 ETH"),
-        ({"stake": None, "currency": None}, 0, "Win v2: payout 784.1062"),
+        ({"stake": "3.123456789012345678", "currency": "ETH"}, 0, "stake 3.12345679, payout 1,784.1062 ETH"),
+        ({"stake": None, "currency": None}, 0, "Win v2: payout 1,784.1062"),
         (
             {"parts": [{"market": "Both score", "selection": "Yes"}] * 2},
             1,

@@ -81,7 +81,7 @@ public final class BetsBySelection {
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, servers);
         settings.put(StreamsConfig.STATE_DIR_CONFIG, "state");
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-        // For the table of translations, too, which exactly_once_v2 does not concern.
+        // exactly_once_v2 implies it. With any other guarantee aborted records would be read without it.
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.ISOLATION_LEVEL_CONFIG), "read_committed");
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
         return settings;
