@@ -19,9 +19,11 @@ def differences(rows: Sequence[Mapping[str, Any]], truth: Truth) -> Iterator[str
     for row in rows:
         found[row["key"]].append(_compared(row["value"]))
     wanted = expected(truth)
-    for key in wanted.keys() | found.keys():
-        if found[key] != wanted[key]:
-            yield f"{key}: {found[key]} instead of {wanted[key]}"
+    for key in wanted | found:
+        if len(found[key]) != len(wanted[key]):
+            yield f"{key}: {len(found[key])} records instead of {len(wanted[key])}"
+        for number, (got, row) in enumerate(zip(found[key], wanted[key], strict=False)):
+            yield from (f"{key}, record {number}: {difference}" for difference in _different(got, row))
 
 
 def expected(truth: Truth) -> defaultdict[str, list[Row | None]]:
@@ -82,6 +84,17 @@ def _payout(payout: float, amount: dict[str, Any] | None) -> str:
     whole, _, decimals = f"{exact:f}".partition(".")
     decimals = decimals.rstrip("0").ljust(least, "0")
     return f"{whole}.{decimals}" if decimals else whole
+
+
+def _different(got: Row | None, wanted: Row | None) -> Iterator[str]:
+    if got is None or wanted is None:
+        if got is not wanted:
+            yield f"{got} instead of {wanted}"
+        return
+    for name in wanted | got:
+        one, other = got.get(name, "absent"), wanted.get(name, "absent")
+        if one != other:
+            yield f"{name} is {one!r} instead of {other!r}"
 
 
 def _compared(row: Row | None) -> Row | None:
