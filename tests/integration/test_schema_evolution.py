@@ -1,0 +1,119 @@
+"""A new field of the provider, from the schema to its consumers, on a real registry and a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import Schema, load
+from bridge.errors import SchemaError
+from bridge.kafka import registry as registries
+from bridge.kafka.registry import Registry
+from bridge.reader import BETS, read
+from bridge.sandbox.cluster.downloads import class_path
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from examples.jars import compiled, java, joined
+from tests.bets import BARE_BET
+from tests.harness import Place, until
+from tests.integration.publishing import prepared
+from tests.older import FIELD
+
+AVRO = "org.apache.avro:avro:1.12.1"
+CONSUMER = Path(__file__).with_name("OldConsumer.java")
+
+
+def newer() -> Schema:
+    """The schema of settled bets with a field that the provider has added."""
+    schema = copy.deepcopy(load("settled-bet"))
+    schema["fields"].append({"name": "channel", "type": ["null", "string"], "default": None, "doc": "New."})
+    return schema
+
+
+def registered(place: Place, schema: Schema, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Register a version of the schema of settled bets as `bridge run` of that version does."""
+    monkeypatch.setattr(registries, "load", lambda _: schema)
+    try:
+        with Registry(prepared(place).registry) as registry:
+            return registry.register(place.prefix, ["settled-bet"])["settled-bet"]
+    finally:
+        monkeypatch.undo()
+
+
+def test_old_and_new_consumers_read_each_others_records(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Python and in Java; the registry refuses a field that would break one of them."""
+    settings, current = prepared(place), load("settled-bet")
+    ids = [registered(place, schema, monkeypatch) for schema in (current, newer())]
+    breaking = newer()
+    del breaking["fields"][-1]["default"]
+    breaking["fields"][-1]["type"] = "string"
+    with pytest.raises(SchemaError, match="not compatible with an earlier version"):
+        registered(place, breaking, monkeypatch)
+
+    old, new = (Codec(schema, id_) for schema, id_ in zip((current, newer()), ids, strict=True))
+    values = old.encode(BARE_BET), new.encode(BARE_BET | {"betId": "c", "channel": "retail"})
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
+    for key, value in zip("bc", values, strict=True):
+        producer.produce(f"{place.prefix}.bets", value, key, 0)
+    assert producer.flush(60) == 0
+
+    assert [bet.value for bet in read(BETS, settings=settings)] == [BARE_BET, BARE_BET | {"betId": "c"}]
+    with Registry(settings.registry) as registry:
+        today = Codec(newer(), ids[1], registry.schema_by_id)
+        assert [today.decode(value)["channel"] for value in values] == [None, "retail"]
+
+    libraries = class_path(lambda _: None, AVRO)
+    program = compiled([CONSUMER], libraries, tmp_path, lambda _: None)
+    files = []
+    for name, content in (
+        *(("old.avsc", current), ("new.avsc", newer())),
+        *(("old.bin", values[0]), ("new.bin", values[1])),
+    ):
+        files.append(tmp_path / name)
+        files[-1].write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    old_schema, new_schema, old_value, new_value = map(str, files)
+
+    def in_java(writer: str, reader: str, value: str) -> dict[str, Any]:
+        command = [java(), "-cp", joined(program), "OldConsumer", writer, reader, value]
+        found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        return found
+
+    assert "channel" not in in_java(new_schema, old_schema, new_value)
+    assert in_java(new_schema, old_schema, new_value)["betId"] == "c"
+    assert in_java(old_schema, new_schema, old_value)["channel"] is None
+
+
+async def test_an_upgrade_publishes_nothing_again(place: Place) -> None:
+    """A replay brings back bets that were published without a field that they have: they stay as they are."""
+    async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=5, resettle=0.2)) as feed:
+        earlier = place._start(("tests.older", "run"), {"FEED__BASE_URL": feed.url})
+        await until(lambda: "Live" in earlier.states(), "live")
+        assert await earlier.end() == 0
+        before = place.balanced_counters()
+        bridge = place.bridge(FEED__BASE_URL=feed.url)
+        await until(lambda: "Live" in bridge.states(), "live")
+        await until(lambda: place.balanced_counters()["published"] > before["published"] + 100, "more")
+        assert await bridge.end() == 0
+    after = place.balanced_counters()
+    assert after["duplicates"] > before["duplicates"] + 100
+    settings = prepared(place)
+    with Registry(settings.registry) as registry:
+        written = Counter(
+            FIELD in json.dumps(registry.schema_by_id(int.from_bytes((message.value() or b"")[1:5], "big")))
+            for message in await asyncio.to_thread(place.read, "bets")
+        )
+    assert written == {False: before["published"], True: after["published"] - before["published"]}
+    bets = Counter((bet.key, bet.version) for bet in read(BETS, settings=settings))
+    assert after["corrections"] == 0
+    assert {*bets.values()} == {1}
