@@ -61,6 +61,24 @@ def as_group(listed: Any, topic: str) -> Group:
     )
 
 
+def look(client: AdminClient, group: str, topic: str) -> Group | None:
+    """Return a group whose members subscribe to the topic; None if Kafka refuses.
+
+    Raises KafkaUnavailable when no broker answers. Without the right to describe the group it seems to be
+    empty.
+    """
+    try:
+        with explained(f"listing the members of {group}", client):
+            # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
+            found = client.list_groups(group=group, timeout=admin.ASK_SECONDS)
+    except TopologyError:
+        return None
+    except KafkaUnavailable:
+        admin.metadata(client)  # raises unless only another broker is unavailable
+        return None
+    return as_group(found[0], topic) if found else Group()
+
+
 class LeaderElection:
     """Membership in a group, on a separate thread.
 
@@ -143,20 +161,8 @@ class LeaderElection:
         return KafkaError._ASSIGNMENT_LOST
 
     def look(self, client: AdminClient) -> Group | None:
-        """Return the group; None if Kafka refuses. Raises KafkaUnavailable when no broker answers.
-
-        Without the right to describe the group it seems to be empty.
-        """
-        try:
-            with explained(f"listing the members of {self.group}", client):
-                # Deprecated; but an outage during `describe_consumer_groups` ends it (decision 0005).
-                found = client.list_groups(group=self.group, timeout=admin.ASK_SECONDS)
-        except TopologyError:
-            return None
-        except KafkaUnavailable:
-            admin.metadata(client)  # raises unless only another broker is unavailable
-            return None
-        return as_group(found[0], self._partition.topic) if found else Group()
+        """Return the group; None if Kafka refuses. As the function `look`."""
+        return look(client, self.group, self._partition.topic)
 
     def released(self, term: int) -> None:
         """Report that the owner of this term has closed its socket."""

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from confluent_kafka.schema_registry import Schema as RegistrySchema
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
-from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.codec import READ_ONLY, Codec, Codecs
 from bridge.avro.schemas import TOPICS, Schema, load, subject
 from bridge.config import RegistrySettings, env_name
 from bridge.errors import NotOurs, SchemaError, SettingsError, TopologyError
@@ -29,6 +29,8 @@ _TIMEOUT_SECONDS: Final = 10
 _CONFLICT_SECONDS: Final = 0.5
 T = TypeVar("T")
 _RETRY_WAIT_MS: Final = 100
+_OF_OWNER: Final = ("settled-bet", "feed-checkpoint", "feed-gap")
+"""In the order of `Codecs`."""
 
 
 class RegistryUnavailable(TopologyError):
@@ -116,6 +118,11 @@ class Registry:
     def codec(self, name: str) -> Codec:
         """Return a codec that reads records of any version of a schema. Asks nothing before the first one."""
         return Codec(load(name), READ_ONLY, self.schema_by_id)
+
+    def codecs_of_owner(self, topic_prefix: str) -> Codecs:
+        """Register the schemas of the records that the owner of a feed writes. Raises like `register`."""
+        ids = self.register(topic_prefix, _OF_OWNER)
+        return Codecs(*(Codec(load(name), ids[name], self.schema_by_id) for name in _OF_OWNER))
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Return the schema of an id, from the cache once read. Raises like `register`, and NotOurs."""

@@ -16,9 +16,8 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 from bridge import __version__
-from bridge.avro.codec import Codec, Codecs
+from bridge.avro.codec import Codecs
 from bridge.avro.encoder import compiled
-from bridge.avro.schemas import load
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.errors import NotOwner
@@ -45,8 +44,6 @@ from bridge.state.restore import StateReader
 
 T = TypeVar("T")
 
-SCHEMAS = ("settled-bet", "feed-checkpoint", "feed-gap")
-"""Schemas of the records that the bridge writes."""
 RETRY_SECONDS = 2.0
 PAUSE_SECONDS = 0.5
 """Pause between two terms of leadership, in case a term ends at once."""
@@ -233,13 +230,12 @@ class _Service:
             for change in changes:
                 get().info("topic", topic=change.topic.name, action=change.action.value, detail=change.detail)
             registry = Registry(settings.registry)
-            ids = await patiently(lambda: registry.register(settings.topics.prefix, SCHEMAS))
+            codecs = await patiently(lambda: registry.codecs_of_owner(settings.topics.prefix))
             # Created only to validate their settings now: a later failure then means that a file is missing.
             discard(transactional(settings))
             await asyncio.wrap_future(worker.submit(lambda: reading_clients(settings).close()))
         finally:
             worker.close(0)
-        codecs = Codecs(*(Codec(load(name), ids[name], registry.schema_by_id) for name in SCHEMAS))
         return declared, codecs, StateReader(settings, declared, registry.schema_by_id)
 
     # Status.

@@ -23,10 +23,11 @@ from bridge.service.committer import Committer
 from bridge.service.connector import HOW_TO_GO_ON, Connector
 from bridge.service.interfaces import Dependencies
 from bridge.service.pipeline import Pipeline
-from bridge.service.pump import Pump, deduplicated_from
+from bridge.service.pump import Pump
 from bridge.service.timekeeper import Timekeeper
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
+from bridge.state.restore import deduplicated_from
 
 T = TypeVar("T")
 

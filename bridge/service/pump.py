@@ -8,7 +8,6 @@ from math import inf
 from typing import Any, NoReturn
 
 from bridge.clock import Instant
-from bridge.config import FeedSettings
 from bridge.errors import FeedError, FeedLost
 from bridge.feed.catch_up import CatchUp
 from bridge.feed.protocol import ping_reply
@@ -23,6 +22,7 @@ from bridge.service.interfaces import Connection, Dependencies
 from bridge.service.pipeline import Pipeline
 from bridge.service.timekeeper import Timekeeper, check_skew
 from bridge.state.checkpoint import State
+from bridge.state.restore import deduplicated_from
 
 BURST = 500
 """Messages handled before other tasks of the event loop run, unless BURST_SECONDS end first."""
@@ -191,9 +191,3 @@ def _log_progress(catch_up: CatchUp, now: float) -> None:
             messages_per_second=round(catch_up.rate),
             remaining="unknown" if catch_up.remaining is None else format_duration(catch_up.remaining),
         )
-
-
-def deduplicated_from(feed: FeedSettings, revision: float) -> float:
-    """Return the oldest time of receipt, Unix seconds, that a replay from the revision may repeat."""
-    margins = feed.safety_margin_seconds + feed.max_out_of_orderness_seconds + feed.max_clock_skew_seconds
-    return revision - margins

@@ -12,7 +12,7 @@ from bridge.avro.codec import READ_ONLY, Codec
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
-from bridge.config import Settings
+from bridge.config import FeedSettings, Settings
 from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin
 from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
@@ -123,6 +123,12 @@ class StateReader:
         with_fresh_clients(self._settings, read, give_up, on_status)
         foreign.log()
         return deduplicator
+
+
+def deduplicated_from(feed: FeedSettings, revision: float) -> float:
+    """Return the oldest time of receipt, Unix seconds, that a replay from the revision may repeat."""
+    margins = feed.safety_margin_seconds + feed.max_out_of_orderness_seconds + feed.max_clock_skew_seconds
+    return revision - margins
 
 
 def _reports_progress(on_status: Callable[[str], None]) -> OffsetProgress:

@@ -38,6 +38,7 @@ DRIVERS = {
     "bridge.doctor.kafka_checks": "waits for a coordinator",
     "bridge.doctor.runner": "says how old the checkpoint is",
     "bridge.feed.provider_clock": "compares it with the provider's",
+    "bridge.repair.ownership": "waits for the feed",
     "bridge.inspection.readers": "gives up waiting for a broker",
     "bridge.inspection.replay": "the same",
     "bridge.reader.names": "looks now and then for new names",

@@ -1,0 +1,1 @@
+"""What an operator changes by hand, as the owner of the feed for a moment."""

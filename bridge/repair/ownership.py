@@ -1,0 +1,161 @@
+"""Own a feed for the length of a command, and write as `bridge run` does.
+
+The command joins the owner group. It takes the feed only if the group has no other member: a standby would
+take over in the middle. Then it fences every former owner and reads the checkpoint back. A `bridge run` that
+starts meanwhile stands by, and takes over when the command ends.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from confluent_kafka.admin import AdminClient
+
+from bridge import clock
+from bridge.avro.codec import Codecs
+from bridge.config import Settings
+from bridge.errors import NotOwner
+from bridge.kafka import admin, clients
+from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch_writer import BatchWriter
+from bridge.kafka.election import LeaderElection, group_of, look
+from bridge.kafka.group import Group, release
+from bridge.kafka.registry import Registry
+from bridge.kafka.topics import Topics, declare
+from bridge.log import get
+from bridge.state.checkpoint import Checkpoint
+from bridge.state.restore import StateReader
+
+JOIN_SECONDS = 10.0
+"""How long a group without other members may take to assign the feed, beyond a session time-out."""
+LOOK_SECONDS = 0.5
+
+
+class OwnedFeed:
+    """A feed that this process owns. Its calls block."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Topics,
+        codecs: Codecs,
+        owner_id: str,
+        state: StateReader,
+        writer: BatchWriter,
+        election: LeaderElection,
+    ) -> None:
+        self.settings = settings
+        self.topics = topics
+        self.codecs = codecs
+        self.owner_id = owner_id
+        """Name of this process in the checkpoints that it writes."""
+        self.state = state
+        self._writer = writer
+        self._election = election
+        self._term = election.term
+        value = writer.run(writer.open).result()
+        self.checkpoint = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
+        """The last committed checkpoint, None before the first."""
+
+    def lost(self) -> bool:
+        """Return whether the feed is not owned any more."""
+        return not self._election.holds(self._term)
+
+    def commit(self, batch: Batch, checkpoint: Checkpoint) -> None:
+        """Commit the batch with the checkpoint that covers it, in one transaction.
+
+        Raises NotOwner if the feed was lost, in which case `bridge checkpoint show` tells what was committed,
+        and SinkBroken if Kafka refuses.
+        """
+        assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
+        record = Record(
+            self.topics.checkpoints.name,
+            checkpoint.feed.encode(),
+            self.codecs.checkpoints.encode(checkpoint.to_avro()),
+            round(checkpoint.updated_at * 1000),
+            partition=0,
+        )
+        # The group is asked each time: a command commits seldom.
+        self._writer.run(partial(self._writer.commit, batch, record, check_generation=True)).result()
+        self.checkpoint = checkpoint
+
+
+@contextmanager
+def owning(settings: Settings) -> Iterator[OwnedFeed]:
+    """Own the feed in the block. Registers the schemas of an owner.
+
+    Raises NotOwner at once if the owner group has a member, TopologyError if a topic or a right is missing,
+    KafkaUnavailable if no broker answers, SinkBroken if Kafka refuses to write.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    topics = declare(settings)
+    client = admin.look_for(settings.kafka, topics.checkpoints.name)
+    refuse_members(settings, look(client, group_of(settings), topics.checkpoints.name))
+    owner_id = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    with Registry(settings.registry) as registry:
+        codecs = registry.codecs_of_owner(settings.topics.prefix)
+        state = StateReader(settings, topics, registry.schema_by_id)
+        changed = threading.Event()
+        election = LeaderElection(
+            settings, group_of(settings), topics.checkpoints.name, changed.set, owner_id
+        )
+        try:
+            _wait_for_feed(settings, election, client, changed, owner_id)
+            writer = BatchWriter(settings, election, state.checkpoint, _report)
+            done = False
+            try:
+                yield OwnedFeed(settings, topics, codecs, owner_id, state, writer, election)
+                done = True
+            finally:
+                writer.close(abandon=not done)
+        finally:
+            election.close()
+
+
+def members(settings: Settings) -> Group | None:
+    """Return the owner group without joining it; None if Kafka refuses. Raises KafkaUnavailable."""
+    return look(clients.admin(settings.kafka), group_of(settings), declare(settings).checkpoints.name)
+
+
+def refuse_members(settings: Settings, group: Group | None) -> None:
+    """Raise NotOwner if the owner group has a member; the text names it, and when a dead one is gone."""
+    if group is None or not group.members:
+        return
+    awaited = group.awaited()
+    names = ", ".join(f"{member.name} from {member.host}" for member in awaited)
+    free_by = clock.now().wall + clients.session_seconds(settings.kafka)
+    raise NotOwner(
+        f"the feed {settings.feed.name} is not free: {names} {'owns it' if group.owners else 'stands by'}. "
+        f"Stop every `bridge run` of this feed first; {release(awaited, round(free_by))}."
+    )
+
+
+def _wait_for_feed(
+    settings: Settings, election: LeaderElection, client: AdminClient, changed: threading.Event, own: str
+) -> None:
+    """Wait until the feed is assigned to this process. Raises as `owning`."""
+    deadline = clock.now().monotonic + clients.session_seconds(settings.kafka) + JOIN_SECONDS
+    while not election.owner:
+        election.check()
+        group = election.look(client)
+        if group is not None:
+            others = tuple(member for member in group.members if member.name != own)
+            refuse_members(settings, group._replace(members=others))
+        if clock.now().monotonic > deadline:
+            raise NotOwner(
+                f"the feed {settings.feed.name} was not assigned to this command: another process may own "
+                f"it. Describe the group {election.group} to see its members."
+            )
+        changed.wait(LOOK_SECONDS)
+        changed.clear()
+
+
+def _report(reason: str) -> None:
+    if reason:
+        get().warning("waiting for Kafka", reason=reason)
