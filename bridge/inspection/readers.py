@@ -17,7 +17,7 @@ from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member, release, sessions
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import Registry
-from bridge.state.checkpoint import Checkpoint
+from bridge.state.checkpoint import Checkpoint, Move
 from bridge.state.restore import StateReader
 
 ANSWER_SECONDS = 15.0
@@ -62,7 +62,7 @@ def checkpoint_as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the checkpoint with its date-times in ISO 8601."""
     datum = checkpoint.to_avro()
     datum["revisionTime"] = format_utc(checkpoint.revision)
-    for place in (datum, *datum["connections"], datum["catchUp"] or {}):
+    for place in (datum, *datum["connections"], datum["catchUp"] or {}, datum["moved"] or {}):
         for name in _MOMENTS & place.keys():
             place[name] = None if place[name] is None else format_utc(place[name] / MICROS)
     return datum
@@ -96,9 +96,19 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         f"  dead letters  {counters.dead_lettered:,}",
         f"  pings         {counters.pings:,}",
         f"  empty         {counters.empty:,}",
-        "attempts",
     ]
+    if checkpoint.moved is not None:
+        lines.append(
+            f"moved       {format_utc(round(checkpoint.moved.at))}: {move_in_words(checkpoint.moved)}"
+        )
+    lines.append("attempts")
     return "\n".join([*lines, *map(attempt_as_line, checkpoint.ledger)])
+
+
+def move_in_words(move: Move) -> str:
+    """Return a change of the position for people, on one line."""
+    why = f": {move.reason}" if move.reason else ""
+    return f"{move.by} moved the position from {format_utc(move.start)} to {format_utc(move.end)}{why}"
 
 
 def leadership_as_json(group: Group | None, last: Checkpoint, session: float, now: float) -> dict[str, Any]:

@@ -106,6 +106,7 @@ class Checkpointer:
             newest=self.pipeline.newest,
             skew=self.timekeeper.skew and self.timekeeper.skew.seconds,
             catch_up=self.progress.catch_up(now.wall) if state is State.CATCHING_UP else None,
+            moved=None if self._latest is None else self._latest.moved,
         )
         record = Record(
             self.dependencies.topics.checkpoints.name,

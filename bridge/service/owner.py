@@ -131,7 +131,14 @@ class FeedOwner:
         deduplicator = await committer.run(restore, "restoring the published bets")
         position = Position(feed, start.revision)
         pipeline = Pipeline(
-            settings, dependencies.topics, codecs, deduplicator, position, start.counters.copy(), start.newest
+            settings,
+            dependencies.topics,
+            codecs,
+            deduplicator,
+            position,
+            start.counters.copy(),
+            start.newest,
+            start.moved.start if start.moved else 0,
         )
         checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed)
         connector = Connector(

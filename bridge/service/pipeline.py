@@ -51,6 +51,7 @@ class Pipeline:
         position: Position,
         counters: Counters,
         newest: float | None,
+        moved_from: int = 0,
     ) -> None:
         self._settings = settings
         self._topics = topics
@@ -66,7 +67,9 @@ class Pipeline:
         self._awaiting: int | None = None
         """The requested revision, until the replay repeats something known from after it."""
         self._stood_at = position.revision
-        """The position when the connection began."""
+        """The position when the connection began, or `_moved_from` if that is later."""
+        self._moved_from = moved_from
+        """The position before an operator moved it. What lies before may never have been received."""
         self._connected_at = 0.0
         self.replays_from = inf
         """Unix seconds from which this connection may still repeat known bets."""
@@ -106,9 +109,14 @@ class Pipeline:
         self.deduplicator.connected(revision)
         self.replays_from = inf if revision is None else float(revision)
         # What was settled after the revision was published after it, so a replay must repeat it.
-        known = revision is not None and self.newest is not None and self.newest > revision
+        known = (
+            revision is not None
+            and self.newest is not None
+            and self.newest > revision
+            and self.newest > self._moved_from
+        )
         self._awaiting = revision if known else None
-        self._stood_at = self.position.revision
+        self._stood_at = max(self.position.revision, self._moved_from)
 
     def declare(self, gap: Gap) -> None:
         """Add a gap to the batch, whose checkpoint continues behind it."""

@@ -38,6 +38,20 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """A change of the position by an operator, from the revision `start` to `end`."""
+
+    at: float
+    """When, Unix seconds."""
+    by: str
+    """The operator: user and host."""
+    start: int
+    end: int
+    reason: str = ""
+    """Why, in the operator's words."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """The position of a feed. `revision` is in Unix seconds of the provider's clock.
 
@@ -63,6 +77,8 @@ class Checkpoint:
     """The provider's clock minus ours, seconds: the smallest difference that explains its answers."""
     catch_up: CatchUp | None = None
     """Progress of a replay, during one."""
+    moved: Move | None = None
+    """The last change of the position by an operator; every later checkpoint has it too."""
 
     def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
         """Return whether this checkpoint may be written after `other`: neither position nor counters go back.
@@ -103,6 +119,14 @@ class Checkpoint:
                 "rate": self.catch_up.rate,
                 "remainingSeconds": self.catch_up.remaining,
             },
+            "moved": self.moved
+            and {
+                "at": _micros(self.moved.at),
+                "by": self.moved.by,
+                "from": self.moved.start,
+                "to": self.moved.end,
+                "reason": self.moved.reason,
+            },
         }
 
     @classmethod
@@ -137,6 +161,8 @@ class Checkpoint:
                 datum["catchUp"]["rate"],
                 datum["catchUp"]["remainingSeconds"],
             ),
+            moved=(moved := datum["moved"])
+            and Move(moved["at"] / MICROS, moved["by"], moved["from"], moved["to"], moved["reason"]),
         )
 
 

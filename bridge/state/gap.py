@@ -19,6 +19,8 @@ class Cause(Enum):
     """A replay repeated none of the bets known to be published in the interval."""
     POSITION_IN_FUTURE = "PositionInFuture"
     """The position was committed by a wrong clock."""
+    MOVED_BY_OPERATOR = "MovedByOperator"
+    """An operator moved the position forward."""
     UNKNOWN = "Unknown"
     """A symbol newer than this reader. Never written."""
 

@@ -166,7 +166,7 @@ def test_checkpoints_and_gaps_survive() -> None:
         "pings": 0,
         "empty": 0,
     }
-    left_out = dict.fromkeys(("since", "until", "newestSettlement", "skewSeconds", "catchUp")) | {
+    left_out = dict.fromkeys(("since", "until", "newestSettlement", "skewSeconds", "catchUp", "moved")) | {
         "reason": ""
     }
     assert read | {"counters": checkpoint["counters"]} == checkpoint | left_out

@@ -55,6 +55,7 @@ class Line:
         settings: Settings = SETTINGS,
         revision: int = int(NOW) - 3600,
         deduplicator: Deduplicator | None = None,
+        moved_from: int = 0,
     ) -> None:
         self.pipeline = Pipeline(
             settings,
@@ -64,6 +65,7 @@ class Line:
             Position(settings.feed, revision),
             Counters(),
             newest,
+            moved_from,
         )
         self.pipeline.connected(revision, skew=None, now=NOW)
 

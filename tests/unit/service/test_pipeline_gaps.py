@@ -24,10 +24,14 @@ SETTLED = NOW - 20.25
 
 
 def pipeline(
-    newest: float | None, *, bets: Codec = BETS, deduplicator: Deduplicator | None = None
+    newest: float | None,
+    *,
+    bets: Codec = BETS,
+    deduplicator: Deduplicator | None = None,
+    moved_from: int = 0,
 ) -> Pipeline:
     """One whose connection has just begun, from a position of two hours ago."""
-    made = Line(bets, newest, SETTINGS, POSITION, deduplicator).pipeline
+    made = Line(bets, newest, SETTINGS, POSITION, deduplicator, moved_from).pipeline
     made.connected(POSITION, skew=None, now=NOW + 0.5)
     return made
 
@@ -58,6 +62,28 @@ def test_a_replay_without_anything_known_is_a_gap() -> None:
     assert (gaps(made), made.missing_in_replay, made.gaps) == ([declared], declared, 1)
     handle(made, *fresh(10)[5:], at=NOW + 100)
     assert made.gaps == 1
+
+
+def test_what_an_operator_asks_for_again_need_not_be_known() -> None:
+    """Only behind the position that the operator left."""
+    left = int(SETTLED) - 100
+    made = pipeline(newest=left + 60.0, moved_from=left)
+    old = [bet(bet_id=f"old-{n}", settlementTime="2026-09-21T12:30:00Z") for n in range(WINDOW)]
+    handle(made, *old)
+    assert POSITION < made.position.revision < left
+    assert gaps(made) == []
+    handle(made, *fresh(5))
+    assert made.position.revision > left
+    [declared] = gaps(made)
+    assert (declared.start, declared.cause) == (POSITION, Cause.MISSING_IN_REPLAY)
+
+
+def test_nothing_is_missed_if_nothing_was_published_behind_the_position_that_an_operator_left() -> None:
+    left = int(SETTLED) - 100
+    made = pipeline(newest=left - 1.0, moved_from=left)
+    handle(made, *fresh(5))
+    assert made.position.revision > left
+    assert gaps(made) == []
 
 
 def test_it_goes_up_to_what_came_at_the_latest() -> None:

@@ -9,7 +9,7 @@ import pytest
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.feed.rate_limits import Attempt
-from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.checkpoint import Checkpoint, Move, State
 from bridge.state.counters import Counters
 
 CODEC = Codec(load("feed-checkpoint"), 3)
@@ -27,13 +27,14 @@ CHECKPOINT = Checkpoint(
     ),
     updated_at=1_790_000_090.123456,
     owner="host:1:abc",
+    moved=Move(1_789_999_999.5, "somebody@host", 1_789_000_000, 1_788_000_000, "resent"),
 )
 
 
 @pytest.mark.parametrize("state", State)
 def test_every_field_survives_avro_in_each_state(state: State) -> None:
-    checkpoint = replace(CHECKPOINT, state=state)
-    assert Checkpoint.from_avro(CODEC.decode(CODEC.encode(checkpoint.to_avro()))) == checkpoint
+    for checkpoint in (replace(CHECKPOINT, state=state), replace(CHECKPOINT, state=state, moved=None)):
+        assert Checkpoint.from_avro(CODEC.decode(CODEC.encode(checkpoint.to_avro()))) == checkpoint
 
 
 def test_an_unknown_class_of_attempts_counts_as_the_strictest() -> None:

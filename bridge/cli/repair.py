@@ -1,0 +1,87 @@
+"""Commands by which an operator changes the state of a feed: checkpoint set and reset."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bridge.cli.inspection import checkpoint_of
+from bridge.cli.output import Config, Json, say, show
+from bridge.config import Settings, load
+from bridge.errors import SettingsError
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen; write nothing.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the checkpoint.")]
+
+
+def set_checkpoint(
+    revision: Annotated[
+        str,
+        typer.Option(
+            "--revision",
+            metavar="TIME",
+            help="The new position: Unix seconds, a time with its zone, or an age such as 2h.",
+        ),
+    ],
+    config: Config = None,
+    reason: Reason = "",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Move the position of the feed, while no process owns it.
+
+    First shows what is received again or skipped, and what the provider's limits allow. Skipped is declared
+    as a gap. What is published already is not published again. Keeps the connection attempts and the
+    counters. Ends the state StoppedOnGap.
+    """
+    from bridge import clock
+    from bridge.repair.position import parse_revision
+
+    _move(load(config), parse_revision(revision, clock.now().wall), reason, yes, dry_run, json)
+
+
+def reset_checkpoint(
+    config: Config = None,
+    reason: Reason = "",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Move the position of the feed to feed.start, as at a first start, while no process owns it.
+
+    Like `bridge checkpoint set`: keeps the connection attempts and the counters, and declares what is skipped
+    as a gap.
+    """
+    from bridge import clock
+    from bridge.repair.position import first_revision
+
+    settings = load(config)
+    _move(settings, first_revision(settings, clock.now().wall), reason, yes, dry_run, json)
+
+
+def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bool, json: bool) -> None:
+    from bridge import clock
+    from bridge.repair.ownership import owning, refuse_members
+    from bridge.repair.position import commit_move, plan_as_json, plan_as_lines, plan_move
+
+    ask = not (yes or dry_run)
+    if ask and (json or not sys.stdin.isatty()):
+        raise SettingsError("this changes the position: give --yes, or --dry-run to see what it would do")
+    plan = plan_move(settings, checkpoint_of(settings), revision, clock.now().wall)
+    if not json:
+        typer.echo(plan_as_lines(plan))
+    if dry_run or revision == plan.checkpoint.revision:
+        show(plan_as_json(plan, changed=False), "nothing is changed", json=json)
+        return
+    refuse_members(settings, plan.group)
+    if ask:
+        typer.confirm("Move the position?", abort=True)
+    with owning(settings) as owned:
+        commit_move(owned, plan, reason)
+    if json:
+        show(plan_as_json(plan, changed=True), "", json=True)
+    say("The position is moved. `bridge run` goes on from there.")

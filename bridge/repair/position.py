@@ -1,0 +1,255 @@
+"""Move the position of a feed by hand: show what follows from it, then commit it as the owner.
+
+Moving back loses nothing: the next `bridge run` receives the interval again, restores the deduplicator from
+before it, and drops what is published. Moving forward skips an interval, which becomes a gap in the same
+transaction. The ledger and the counters stay (decision 0025).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bridge import clock
+from bridge.config import Settings, age_seconds, parse_start
+from bridge.errors import BridgeError, SettingsError
+from bridge.formatting import format_duration, format_utc, parse_instant
+from bridge.inspection.gaps import gap_as_json
+from bridge.inspection.limits import LimitForecast, forecast_as_json, usage_in_words
+from bridge.inspection.readers import move_in_words
+from bridge.kafka import admin, topics
+from bridge.kafka.batch import Batch, Record
+from bridge.kafka.group import Group
+from bridge.kafka.reader import reading_clients, starts_since
+from bridge.kafka.topics import DAY_MS
+from bridge.log import get
+from bridge.repair.ownership import OwnedFeed, members
+from bridge.state.checkpoint import Checkpoint, Move, State
+from bridge.state.gap import Cause, Gap
+from bridge.state.restore import deduplicated_from
+
+DEDUPLICATOR_BYTES = 60
+"""Of each bet that the deduplicator restores."""
+
+
+def parse_revision(text: str, now: float) -> int:
+    """Return the revision of `--revision`: Unix seconds, a time with its zone, or an age such as `2h`.
+
+    `now` is in Unix seconds. Raises SettingsError for anything else.
+    """
+    if re.fullmatch(r"\d{1,12}", text):
+        return int(text)
+    if re.fullmatch(r"\d+[smhd]", text):
+        return int(now - age_seconds(text))
+    if (found := parse_instant(text)) is None:
+        raise SettingsError(
+            f"--revision {text}: give Unix seconds, a time with its zone such as 2026-01-31T12:00:00Z, or an "
+            "age such as 2h"
+        )
+    return int(found)
+
+
+def first_revision(settings: Settings, now: float) -> int:
+    """Return where feed.start puts a first start. Raises SettingsError for `0`."""
+    start = parse_start(settings.feed.start, now)
+    if start is None:
+        raise SettingsError(
+            "feed.start (BRIDGE_FEED__START) is 0: only the provider knows what it replays for that, so a "
+            "reset could skip bets without a gap. Set feed.start to an age such as 2d or to a time, or use "
+            "`bridge checkpoint set --revision TIME`."
+        )
+    return start
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """What a change of the position brings about. Times are Unix seconds."""
+
+    checkpoint: Checkpoint
+    """The committed one."""
+    revision: int
+    """The new position."""
+    at: float
+    since: float
+    """The oldest time of receipt that the deduplicator restores at the next start."""
+    records: int
+    """Most records received since then: those of bets, and the markers of transactions."""
+    forecast: LimitForecast
+    large_age_seconds: float
+    group: Group | None
+    """The members of the owner group; None if Kafka refuses."""
+
+    @property
+    def gap(self) -> Gap | None:
+        """The interval that is skipped; None when moving back."""
+        start, end = self.checkpoint.revision, self.revision
+        if end <= start:
+            return None
+        return Gap(self.checkpoint.feed, start, end, Cause.MOVED_BY_OPERATOR, self.at)
+
+    @property
+    def recovery(self) -> str:
+        """The class of the next connection by the provider's limits."""
+        return "large" if self.forecast.recovery_seconds > self.large_age_seconds else "small"
+
+
+def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: float) -> MovePlan:
+    """Return what moving the position to this revision brings about. Writes nothing; `now` in Unix seconds.
+
+    Raises SettingsError for a revision in the future, or one that the provider cannot replay or compaction
+    may have reached: then bets would be missing, or published twice. Otherwise as the readers of topics.
+    """
+    if revision > now:
+        raise SettingsError(
+            f"{format_utc(revision)} is in the future: what is published until then would be lost"
+        )
+    forecast = LimitForecast(settings, checkpoint, now, revision)
+    if revision < forecast.oldest_replayable:
+        raise SettingsError(
+            f"{format_utc(revision)} is too old: the provider can replay only from "
+            f"{format_utc(forecast.oldest_replayable)}, and what lies before would become a gap"
+        )
+    since = deduplicated_from(settings.feed, revision)
+    lag_days = settings.topics.min_compaction_lag_days
+    if since < now - lag_days * DAY_MS / 1000:
+        raise SettingsError(
+            f"{format_utc(revision)} is too old: compaction removes earlier versions of bets received more "
+            f"than {lag_days:g} days ago (topics.min_compaction_lag_days), so the deduplicator could not "
+            "tell what is published"
+        )
+    return MovePlan(
+        checkpoint,
+        revision,
+        now,
+        since,
+        _records_since(settings, since),
+        forecast,
+        settings.limits.large_age_seconds / settings.limits.scale,
+        members(settings),
+    )
+
+
+def _records_since(settings: Settings, since: float) -> int:
+    """Count the offsets in the topic of bets from this time of receipt on."""
+    topic = topics.declare(settings).bets.name
+    admin.look_for(settings.kafka, topic)
+    reading = reading_clients(settings)
+    try:
+        count = admin.partition_count(reading.admin, topic)
+        ends = admin.end_offsets(reading.admin, topic, count)
+        starts = starts_since(reading.admin, reading.consumer, topic, since, ends)
+    finally:
+        reading.close()
+    return sum(ends) - sum(start.offset for start in starts)
+
+
+def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
+    """Commit the new position, and the gap if there is one. Returns the new checkpoint.
+
+    Raises BridgeError if the checkpoint is not the one of the plan, and as `OwnedFeed.commit`.
+    """
+    before, now = owned.checkpoint, clock.now().wall
+    if before != plan.checkpoint:
+        raise BridgeError(
+            "the checkpoint has changed since the plan was made: another process owned the feed meanwhile. "
+            "Nothing was changed; run the command again."
+        )
+    move = Move(now, _operator(), before.revision, plan.revision, reason)
+    checkpoint = replace(
+        before,
+        revision=plan.revision,
+        state=State.STOPPED,
+        reason=move_in_words(move),
+        since=now,
+        until=None,
+        updated_at=now,
+        owner=owned.owner_id,
+        catch_up=None,
+        moved=move,
+    )
+    batch = Batch()
+    if plan.gap is not None:
+        value = owned.codecs.gaps.encode(plan.gap.to_avro())
+        name = owned.topics.gaps.name
+        batch.add(Record(name, before.feed.encode(), value, round(now * 1000), partition=0))
+    owned.commit(batch, checkpoint)
+    get().warning(
+        "position moved by an operator",
+        feed=before.feed,
+        by=move.by,
+        start=format_utc(move.start),
+        end=format_utc(move.end),
+        why=reason,
+        gap=plan.gap is not None,
+    )
+    return checkpoint
+
+
+def _operator() -> str:
+    """Return user and host, as far as they have names."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container may run as a user without a name
+        user = f"uid {os.getuid()}"
+    return f"{user}@{socket.gethostname()}"
+
+
+def plan_as_json(plan: MovePlan, *, changed: bool) -> dict[str, Any]:
+    """Return a plan for scripts, and whether it was carried out."""
+    before, gap = plan.checkpoint.revision, plan.gap
+    return {
+        "feed": plan.checkpoint.feed,
+        "from": before,
+        "fromTime": format_utc(before),
+        "to": plan.revision,
+        "toTime": format_utc(plan.revision),
+        "receivedAgainSeconds": max(0, before - plan.revision),
+        "restoredSince": format_utc(plan.since),
+        "restoredRecords": plan.records,
+        "restoredBytes": plan.records * DEDUPLICATOR_BYTES,
+        "gap": gap and gap_as_json(gap),
+        "recovery": plan.recovery,
+        "limits": forecast_as_json(plan.forecast),
+        "members": None if plan.group is None else [member.name for member in plan.group.members],
+        "changed": changed,
+    }
+
+
+def plan_as_lines(plan: MovePlan) -> str:
+    """Return a plan for people."""
+    before, after, forecast, gap = plan.checkpoint.revision, plan.revision, plan.forecast, plan.gap
+    lines = [
+        f"feed        {plan.checkpoint.feed}",
+        f"position    {format_utc(before)} ({before})",
+        f"new         {format_utc(after)} ({after})",
+    ]
+    if gap is None:
+        lines.append(
+            f"again       {format_duration(before - after)} of the feed is received again; what is published "
+            "is dropped"
+        )
+    else:
+        lines.append(
+            f"gap         {format_duration(gap.seconds)}: bets published from {format_utc(gap.start)} to "
+            f"{format_utc(gap.end)} are skipped, and declared as a gap"
+        )
+    lines.append(
+        f"restored    at most {plan.records:,} bets, received since {format_utc(plan.since)}: up to "
+        f"{plan.records * DEDUPLICATOR_BYTES / 1e6:,.0f} MB of memory at the next start"
+    )
+    recovery = format_duration(forecast.recovery_seconds)
+    lines.append(f"recovery    {recovery}, {plan.recovery} by the provider's limits")
+    lines += [f"  {limit.name:8}  {usage_in_words(limit)} used" for limit in forecast.usage]
+    if forecast.reconnect.until <= forecast.at:
+        lines.append("connect     allowed now")
+    else:
+        until = forecast.reconnect.until
+        wait = format_duration(until - forecast.at)
+        lines.append(
+            f"connect     not before {format_utc(round(until, 3))}, in {wait}: {forecast.reconnect.reason}"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,210 @@
+"""`bridge checkpoint set` and `reset` on a real Kafka: back, forward, refused, and only shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bridge.repair.ownership import owning
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.harness import Bridge, Place, assert_exact, until
+from tests.integration.publishing import settings_of
+
+HISTORY = 240
+"""Seconds of the feed before the simulator starts."""
+KEPT = ("connections", "counters", "newestSettlement", "skewSeconds")
+"""What a move leaves as it is."""
+
+
+def feed() -> Simulator:
+    # Without resettlements: an earlier version that was never received is not published after a later one.
+    return Simulator(SimulatorSettings(port=0, rate=40, history_seconds=HISTORY, resettle=0))
+
+
+async def live(place: Place, provider: Simulator, **settings: str) -> Bridge:
+    """A bridge that is live."""
+    bridge = place.bridge(FEED__BASE_URL=provider.url, **settings)
+    await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+    return bridge
+
+
+async def moved(place: Place, *arguments: str, **settings: str) -> dict[str, Any]:
+    """The output of a command that changes the position, or would."""
+    ran = await asyncio.to_thread(place.run, "checkpoint", *arguments, "--json", **settings)
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def assert_audited(place: Place) -> None:
+    """Assert that the topics show no violation."""
+    ran = place.run("audit")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+async def test_what_is_received_again_is_not_doubled(place: Place) -> None:
+    """Back to before the first start: what was never received comes, the rest is dropped, without a gap."""
+    async with feed() as provider:
+        bridge = await live(place, provider, FEED__START="60s")
+        assert await bridge.end() == 0
+        before = place.checkpoint()
+        ago = int(time.time()) - HISTORY - 60
+        found = await moved(place, "set", "--revision", str(ago), "--yes", "--reason", "resent")
+        assert (found["from"], found["to"], found["changed"]) == (before["revision"], ago, True)
+        assert (found["gap"], found["recovery"]) == (None, "small")
+        assert found["restoredRecords"] >= before["counters"]["published"]
+        after = place.checkpoint()
+        assert [after[name] for name in KEPT] == [before[name] for name in KEPT]
+        assert (after["revision"], after["state"]) == (ago, "Stopped")
+        assert (after["moved"]["from"], after["moved"]["to"]) == (before["revision"], ago)
+        assert after["moved"]["reason"] == "resent"
+
+        bridge = await live(place, provider)
+        assert_exact(await place.settled(provider, bridge))
+        assert await bridge.end() == 0
+        assert provider.breaches == []
+    last = place.checkpoint()
+    assert last["moved"] == after["moved"]
+    assert last["counters"]["duplicates"] > before["counters"]["duplicates"]
+    assert place.read("gaps") == []
+    assert "moved the position from" in place.run("checkpoint", "show").stdout
+    assert_audited(place)
+
+
+async def test_what_is_skipped_is_a_declared_gap(place: Place) -> None:
+    """In one transaction with the position; the bridge goes on behind it."""
+    async with feed() as provider:
+        bridge = await live(place, provider)
+        assert await bridge.end() == 0
+        before = place.checkpoint()
+        end = before["revision"] + 20
+        await until(lambda: time.time() > end, "the time to skip to")
+        text = datetime.fromtimestamp(end, UTC).isoformat()
+        found = await moved(place, "set", "--revision", text, "--yes")
+        [gap] = json.loads(place.run("gaps", "--json").stdout)
+        assert [gap[name] for name in ("from", "to")] == [found["gap"][name] for name in ("from", "to")]
+        assert (gap["cause"], gap["seconds"]) == ("MovedByOperator", 20)
+        assert datetime.fromisoformat(gap["from"]).timestamp() == before["revision"]
+        assert place.checkpoint()["revision"] == end
+        assert_audited(place)
+        bridge = await live(place, provider)
+        assert await bridge.end() == 0
+        assert provider.connections[-1].revision == end
+    assert len(place.read("gaps")) == 1
+    assert_audited(place)
+
+
+async def test_a_reset_goes_to_the_start_and_keeps_the_attempts(place: Place) -> None:
+    """And the counters."""
+    async with feed() as provider:
+        bridge = await live(place, provider, FEED__START="30s")
+        assert await bridge.end() == 0
+        before = place.checkpoint()
+        assert before["connections"]
+        asked = time.time()
+        found = await moved(place, "reset", "--yes", FEED__START="10m")
+        assert 0 <= found["to"] - int(asked - 600) < 60
+        after = place.checkpoint()
+        assert after["revision"] == found["to"]
+        assert [after[name] for name in KEPT] == [before[name] for name in KEPT]
+        bridge = await live(place, provider)
+        assert_exact(await place.settled(provider, bridge))
+        assert await bridge.end() == 0
+    assert_audited(place)
+
+
+async def test_a_feed_that_somebody_owns_is_left_alone(place: Place) -> None:
+    """The owner is named. A dry run shows what would follow, and who owns the feed. Neither writes."""
+    async with feed() as provider:
+        bridge = await live(place, provider)
+        owner = place.checkpoint()["owner"]
+        ran = await asyncio.to_thread(place.run, "checkpoint", "set", "--revision", "30s", "--yes")
+        assert ran.returncode == 1
+        assert f"the feed settlement-v4 is not free: {owner} from " in ran.stderr
+        assert " owns it. Stop every `bridge run`" in ran.stderr
+        shown = await moved(place, "set", "--revision", "30s", "--dry-run")
+        assert (shown["members"], shown["changed"]) == ([owner], False)
+        assert place.checkpoint()["moved"] is None
+        assert bridge.states()[-1] == "Live"
+        assert await bridge.end() == 0
+        assert len(provider.connections) == 1
+    written = [len(place.read(topic)) for topic in ("checkpoints", "gaps", "bets")]
+    for arguments in (("set", "--revision", "30s"), ("reset",)):
+        shown = await moved(place, *arguments, "--dry-run")
+        assert shown["members"] == []
+        text = place.run("checkpoint", *arguments, "--dry-run").stdout
+        assert text.startswith("feed        settlement-v4\nposition    ")
+        assert text.endswith("nothing is changed\n")
+    assert [len(place.read(topic)) for topic in ("checkpoints", "gaps", "bets")] == written
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
+async def test_a_bridge_that_starts_meanwhile_waits(place: Place) -> None:
+    """It stands by while the command owns the feed, then goes on from the new position."""
+    async with feed() as provider:
+        bridge = await live(place, provider)
+        assert await bridge.end() == 0
+
+        async def started() -> Bridge:
+            waiting = place.bridge(FEED__BASE_URL=provider.url)
+            await until(
+                lambda: " owns the feed" in waiting.text() or "waits for" in waiting.text(), "a standby"
+            )
+            return waiting
+
+        loop = asyncio.get_running_loop()
+
+        def own() -> Bridge:
+            with owning(settings_of(place)) as owned:
+                assert owned.checkpoint is not None
+                assert not owned.lost()
+                return asyncio.run_coroutine_threadsafe(started(), loop).result()
+
+        bridge = await asyncio.to_thread(own)
+        await until(lambda: "Live" in bridge.states(), "live")
+        assert await bridge.end() == 0
+
+
+def test_what_cannot_be_moved_says_why(place: Place) -> None:
+    """No topic, no checkpoint, no confirmation, and positions that cannot be."""
+    missing = place.run("checkpoint", "set", "--revision", "1h", "--yes")
+    assert missing.returncode == 6
+    assert "Run `bridge topics apply`" in missing.stderr
+    assert place.run("topics", "apply").returncode == 0
+    for arguments, code, reason in (
+        (("set", "--revision", "1h", "--yes"), 1, "there is no checkpoint of the feed settlement-v4"),
+        (("set", "--revision", "1h"), 2, "give --yes, or --dry-run"),
+        (("set", "--revision", "2026-01-31T12:00:00", "--yes"), 2, "a time with its zone"),
+        (("reset", "--yes"), 2, "feed.start (BRIDGE_FEED__START) is 0"),
+    ):
+        ran = place.run("checkpoint", *arguments, FEED__START="0" if "reset" in arguments else "10m")
+        assert (ran.returncode, ran.stdout) == (code, ""), ran.stderr
+        assert reason in ran.stderr
+    assert place.read("checkpoints") == []
+
+
+async def test_a_position_in_the_future_or_out_of_reach_is_refused(place: Place) -> None:
+    """Nothing is written."""
+    async with feed() as provider:
+        bridge = await live(place, provider)
+        assert await bridge.end() == 0
+    written = len(place.read("checkpoints"))
+    for revision, reason in (
+        (str(int(time.time()) + 60), "is in the future"),
+        ("3d", "is too old: the provider can replay only from "),
+        ("0", "1970-01-01T00:00:00Z is too old"),
+    ):
+        ran = place.run("checkpoint", "set", "--revision", revision, "--yes")
+        assert ran.returncode == 2
+        assert reason in ran.stderr
+    days = {"LIMITS__MAX_AGE_SECONDS": str(9 * 86_400)}
+    ran = place.run("checkpoint", "set", "--revision", "8d", "--yes", **days)
+    assert ran.returncode == 2
+    assert "compaction removes earlier versions" in ran.stderr
+    assert len(place.read("checkpoints")) == written

@@ -1,0 +1,38 @@
+"""Where an operator may move the position to."""
+
+from __future__ import annotations
+
+import pytest
+
+from bridge.config import FeedSettings, Settings
+from bridge.errors import SettingsError
+from bridge.repair.position import first_revision, parse_revision
+
+NOW = 1_790_000_000.5
+
+
+@pytest.mark.parametrize(
+    ("text", "revision"),
+    [
+        ("1789990000", 1_789_990_000),
+        ("2026-09-21T13:20:00.9Z", 1_789_996_800),
+        ("2026-09-21T15:20:00+02:00", 1_789_996_800),
+        ("90s", 1_789_999_910),
+        ("2h", 1_789_992_800),
+    ],
+)
+def test_a_position_is_given_as_seconds_a_time_or_an_age(text: str, revision: int) -> None:
+    assert parse_revision(text, NOW) == revision
+
+
+@pytest.mark.parametrize("text", ["", "noon", "2026-09-21T13:20:00", "-5", "1.5", "2 h", "1" * 13])
+def test_anything_else_is_refused_with_what_would_do(text: str) -> None:
+    with pytest.raises(SettingsError, match="give Unix seconds, a time with its zone"):
+        parse_revision(text, NOW)
+
+
+def test_a_reset_goes_to_the_start_of_the_settings() -> None:
+    """Without a time in the settings nobody knows what it would skip."""
+    assert first_revision(Settings(feed=FeedSettings(start="2h")), NOW) == 1_789_992_800
+    with pytest.raises(SettingsError, match=r"feed.start \(BRIDGE_FEED__START\) is 0"):
+        first_revision(Settings(), NOW)
