@@ -10,7 +10,7 @@ from typing import Annotated, Never
 import typer
 
 from bridge import __version__, log
-from bridge.cli import bets, inspection, sandbox, snapshots
+from bridge.cli import bets, inspection, repair, sandbox, snapshots
 from bridge.cli.output import Config, Json, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
@@ -33,7 +33,7 @@ topics = typer.Typer(
     help="Compare the topics in Kafka with the settings, and correct them.", no_args_is_help=True
 )
 schemas = typer.Typer(help="Check and register the Avro schemas.", no_args_is_help=True)
-checkpoint = typer.Typer(help="Show how far the feed has been published.", no_args_is_help=True)
+checkpoint = typer.Typer(help="Show or change how far the feed has been published.", no_args_is_help=True)
 app.add_typer(sandbox.dev, name="dev")
 app.add_typer(topics, name="topics")
 app.add_typer(schemas, name="schemas")
@@ -126,6 +126,10 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
     )
 
 
+checkpoint.command("set")(repair.set_checkpoint)
+checkpoint.command("reset")(repair.reset_checkpoint)
+
+
 @topics.command("plan")
 def topics_plan(config: Config = None, json: Json = False) -> None:
     """Show what `bridge topics apply` would change. Changes nothing; exit 1 if anything differs."""
@@ -185,6 +189,7 @@ def schemas_register(config: Config = None, json: Json = False) -> None:
 
 app.command()(inspection.limits)
 app.command()(inspection.gaps)
+app.command()(inspection.audit)
 app.command()(inspection.doctor)
 
 # Last in the list of commands: an operator looks for `run`.

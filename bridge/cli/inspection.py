@@ -1,4 +1,4 @@
-"""Read-only commands: doctor, limits and gaps."""
+"""Read-only commands: doctor, limits, gaps and audit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bridge.cli.output import Config, Json, print_json, show
+from bridge.cli.output import Config, Json, print_json, progress, show
 from bridge.config import Settings, age_seconds, load
 from bridge.errors import BridgeError, SettingsError
 
@@ -96,3 +96,36 @@ def gaps(
     found = read_gaps(load(config), feed)
     lines = "\n".join(gap_as_line(gap) for gap in found) or "no gap has been declared"
     show([gap_as_json(gap) for gap in found], lines, json=json)
+
+
+def audit(
+    config: Config = None,
+    feed: Annotated[
+        str | None,
+        typer.Option("--feed", metavar="NAME", help="Only checkpoints, gaps and dead letters of this feed."),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Only bets and dead letters received since; all by default."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Prove from the topics that nothing was lost, doubled, taken back or left undeclared.
+
+    Exit 1 if not, with the first violation. Memory is bounded, and a bridge may be running. A TIME is a
+    date-time with its zone, such as 2026-01-31T12:00:00Z, or an age: 2h is two hours ago. docs/operations.md
+    lists the proofs.
+    """
+    from bridge import clock
+    from bridge.audit.report import audit_as_json, audit_as_lines
+    from bridge.audit.run import audit as run_audit
+    from bridge.inspection.replay import parse_window
+
+    now = clock.now().wall
+    since = None if from_ is None else parse_window(from_, None, now).begin / 1000
+    audited = run_audit(load(config), feed, since, progress(clock.now))
+    show(audit_as_json(audited), audit_as_lines(audited), json=json)
+    if audited.findings.violations:
+        raise typer.Exit(1)

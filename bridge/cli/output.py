@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
+
+from bridge.clock import Clock
+from bridge.formatting import format_duration
 
 Config = Annotated[
     Path | None,
@@ -20,6 +25,27 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 def say(line: str) -> None:
     """Print a line for a person on stderr."""
     typer.echo(line, err=True)
+
+
+def progress(now: Clock) -> Callable[[str, int, int], None]:
+    """Return a function that shows on one line of a terminal's stderr how far a topic is read."""
+    if not sys.stderr.isatty():
+        return lambda *_: None
+    topic, began, shown = "", 0.0, 0.0
+
+    def advance(name: str, done: int, of: int) -> None:
+        nonlocal topic, began, shown
+        at = now().monotonic
+        if name != topic:
+            topic, began, shown = name, at, 0.0
+        if at - shown < 0.2 and done < of:
+            return
+        shown, took = at, max(at - began, 0.001)
+        left = f", {format_duration((of - done) * took / done)} left" if 0 < done < of else ""
+        line = f"{name}  {done / max(of, 1):.0%}  {done / took:,.0f}/s{left}"
+        typer.echo(f"\r\x1b[K{line if done < of else ''}", nl=False, err=True)
+
+    return advance
 
 
 def show(data: Any, text: str, *, json: bool) -> None:

@@ -16,7 +16,8 @@ from bridge.kafka.errors import KafkaUnavailable, explained, unanswered
 
 T = TypeVar("T")
 
-LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 ASK_SECONDS = 3.0
 """Time-out of a request that is repeated while Kafka is unavailable."""
 LOOK_SECONDS = 5.0
@@ -75,15 +76,26 @@ def partition_count(client: AdminClient, topic: str) -> int:
     return len(found.partitions)
 
 
+def start_offsets(client: AdminClient, topic: str, partitions: int) -> list[int]:
+    """Return the offset of each partition before which records were deleted. Raises as `explained`."""
+    return _offsets(client, topic, partitions, EARLIEST, "start")
+
+
 def end_offsets(client: AdminClient, topic: str, partitions: int, *, visible: bool = False) -> list[int]:
     """Return the high watermark of each partition. Raises as `explained`.
 
     With `visible`, return the last stable offsets, which open transactions hold back.
     """
-    what = f"reading the end offsets of {topic}"
+    return _offsets(client, topic, partitions, LATEST, "end", visible=visible)
+
+
+def _offsets(
+    client: AdminClient, topic: str, partitions: int, which: OffsetSpec, name: str, *, visible: bool = False
+) -> list[int]:
+    what = f"reading the {name} offsets of {topic}"
     with explained(what, client, f"Describe the topic {topic}"):
         futures = client.list_offsets(
-            {TopicPartition(topic, p): LATEST for p in range(partitions)},
+            {TopicPartition(topic, p): which for p in range(partitions)},
             isolation_level=IsolationLevel.READ_COMMITTED if visible else IsolationLevel.READ_UNCOMMITTED,
             request_timeout=ASK_SECONDS,
         )

@@ -15,7 +15,7 @@ LEVELS = [
     {"config"},
     {"kafka", "feed", "rest"},
     {"state", "reader"},
-    {"observability", "inspection"},
+    {"observability", "inspection", "audit"},
     {"service", "repair", "snapshots", "doctor", "sandbox.cluster", "sandbox.provider"},
     {"sandbox.demo"},
     {"cli"},
@@ -31,6 +31,11 @@ FORBIDDEN = {
 MOST_LOOSE = 8
 """Modules at the top of the package."""
 CORES = [
+    "bridge.audit.bets",
+    "bridge.audit.checkpoints",
+    "bridge.audit.findings",
+    "bridge.audit.letters",
+    "bridge.audit.placement",
     "bridge.avro.codec",
     "bridge.avro.encoder",
     "bridge.avro.field_layout",
@@ -151,6 +156,7 @@ def test_the_clients_are_each_wrapped_once() -> None:
         "confluent_kafka": [
             "bridge.kafka.registry",
             "bridge.config.librdkafka",
+            "bridge.audit.run",
             "bridge.doctor",
             "bridge.inspection",
             "bridge.kafka",

@@ -1,0 +1,1 @@
+"""`bridge audit`: proves from the topics that nothing was lost, doubled, taken back or left undeclared."""

@@ -1,0 +1,148 @@
+"""Judges the bets of the topic, partition by partition, in bounded memory.
+
+For each bet the last version and the hash of its content are kept in a `DigestTable`, 60 bytes a record. A
+partition with more than `ROWS` offsets is read in several passes, each of which looks at the bets with some
+of the hashes. Every record is judged in exactly one pass.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from math import ceil
+from typing import Any
+
+from bridge.audit.findings import MOST_SHOWN, Finding, Findings, Hour, Proof
+from bridge.audit.placement import Placement
+from bridge.errors import NotOurs, SchemaError
+from bridge.state.digests import SEED, bet_digest, content_digest
+from bridge.state.hash_table import DigestTable
+
+ROWS = 2_000_000
+"""Most records in the table, 120 MB."""
+_ROW = struct.Struct("<q16s")
+"""Payload of a bet: its last version, the hash of its content."""
+
+
+def passes_over(offsets: int) -> int:
+    """Return in how many passes a partition with so many offsets is read."""
+    return max(1, ceil(offsets / ROWS))
+
+
+class BetsCheck:
+    """Judges records of bets. `decode` returns the datum of a value, and raises SchemaError.
+
+    `wanted` are settlementTimes, in microseconds, that must occur; `take` removes those that do.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partitions: int,
+        decode: Callable[[bytes], Mapping[str, Any]],
+        findings: Findings,
+        wanted: set[int],
+    ) -> None:
+        self._topic = topic
+        self._decode = decode
+        self._findings = findings
+        self._wanted = wanted
+        self._placement = Placement(partitions)
+        self._partition = self._number = 0
+        self._passes = 1
+        self._table = DigestTable(_ROW.size)
+        self._unreadable: dict[bytes, Finding] = {}
+        """The records that cannot be read and are the last of their keys so far, by the hash of the key."""
+        self.records = 0
+        """Readable records."""
+        self.first: dict[int, tuple[int, int]] = {}
+        """Partition → offset and timestamp of its first record."""
+
+    def begin(self, partition: int, number: int, passes: int) -> None:
+        """Begin pass `number`, from 0, of so many over a partition."""
+        self._partition, self._number, self._passes = partition, number, passes
+        self._table = DigestTable(_ROW.size)
+        self._placement.begin(partition)
+
+    def take(self, key: bytes | None, value: bytes | None, offset: int, at: int) -> None:
+        """Judge a record with its timestamp in Unix milliseconds, if it belongs to this pass."""
+        if self._partition not in self.first:
+            self.first[self._partition] = offset, at
+        digest = bet_digest(key or b"", SEED)
+        if self._passes > 1 and int.from_bytes(digest[12:], "little") % self._passes != self._number:
+            return
+        try:
+            bet_id, version, settled_at = self._read(key, value)
+        except SchemaError as error:  # before anything is counted: an unavailable registry repeats the call
+            self._cannot_read(digest, self._place(Proof.UNREADABLE, str(error), key, offset, at))
+            return
+        assert key is not None
+        assert value is not None
+        self.records += 1
+        hour = self._findings.hour(at)
+        hour.bets += 1
+        self._wanted.discard(settled_at)
+        if self._unreadable:
+            self._is_superseded(digest)
+        if bet_id != key:
+            text = f"the value is of the bet {bet_id.decode()}"
+            self._findings.violate(self._place(Proof.KEY, text, key, offset, at))
+        if not self._placement.right(key, self._partition, at):
+            text = "the key belongs to another partition"
+            self._placement.keep(self._place(Proof.PARTITION, text, key, offset, at))
+        self._compare(digest, version, content_digest(value), hour, (key, offset, at))
+
+    def end(self) -> None:
+        """End the pass."""
+        for found in self._unreadable.values():
+            self._findings.violate(found)
+        self._unreadable.clear()
+
+    def conclude(self) -> None:
+        """End the last partition."""
+        self._placement.conclude(self._findings)
+
+    def _read(self, key: bytes | None, value: bytes | None) -> tuple[bytes, int, int]:
+        """Return betId, settlementVersion and settlementTime. Raises SchemaError."""
+        if not key:
+            raise NotOurs("it has no key")
+        if value is None:
+            raise NotOurs("a tombstone, which no bridge writes: readers lose the bet")
+        datum = self._decode(value)
+        try:
+            return datum["betId"].encode(), datum["settlementVersion"], datum["settlementTime"]
+        except KeyError as error:
+            raise NotOurs(f"its schema lacks {error}") from None
+
+    def _compare(
+        self, digest: bytes, version: int, content: bytes, hour: Hour, record: tuple[bytes, int, int]
+    ) -> None:
+        """Compare a record with the one before of the same bet; keep it unless it goes back."""
+        if row := self._table.find(digest):
+            last, last_content = _ROW.unpack(self._table.payload(row))
+            if version < last:
+                text = f"version {version} after version {last}"
+                self._findings.violate(self._place(Proof.VERSION, text, *record))
+                return
+            if version == last:
+                if content == last_content:
+                    text = f"version {version} twice in a row with the same content"
+                    self._findings.violate(self._place(Proof.DOUBLED, text, *record))
+                    return
+                hour.corrections += 1
+        self._table.put(digest, _ROW.pack(version, content))
+
+    def _cannot_read(self, digest: bytes, found: Finding) -> None:
+        if digest in self._unreadable or len(self._unreadable) < MOST_SHOWN:
+            self._unreadable[digest] = found
+        else:
+            self._findings.violate(found)
+
+    def _is_superseded(self, digest: bytes) -> None:
+        found = self._unreadable.pop(digest, None)
+        if found is not None:
+            self._findings.warn(found._replace(text=f"{found.text} (a later record of the key can be read)"))
+
+    def _place(self, proof: Proof, text: str, key: bytes | None, offset: int, at: int) -> Finding:
+        name = None if key is None else key.decode("utf-8", "replace")
+        return Finding(proof, text, self._topic, self._partition, offset, at, name)

@@ -1,0 +1,50 @@
+"""Counts the dead letters of each feed, and the marks of those that were redriven."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from bridge.audit.findings import Finding, Findings, Proof
+from bridge.state.dead_letter import DeadLetterKind
+
+_COUNTED = {DeadLetterKind.ERROR.value, DeadLetterKind.OVERSIZED.value}
+_REDRIVE = "redrive"
+"""The kind of the mark of a letter that was redriven."""
+_FAILED = "failed"
+"""The outcome of one that became a dead letter again."""
+
+
+class LettersCheck:
+    """Counts records of the topic of dead letters."""
+
+    def __init__(self, findings: Findings, feed: str | None) -> None:
+        self._findings = findings
+        self._feed = feed
+        self.letters: Counter[str] = Counter()
+        """Feed → letters that its counter `deadLettered` counts."""
+        self.redriven: Counter[str] = Counter()
+        """Feed → marks that its counter `redriven` counts."""
+        self.records = 0
+
+    def take(self, headers: Mapping[str, Any], place: Finding) -> None:
+        """Count a record by its headers. `place` is its place, with any text."""
+        kind, feed = (_text(headers, name) for name in ("kind", "feed"))
+        if self._feed not in (None, feed):
+            return
+        self.records += 1
+        if kind in _COUNTED and feed:
+            self.letters[feed] += 1
+            self._findings.hour(place.at or 0).dead_letters += 1
+        elif kind == _REDRIVE and feed:
+            if _text(headers, "outcome") != _FAILED:
+                self.redriven[feed] += 1
+        elif kind != DeadLetterKind.SAMPLE.value:
+            text = "no dead letter of a bridge: its headers lack a kind and a feed"
+            self._findings.warn(place._replace(proof=Proof.DEAD_LETTERS, text=text))
+
+
+def _text(headers: Mapping[str, Any], name: str) -> str:
+    value = headers.get(name)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
