@@ -16,6 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 COMPILED = [
+    "bridge/audit/bets.py",
     "bridge/avro/encoder.py",
     "bridge/avro/field_layout.py",
     "bridge/messages/extras.py",
@@ -27,6 +28,7 @@ COMPILED = [
     "bridge/service/pipeline.py",
     "bridge/messages/scalars.py",
     "bridge/kafka/batch.py",
+    "bridge/kafka/partitioner.py",
     "bridge/state/counters.py",
     "bridge/state/deduplicator.py",
     "bridge/state/eviction_horizon.py",

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from confluent_kafka import Message
 
 from bridge import clock
-from bridge.audit.bets import BetsCheck, passes_over
+from bridge.audit.bets import FIELDS, BetsCheck, passes_over
 from bridge.audit.checkpoints import CheckpointsCheck
 from bridge.audit.findings import Finding, Findings, Proof
 from bridge.audit.letters import LettersCheck
+from bridge.avro.field_reader import RecordReader
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin, topics
@@ -216,8 +217,9 @@ class _Audit:
             finally:
                 reading.close()
         wanted = self._wanted()
-        codec, missing = self._registry.codec("settled-bet"), set(wanted)
-        check = BetsCheck(topic, count, codec.as_written, self._findings, missing)
+        missing = set(wanted)
+        reader = RecordReader("settlement.SettledBet", FIELDS, self._registry.schema_by_id)
+        check = BetsCheck(topic, count, reader.read, self._findings, missing)
 
         def take(message: Message) -> None:
             check.take(message.key(), message.value(), message.offset() or 0, message.timestamp()[1])

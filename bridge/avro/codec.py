@@ -81,18 +81,11 @@ class Codec:
         Raises SchemaError for any other bytes, NotOurs if they begin unlike such a record, and what
         `schema_by_id` raises.
         """
-        return self._read(data, self.schema)
-
-    def as_written(self, data: bytes) -> dict[str, Any]:
-        """Return the datum of such a record in the schema that it was written with. Raises as `decode`."""
-        return self._read(data, None)
-
-    def _read(self, data: bytes, schema: Any) -> dict[str, Any]:
         writer = self._writer(schema_id_of(data))
         body = io.BytesIO(data)
         body.seek(_HEADER.size)
         try:
-            datum: Any = schemaless_reader(body, writer, schema)
+            datum: Any = schemaless_reader(body, writer, self.schema)
         except (
             SchemaResolutionError,
             ValueError,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.avro.codec import Codec
-from bridge.avro.field_reader import FieldReader
+from bridge.avro.field_reader import FieldReader, RecordReader
 from bridge.avro.schemas import load
 from bridge.errors import SchemaError
 from tests.bets import BARE_BET
@@ -101,6 +103,7 @@ def test_the_number_is_found_among_fields_of_any_type(
     schema = record(*DEFINITIONS, *fields[:place], {"name": "n", "type": "long"}, *fields[place:])
     body = written(schema, DEFINED | datum | {"n": number})
     assert read(schema, body) == number
+    assert RecordReader("a.b.R", ["n"], lambda _: schema).read(body) == [number]
 
 
 @settings(deadline=None, max_examples=300)
@@ -227,3 +230,57 @@ def test_a_schema_without_a_readable_field_is_an_error(schema: dict[str, Any], n
 def test_bytes_not_in_wire_format_are_an_error() -> None:
     with pytest.raises(SchemaError, match="wire format"):
         read(record({"name": "n", "type": "long"}), b"\1\0\0\0\7\2")
+
+
+FULL_BET = json.loads((Path(__file__).parents[3] / "examples" / "settled-bet.record.json").read_text("utf-8"))
+CODEC = Codec(load("settled-bet"), 7)
+BETS = RecordReader(
+    "settlement.SettledBet", ["betId", "settlementVersion", "betId"], lambda _: load("settled-bet")
+)
+
+
+def test_fields_are_read_in_the_order_asked_for() -> None:
+    """A string as UTF-8."""
+    assert BETS.read(CODEC.encode(FULL_BET | {"betId": "ä", "settlementVersion": 9})) == [
+        *("ä".encode(), 9, "ä".encode())
+    ]
+
+
+@settings(deadline=None, max_examples=500)
+@given(at=st.integers(5, len(CODEC.encode(FULL_BET)) - 1), byte=st.integers(0, 255))
+def test_what_is_read_of_a_damaged_record_can_be_decoded(at: int, byte: int) -> None:
+    """No value is taken for right that does not fit its type."""
+    damaged = bytearray(CODEC.encode(FULL_BET))
+    damaged[at] = byte
+    try:
+        found = BETS.read(bytes(damaged))
+    except SchemaError:
+        return
+    datum = CODEC.decode(bytes(damaged))
+    assert found[:2] == [datum["betId"].encode(), datum["settlementVersion"]]
+
+
+@pytest.mark.parametrize(
+    ("type_", "body"),
+    [
+        ("string", b"\x04\xc3\x28"),  # not UTF-8
+        ({"type": "map", "values": "null"}, b"\x02\x02\xff\0"),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, b"\x04"),  # no third symbol
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, b"\x01"),  # -1
+        ({"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["A"]}}, b"\x03\x04\0\x02\0"),
+        (["null", "string"], b"\x02\x02\xff"),
+        ("string", b"\x04a"),
+    ],
+)
+def test_a_value_that_does_not_fit_its_type_is_an_error(type_: Any, body: bytes) -> None:
+    """Also in a block with a size, where a single field is read without looking at it."""
+    schema = record({"name": "a", "type": type_}, {"name": "n", "type": "long"})
+    with pytest.raises(SchemaError):
+        RecordReader("a.b.R", ["n"], lambda _: schema).read(HEADER + body + b"\x02")
+
+
+@pytest.mark.parametrize("type_", ["double", ["null", "string"], "bytes"])
+def test_a_schema_without_a_field_asked_for_is_an_error(type_: Any) -> None:
+    schema = record({"name": "n", "type": type_})
+    with pytest.raises(SchemaError, match="has no n"):
+        RecordReader("a.b.R", ["n"], lambda _: schema).read(HEADER + bytes(8))
