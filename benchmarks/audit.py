@@ -44,7 +44,7 @@ def fill(bets: int) -> None:
         max_record_bytes=topics.max_record_bytes(settings),
     )
     producer.init_transactions(30)
-    name, now = declared.bets.name, time.time()
+    name, now = declared.bets.name, float(int(time.time()))
     for first in range(0, bets, BATCH):
         producer.begin_transaction()
         for number in range(first, min(first + BATCH, bets)):

@@ -99,8 +99,9 @@ def audit_as_lines(audited: Audited) -> str:
         lines.append("no violation")
     rate = audited.offsets / audited.seconds if audited.seconds else 0.0
     lines.append(
-        f"{audited.bets:,} bets, {audited.checkpoints:,} checkpoints, {audited.dead_letters:,} dead letters "
-        f"and {plural(audited.gaps, 'gap')} in {format_duration(audited.seconds)}, {rate:,.0f} offsets/s"
+        f"read: bets {audited.bets:,}, checkpoints {audited.checkpoints:,}, dead letters "
+        f"{audited.dead_letters:,}, gaps {audited.gaps:,}; {format_duration(audited.seconds)}, {rate:,.0f} "
+        "offsets/s"
     )
     return "\n".join(lines)
 
