@@ -101,6 +101,8 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         lines.append(
             f"moved       {format_utc(round(checkpoint.moved.at))}: {move_in_words(checkpoint.moved)}"
         )
+    if counters.redriven:
+        lines.append(f"redriven    {counters.redriven:,} dead letters, counted again by their new outcome")
     lines.append("attempts")
     return "\n".join([*lines, *map(attempt_as_line, checkpoint.ledger)])
 

@@ -129,6 +129,11 @@ def _of_feed(status: StatusSnapshot, now: float) -> Iterator[Metric]:
         "Published messages with new content under an already published settlementVersion.",
         counters.corrections,
     )
+    yield Counter(
+        "bridge_dead_letters_redriven_total",
+        "Dead letters that were redriven and did not fail again; each has a second outcome.",
+        counters.redriven,
+    )
     yield Gauge(
         "bridge_feed_lag_seconds",
         "Lag of the newest settlementTime received on this connection behind the provider's clock.",

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 class Counters:
     """Messages by outcome since the feed's first checkpoint.
 
-    received = published + duplicates + stale + dead_lettered + pings + empty. Corrections are included in
-    published.
+    received + redriven = published + duplicates + stale + dead_lettered + pings + empty. Corrections are
+    included in published. A redriven dead letter remains in dead_lettered, and has a second outcome.
     """
 
     received: int = 0
@@ -21,12 +21,13 @@ class Counters:
     dead_lettered: int = 0
     pings: int = 0
     empty: int = 0
+    redriven: int = 0
 
     @property
     def balanced(self) -> bool:
-        """Whether each received message is counted under exactly one outcome."""
+        """Whether each received and each redriven message is counted under exactly one outcome."""
         ends = self.published + self.duplicates + self.stale + self.dead_lettered + self.pings + self.empty
-        return self.received == ends
+        return self.received + self.redriven == ends
 
     def copy(self) -> Counters:
         """Return an independent copy."""

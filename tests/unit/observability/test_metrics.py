@@ -25,7 +25,15 @@ OWNER = replace(
     revision=1_789_999_000,
     committed_at=NOW - 3,
     counters=Counters(
-        received=28, published=6, duplicates=5, stale=4, corrections=1, dead_lettered=3, pings=7, empty=3
+        received=26,
+        published=6,
+        duplicates=5,
+        stale=4,
+        corrections=1,
+        dead_lettered=3,
+        pings=7,
+        empty=3,
+        redriven=2,
     ),
     dedup_entries=11,
     skew=-2.5,
@@ -78,6 +86,7 @@ EXPECTED: Scraped = {
     key("messages_total", outcome="duplicate"): 5,
     key("messages_total", outcome="stale"): 4,
     key("messages_total", outcome="dead_lettered"): 3,
+    key("dead_letters_redriven_total"): 2,
     key("messages_total", outcome="ping"): 7,
     key("messages_total", outcome="empty"): 3,
     key("corrections_total"): 1,
@@ -119,10 +128,10 @@ def test_the_owner_exposes_everything() -> None:
 
 
 def test_every_message_has_an_outcome() -> None:
-    """The outcomes sum up to what was received."""
+    """The outcomes sum up to what was received, and what was redriven."""
     assert OWNER.counters.balanced
     total = sum(value for (name, _), value in EXPECTED.items() if name == "bridge_messages_total")
-    assert total == OWNER.counters.received
+    assert total == OWNER.counters.received + OWNER.counters.redriven
 
 
 def test_an_unknown_value_has_no_sample() -> None:
@@ -141,6 +150,7 @@ def test_only_the_owner_exposes_metrics_of_the_feed(status: StatusSnapshot) -> N
         "bridge_last_commit_timestamp_seconds",
         "bridge_messages_total",
         "bridge_corrections_total",
+        "bridge_dead_letters_redriven_total",
         "bridge_feed_lag_seconds",
         "bridge_catchup_eta_seconds",
         "bridge_limit_used",
