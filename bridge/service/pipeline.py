@@ -25,7 +25,7 @@ from bridge.messages.converter import make_converter
 from bridge.messages.parser import MessageParser, holds_objects
 from bridge.messages.transcoder import Bet
 from bridge.state.counters import Counters
-from bridge.state.dead_letter import DeadLetterKind, dead_letter, identity
+from bridge.state.dead_letter import DeadLetterCause, DeadLetterKind, cause_of, dead_letter, identity
 from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
 from bridge.state.gap import Cause, Gap
 
@@ -37,6 +37,8 @@ _CORRECTION: Final = DedupResult.CORRECTION
 """Looked up once, not for every message."""
 EXTRA_PATHS = 1_000
 """Distinct paths of unknown fields that are counted."""
+CAUSES = 100
+"""Distinct causes of dead letters that are logged."""
 
 
 class Pipeline:
@@ -79,6 +81,8 @@ class Pipeline:
         """The newest published settlementTime that is not in the future, Unix seconds."""
         self.extras: Counter[str] = Counter()
         """Path of each unknown field → how often it was received."""
+        self._causes: set[DeadLetterCause] = set()
+        """The causes of dead letters that were logged."""
         self.batch = Batch()
         self.gaps = 0
         """Number of declared gaps."""
@@ -238,8 +242,20 @@ class Pipeline:
         else:
             self.deduplicator.record_dead_letter(content, message.at)
             self._write_dead_letter(message, kind, reason)
+            self._log_cause(cause_of(reason))
             self.counters.dead_lettered += 1
         self.position.invalid(message.at)
+
+    def _log_cause(self, cause: DeadLetterCause) -> None:
+        """Log the first dead letter of a cause."""
+        if cause not in self._causes and len(self._causes) < CAUSES:
+            self._causes.add(cause)
+            get().warning(
+                "dead letters of a new kind",
+                field=cause.field,
+                reason=cause.reason,
+                see="bridge deadletters list",
+            )
 
     def _count(self, extras: tuple[str, ...]) -> list[str]:
         """Count unknown fields. Returns those of which originals are still kept."""

@@ -1,7 +1,7 @@
 """Dead letters: the original bytes as the value, everything else in headers.
 
-    kind        error, oversized (the value is only the head), or sample (converted, but with a field
-                that the interface does not document)
+    kind        error, oversized (the value is only the head), sample (converted, but with a field that the
+                interface does not document), or redrive (see below)
     reason      why, with the paths of the fields
     feed        name of the feed
     revision    the position at receipt, Unix seconds: a replay from there repeats the message
@@ -9,25 +9,80 @@
     size        bytes of the original
 
 The key is the SHA-256 of the original, in hex. The deduplicator identifies a dead letter by it.
+
+`bridge deadletters redrive` appends a mark under the same key: a record of the kind redrive without a value.
+It says what became of the letters before it, in the transaction of the bet.
+
+    outcome     published, duplicate, stale, ping, empty, or failed: then the letter stays as it is
+    tries       how often it was redriven
+    redriven    when, Unix seconds with a fraction
+    feed        as above
+    reason      why it failed, or why it was not published
+    bet         its betId, if it is a bet
+    version     its settlementVersion, if it is a bet
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from enum import Enum
+from typing import Final, NamedTuple
 
 from bridge.feed.received import Oversized, Received
-from bridge.kafka.batch import Record
+from bridge.kafka.batch import Header, Record
 
 _REASON_BYTES = 2_000
+RECEIVED: Final = "received"
+"""Header with the time of receipt: of dead letters, and of bets that were redriven."""
 
 
 class DeadLetterKind(Enum):
-    """Why a message became a dead letter."""
+    """What a record of the topic is."""
 
     ERROR = "error"
     OVERSIZED = "oversized"
     SAMPLE = "sample"
+    REDRIVE = "redrive"
+
+
+class Outcome(Enum):
+    """What became of a dead letter that was redriven."""
+
+    PUBLISHED = "published"
+    DUPLICATE = "duplicate"
+    STALE = "stale"
+    PING = "ping"
+    EMPTY = "empty"
+    FAILED = "failed"
+
+
+class DeadLetterCause(NamedTuple):
+    """What many dead letters have in common: the first wrong field, without indices, and what is wrong."""
+
+    field: str
+    """Empty if the whole message is wrong."""
+    reason: str
+
+
+_WHOLE = "the message"
+_FIELD = re.compile(rf"({_WHOLE}|(?:data|pingId)[^\s:]*): ")
+
+
+def cause_of(reason: str) -> DeadLetterCause:
+    """Return the cause that the `reason` of a dead letter gives: without values, numbers and other errors."""
+    field = ""
+    if found := _FIELD.match(reason):
+        field = "" if found[1] == _WHOLE else without_indices(found[1])
+        reason = reason[found.end() :].partition(", got ")[0].partition("; ")[0]
+    else:
+        reason = re.sub(r"\d[\d,]*", "N", reason.partition(": ")[0])
+    return DeadLetterCause(field, reason)
+
+
+def without_indices(path: str) -> str:
+    """Return the path of a field without the indices in it: `data.selections[3].price` has `[]`."""
+    return re.sub(r"\[\d+\]", "[]", path)
 
 
 def identity(body: bytes | Oversized) -> bytes:
@@ -49,10 +104,40 @@ def dead_letter(
         timestamp=int(message.at * 1000),
         headers=[
             ("kind", kind.value),
-            ("reason", reason.encode("utf-8", "replace")[:_REASON_BYTES]),
+            ("reason", _cut(reason)),
             ("feed", feed),
             ("revision", str(revision)),
-            ("received", f"{message.at:.6f}"),
+            (RECEIVED, f"{message.at:.6f}"),
             ("size", str(size)),
         ],
     )
+
+
+def redrive_mark(
+    topic: str,
+    key: bytes,
+    outcome: Outcome,
+    *,
+    feed: str,
+    at: float,
+    tries: int,
+    reason: str = "",
+    bet: tuple[bytes, int] | None = None,
+) -> Record:
+    """Return the mark of a redriven dead letter. `bet` is its betId and settlementVersion."""
+    headers: list[Header] = [
+        ("kind", DeadLetterKind.REDRIVE.value),
+        ("outcome", outcome.value),
+        ("tries", str(tries)),
+        ("redriven", f"{at:.6f}"),
+        ("feed", feed),
+    ]
+    if reason:
+        headers.append(("reason", _cut(reason)))
+    if bet is not None:
+        headers += [("bet", bet[0]), ("version", str(bet[1]))]
+    return Record(topic=topic, key=key, value=None, timestamp=int(at * 1000), headers=headers)
+
+
+def _cut(reason: str) -> bytes:
+    return reason.encode("utf-8", "replace")[:_REASON_BYTES]

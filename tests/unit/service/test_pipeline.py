@@ -23,7 +23,7 @@ from bridge.feed.received import Oversized, Received
 from bridge.kafka.batch import Record
 from bridge.kafka.topics import declare
 from bridge.messages import converter
-from bridge.service.pipeline import EXTRA_PATHS, SAMPLES, Pipeline
+from bridge.service.pipeline import CAUSES, EXTRA_PATHS, SAMPLES, Pipeline
 from bridge.state.counters import Counters
 from bridge.state.deduplicator import Deduplicator
 from tests.malformed import MALFORMED
@@ -419,3 +419,38 @@ def test_each_message_ends_in_exactly_one_counter(messages: list[bytes | Oversiz
     assert line.counters.received == len(messages) == line.pipeline.batch.messages
     assert line.counters.dead_lettered == len(letters) - letters.count("sample")
     assert line.counters.published == len(line.records) - len(letters)
+
+
+def test_each_new_cause_of_dead_letters_is_logged_once() -> None:
+    """With the field and the command that lists them, but nothing of the message."""
+    line = Line()
+    with capture_logs() as logged:
+        for number in range(3):
+            line.handle(bet(bet_id=f"b{number}", betSettlement=90 + number))
+            line.handle(b"{" * (number + 1))
+    assert logged == [
+        {
+            "event": "dead letters of a new kind",
+            "log_level": "warning",
+            "field": "data.betSettlement",
+            "reason": "Input should be 0, 1, 2, 3, 4, 5, 6 or 7",
+            "see": "bridge deadletters list",
+        },
+        {
+            "event": "dead letters of a new kind",
+            "log_level": "warning",
+            "field": "",
+            "reason": "Invalid JSON",
+            "see": "bridge deadletters list",
+        },
+    ]
+
+
+def test_a_provider_that_invents_reasons_does_not_fill_the_log() -> None:
+    line = Line()
+    with capture_logs() as logged:
+        for number in range(CAUSES + 5):
+            selection = EXAMPLE["data"]["selections"][0] | {"parameters": {f"k{number}": 1}}
+            line.handle(bet(selections=[selection]))
+    assert len(logged) == CAUSES
+    assert logged[7]["field"] == "data.selections[].parameters.k7"

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import hashlib
 
+import pytest
+
 from bridge.feed.received import Oversized, Received
-from bridge.state.dead_letter import DeadLetterKind, dead_letter, identity
+from bridge.state.dead_letter import (
+    DeadLetterCause,
+    DeadLetterKind,
+    Outcome,
+    cause_of,
+    dead_letter,
+    identity,
+    redrive_mark,
+)
 
 BODY = b'{"data":\xff}'
 AT = 1_790_000_000.123456
@@ -51,3 +61,42 @@ def test_a_reason_may_be_long_or_not_encodable() -> None:
     assert isinstance(reason, bytes)
     assert reason.startswith(b"?xxx")
     assert len(reason) == 2000
+
+
+@pytest.mark.parametrize(
+    ("reason", "field", "what"),
+    [
+        ("data.betSettlement: should be 1 or 2, got 9; data.x: y", "data.betSettlement", "should be 1 or 2"),
+        ("data.selections[12].event.id: required; and 3 more", "data.selections[].event.id", "required"),
+        ('data.x: Input should be a number, got "a; b, got c"', "data.x", "Input should be a number"),
+        ("pingId: Input should be a valid string, got 7", "pingId", "Input should be a valid string"),
+        ("the message: Input should be an object", "", "Input should be an object"),
+        ("Invalid JSON: EOF while parsing at line 1 column 5", "", "Invalid JSON"),
+        ("neither pingId nor data, but: novelty", "", "neither pingId nor data, but"),
+        ("90 bytes are more than feed.x = 8", "", "N bytes are more than feed.x = N"),
+    ],
+)
+def test_a_reason_has_a_cause(reason: str, field: str, what: str) -> None:
+    """Equal for letters that differ only in values, indices and other errors."""
+    assert cause_of(reason) == DeadLetterCause(field, what)
+
+
+def test_a_mark_has_no_value() -> None:
+    """It has the key of the letter, so it is in the same partition."""
+    mark = redrive_mark(
+        "t", b"key", Outcome.STALE, feed="f", at=AT, tries=2, reason="a later one", bet=(b"b", 3)
+    )
+    assert (mark.topic, mark.key, mark.value, mark.partition) == ("t", b"key", None, -1)
+    assert mark.timestamp == 1_790_000_000_123
+    assert dict(mark.headers or []) == {
+        "kind": "redrive",
+        "outcome": "stale",
+        "tries": "2",
+        "redriven": "1790000000.123456",
+        "feed": "f",
+        "reason": b"a later one",
+        "bet": b"b",
+        "version": "3",
+    }
+    bare = redrive_mark("t", b"key", Outcome.PING, feed="f", at=AT, tries=1)
+    assert dict(bare.headers or []).keys() == {"kind", "outcome", "tries", "redriven", "feed"}
