@@ -10,7 +10,7 @@ from typing import Annotated, Never
 import typer
 
 from bridge import __version__, log
-from bridge.cli import bets, inspection, repair, sandbox, snapshots
+from bridge.cli import bets, dead_letters, inspection, repair, sandbox, snapshots
 from bridge.cli.output import Config, Json, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
@@ -38,6 +38,7 @@ app.add_typer(sandbox.dev, name="dev")
 app.add_typer(topics, name="topics")
 app.add_typer(schemas, name="schemas")
 app.add_typer(checkpoint, name="checkpoint")
+app.add_typer(dead_letters.deadletters, name="deadletters")
 
 
 def main() -> Never:

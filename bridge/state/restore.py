@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
@@ -17,12 +19,21 @@ from bridge.errors import NotOurs, SchemaError
 from bridge.kafka import admin
 from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
 from bridge.kafka.topics import Topics
-from bridge.state.dead_letter import DeadLetterKind
+from bridge.state.dead_letter import RECEIVED, DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
 """The search for a feed's checkpoint starts this many records before the end of the topic."""
 SAMPLE = DeadLetterKind.SAMPLE.value.encode()
+REDRIVE = DeadLetterKind.REDRIVE.value.encode()
+
+
+class Published(NamedTuple):
+    """What is published of some bets."""
+
+    deduplicator: Deduplicator
+    received: dict[bytes, float]
+    """The time of receipt of the last record of each bet, Unix seconds; of a redriven one the original's."""
 
 
 class StateReader:
@@ -94,20 +105,12 @@ class StateReader:
         deduplicator, foreign = Deduplicator(), Foreign()
 
         def take_bet(message: Message) -> None:
-            value = message.value()
-            try:
-                key = key_of(message)
-                if value is not None:
-                    version = self._versions.read(value)
-                    deduplicator.publish(key, version, fingerprint(value), _received(message))
-            except NotOurs as error:
-                foreign.add(at(message, error))
-            except SchemaError as error:
-                raise at(message, error) from None
+            self._take_bet(message, deduplicator, foreign)
 
         def take_dead(message: Message) -> None:
             key = message.key()
-            if isinstance(key, bytes) and dict(message.headers() or []).get("kind") != SAMPLE:
+            # A mark must not make a letter look younger: only what was received since can be repeated.
+            if isinstance(key, bytes) and dict(message.headers() or []).get("kind") not in (SAMPLE, REDRIVE):
                 deduplicator.record_dead_letter(key, _received(message))
 
         # Retries resume where they stopped: the deduplicator needs the records in order.
@@ -123,6 +126,38 @@ class StateReader:
         with_fresh_clients(self._settings, read, give_up, on_status)
         foreign.log()
         return deduplicator
+
+    def published(self, keys: AbstractSet[bytes], *, visible: bool) -> Published:
+        """Return what the whole topic has of these bets; with `visible`, before open transactions only.
+
+        Foreign records as in `deduplicator`. Raises as it does and as `TopicScan.read`.
+        """
+        found, foreign = Published(Deduplicator(), {}), Foreign()
+
+        def take(message: Message) -> None:
+            key = message.key()
+            if isinstance(key, bytes) and key in keys:
+                self._take_bet(message, found.deduplicator, foreign)
+                original = dict(message.headers() or []).get(RECEIVED)
+                found.received[key] = float(original) if original else _received(message)
+
+        if keys:
+            TopicScan(self._topics.bets.name, take, visible=visible, clock=self._clock).read(self._settings)
+        foreign.log()
+        found.deduplicator.connected()  # all that is known may be repeated
+        return found
+
+    def _take_bet(self, message: Message, deduplicator: Deduplicator, foreign: Foreign) -> None:
+        value = message.value()
+        try:
+            key = key_of(message)
+            if value is not None:
+                version = self._versions.read(value)
+                deduplicator.publish(key, version, fingerprint(value), _received(message))
+        except NotOurs as error:
+            foreign.add(at(message, error))
+        except SchemaError as error:
+            raise at(message, error) from None
 
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:

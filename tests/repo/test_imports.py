@@ -24,6 +24,7 @@ LEVELS = [
 """Loose modules and packages: each imports only from itself and from the levels before its own."""
 FORBIDDEN = {
     "service": {"doctor", "inspection", "snapshots", "rest", "sandbox.cluster", "sandbox.provider"},
+    "repair": {"feed", "rest", "observability"},
     "snapshots": {"feed", "messages", "state"},
     "sandbox.provider": {"config", "avro", "kafka", "feed", "messages", "rest", "state"},
 }
@@ -55,6 +56,8 @@ CORES = [
     "bridge.messages",
     "bridge.observability.health",
     "bridge.observability.status",
+    "bridge.repair.judge",
+    "bridge.repair.report",
     "bridge.rest.answers",
     "bridge.rest.endpoints",
     "bridge.rest.json_stream",

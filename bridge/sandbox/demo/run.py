@@ -233,8 +233,9 @@ class Reader:
             self.board.names.take(key, self._decode(value)[1] if value else None)
             return
         if topic.endswith(".deadletters"):
-            self.board.deadlettered += 1
-            self.board.tally.dead_letter(value)
+            if message.value() is not None:  # not the mark of a redrive
+                self.board.deadlettered += 1
+                self.board.tally.dead_letter(value)
             return
         schema, datum = self._decode(value)
         if topic.endswith(".checkpoints"):

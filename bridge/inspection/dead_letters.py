@@ -1,0 +1,331 @@
+"""Read the dead letters of a feed with what has become of them; print, select and export them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+from confluent_kafka import Message
+
+from bridge.config import BatchSettings, Settings
+from bridge.errors import NotOurs, SettingsError
+from bridge.formatting import format_utc, plural
+from bridge.inspection.readers import ANSWER_SECONDS
+from bridge.inspection.replay import Window
+from bridge.kafka import admin, topics
+from bridge.kafka.reader import Foreign, TopicScan, at
+from bridge.state.dead_letter import RECEIVED, DeadLetterCause, DeadLetterKind, Outcome, cause_of
+
+SHOWN_CHARACTERS = 2_000
+"""Of a message that is shown to people."""
+KEY_SHOWN = 12
+"""Characters of a key that are shown; `show` finds a letter by fewer than all of them."""
+EVER = Window(0, None)
+
+
+@dataclass(slots=True)
+class Letter:
+    """A dead letter, without its bytes, and what has become of it. Times are Unix seconds."""
+
+    key: str
+    """SHA-256 of the message, in hex."""
+    kind: DeadLetterKind
+    """ERROR or OVERSIZED."""
+    reason: str
+    """Of the last try."""
+    received: float
+    revision: int
+    size: int
+    """Bytes of the message."""
+    partition: int
+    offset: int
+    tries: int = 0
+    outcome: Outcome | None = None
+    """Of the last try; None before the first."""
+    redriven: float | None = None
+    """When it was last tried."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not been redriven, or failed again."""
+        return self.outcome in (None, Outcome.FAILED)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Partition and offset."""
+        return self.partition, self.offset
+
+
+class Filter(NamedTuple):
+    """Which dead letters are meant. Everything by default."""
+
+    reason: str = ""
+    """A part of the reason, in any case."""
+    field: str = ""
+    """The first wrong field, as in `DeadLetterCause`."""
+    window: Window = EVER
+    """Of receipt."""
+    bet: str | None = None
+    """The betId in the message, as far as it can be read."""
+    key: str = ""
+    """The beginning of the key."""
+
+    def wants(self, letter: Letter) -> bool:
+        """Whether a letter is meant, except by its bet."""
+        cause, begin, end = cause_of(letter.reason), self.window.begin / 1000, self.window.end
+        return (
+            self.reason.lower() in cause.reason.lower()
+            and self.field in ("", cause.field)
+            and begin <= letter.received
+            and (end is None or letter.received < end / 1000)
+            and letter.key.startswith(self.key)
+        )
+
+
+def read_letters(
+    settings: Settings,
+    wanted: Filter,
+    on_letter: Callable[[Letter, bytes], object] = lambda letter, body: None,
+    *,
+    visible: bool = True,
+) -> list[Letter]:
+    """Return the dead letters of the feed that are meant, also those redriven, in order of receipt.
+
+    Passes each that may be meant, with its bytes, to `on_letter`, before it is known whether it was redriven.
+    A message that was dead-lettered twice counts once, unless it was redriven in between. Samples are no
+    dead letters. Waits for open transactions unless `visible`. Skips records that no bridge can have written,
+    and logs their number. Raises KafkaUnavailable if no broker answers, TopologyError if there is no topic.
+    """
+    settings.need("kafka.bootstrap_servers")
+    topic = topics.declare(settings).deadletters.name
+    admin.look_for(settings.kafka, topic)
+    letters: dict[str, Letter] = {}
+    foreign, feed = Foreign(), settings.feed.name
+
+    def take(message: Message) -> None:
+        try:
+            letter = _letter_after(message, feed, letters)
+        except (LookupError, ValueError) as error:
+            foreign.add(at(message, NotOurs(f"it has no headers of a dead letter: {error!r}")))
+            return
+        body = message.value() or b""
+        if letter is not None and (wanted.bet is None or wanted.bet == bet_id(body)):
+            letters[letter.key] = letter
+            on_letter(letter, body)
+
+    TopicScan(topic, take, visible=visible, stall_seconds=ANSWER_SECONDS).read(settings)
+    foreign.log()
+    return sorted(filter(wanted.wants, letters.values()), key=lambda one: (one.received, one.place))
+
+
+def headers_of(message: Message) -> dict[str, str]:
+    """Return the headers of a record as text."""
+    return {
+        name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
+        for name, value in dict(message.headers() or []).items()
+    }
+
+
+def _letter_after(message: Message, feed: str, letters: dict[str, Letter]) -> Letter | None:
+    """Return the letter in a record, None if it is no new one. A mark changes the letter before it.
+
+    Raises LookupError or ValueError for a record that no bridge has written.
+    """
+    headers = headers_of(message)
+    if headers["feed"] != feed:
+        return None
+    kind, key = DeadLetterKind(headers["kind"]), (message.key() or b"").decode()
+    known = letters.get(key)
+    if kind is DeadLetterKind.REDRIVE:
+        if known is not None:
+            _mark(known, headers)
+        return None
+    if kind is DeadLetterKind.SAMPLE or (known is not None and known.open):
+        return None
+    return Letter(
+        key,
+        kind,
+        headers["reason"],
+        float(headers[RECEIVED]),
+        int(headers["revision"]),
+        int(headers["size"]),
+        message.partition() or 0,
+        message.offset() or 0,
+    )
+
+
+def _mark(letter: Letter, headers: dict[str, str]) -> None:
+    letter.outcome = Outcome(headers["outcome"])
+    letter.tries, letter.redriven = int(headers["tries"]), float(headers["redriven"])
+    if letter.outcome is Outcome.FAILED:
+        letter.reason = headers["reason"]
+
+
+def bet_id(body: bytes) -> str | None:
+    """Return the betId in a message that is no valid bet; None if there is none to be read."""
+    try:
+        found = orjson.loads(body)["data"]["betId"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def in_portions(letters: Iterable[Letter], limits: BatchSettings) -> Iterator[list[Letter]]:
+    """Yield letters in portions of a transaction each: at most two records a letter, and the checkpoint."""
+    portion: list[Letter] = []
+    size = 0
+    for letter in letters:
+        records = 2 * (len(portion) + 1) + 1
+        if portion and (records > limits.max_records or size + letter.size > limits.max_bytes):
+            yield portion
+            portion, size = [], 0
+        portion.append(letter)
+        size += letter.size
+    if portion:
+        yield portion
+
+
+def read_messages(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int, int], Message]:
+    """Return the records of dead letters by their place. Raises as `TopicScan.read`.
+
+    Reads from the first to the last of each partition.
+    """
+    wanted = {letter.place for letter in letters}
+    found: dict[tuple[int, int], Message] = {}
+
+    def take(message: Message) -> None:
+        place = (message.partition() or 0, message.offset() or 0)
+        if place in wanted:
+            found[place] = message
+
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for partition, offset in wanted:
+        starts[partition] = min(starts.get(partition, offset), offset)
+        ends[partition] = max(ends.get(partition, 0), offset + 1)
+    topic = topics.declare(settings).deadletters.name
+    TopicScan(topic, take, start=starts, ends=ends, stall_seconds=ANSWER_SECONDS).read(settings)
+    return found
+
+
+def read_bodies(settings: Settings, letters: Sequence[Letter]) -> dict[tuple[int, int], bytes]:
+    """Return the bytes of dead letters by their place. Raises and reads as `read_messages`."""
+    return {place: message.value() or b"" for place, message in read_messages(settings, letters).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The dead letters of one cause."""
+
+    cause: DeadLetterCause
+    count: int
+    oversized: int
+    """Of them, those whose whole bytes are lost."""
+    tried: int
+    """Of them, those that were redriven and failed again."""
+    first: float
+    """Unix seconds."""
+    last: float
+    sample: str
+    """Key of the last one."""
+
+
+def by_cause(letters: Iterable[Letter]) -> list[Kind]:
+    """Return the kinds of dead letters, the most frequent first."""
+    causes: dict[DeadLetterCause, list[Letter]] = {}
+    for letter in letters:
+        causes.setdefault(cause_of(letter.reason), []).append(letter)
+    kinds = [
+        Kind(
+            cause,
+            len(found),
+            sum(letter.kind is DeadLetterKind.OVERSIZED for letter in found),
+            sum(letter.tries > 0 for letter in found),
+            found[0].received,
+            found[-1].received,
+            found[-1].key,
+        )
+        for cause, found in causes.items()
+    ]
+    return sorted(kinds, key=lambda kind: -kind.count)
+
+
+def kind_as_json(kind: Kind) -> dict[str, Any]:
+    """Return a kind for scripts."""
+    return {
+        "field": kind.cause.field or None,
+        "reason": kind.cause.reason,
+        "count": kind.count,
+        "oversized": kind.oversized,
+        "tried": kind.tried,
+        "first": format_utc(kind.first),
+        "last": format_utc(kind.last),
+        "sample": kind.sample,
+    }
+
+
+def kinds_as_lines(kinds: Sequence[Kind], redriven: int) -> str:
+    """Return the open dead letters for people; `redriven` is the number of those that are not open."""
+    lines = []
+    for kind in kinds:
+        lines.append(f"{kind.count:,}  {kind.cause.field or 'the whole message'}: {kind.cause.reason}")
+        span = f"first {format_utc(kind.first)}, last {format_utc(kind.last)}"
+        notes = [f"sample {kind.sample[:KEY_SHOWN]}"]
+        notes += [f"{kind.oversized:,} oversized"] if kind.oversized else []
+        notes += [f"{kind.tried:,} failed again"] if kind.tried else []
+        lines.append(f"    {span}; {', '.join(notes)}")
+    count = sum(kind.count for kind in kinds)
+    lines.append(f"{plural(count, 'open dead letter')}, {redriven:,} redriven")
+    return "\n".join(lines)
+
+
+def the_one(letters: Sequence[Letter], key: str) -> Letter:
+    """Return the only letter of a key or the beginning of one. Raises SettingsError for none or several."""
+    if len({letter.key for letter in letters}) == 1:
+        return letters[-1]
+    found = "no dead letter has" if not letters else f"{len(letters)} dead letters have"
+    raise SettingsError(f"{found} a key that begins with {key!r}; `bridge deadletters list` shows keys")
+
+
+def letter_as_json(letter: Letter, message: Message) -> dict[str, Any]:
+    """Return a dead letter with its record: the bytes as text if they are UTF-8, else in base64."""
+    body = message.value() or b""
+    try:
+        content: dict[str, Any] = {"value": body.decode()}
+    except UnicodeDecodeError:
+        content = {"base64": base64.b64encode(body).decode()}
+    return {
+        "key": letter.key,
+        "topic": message.topic(),
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "timestamp": message.timestamp()[1],
+        "headers": headers_of(message),
+        "tries": letter.tries,
+        "outcome": letter.outcome and letter.outcome.value,
+        "redriven": None if letter.redriven is None else format_utc(letter.redriven),
+        "lastReason": letter.reason,
+        **content,
+    }
+
+
+def letter_as_lines(letter: Letter, message: Message) -> str:
+    """Return a dead letter for people, and the beginning of its bytes."""
+    body = message.value() or b""
+    text = body.decode("utf-8", "backslashreplace")
+    lines = [
+        f"key       {letter.key}",
+        f"place     {message.topic()} partition {letter.partition} offset {letter.offset}",
+        f"received  {format_utc(letter.received)}, at position {letter.revision}",
+        f"bet       {bet_id(body) or 'not readable'}",
+        f"kind      {letter.kind.value}, {letter.size:,} bytes",
+        f"reason    {headers_of(message)['reason']}",
+    ]
+    if letter.outcome is not None and letter.redriven is not None:
+        tried = f"{letter.outcome.value}, {format_utc(letter.redriven)}, tries: {letter.tries}"
+        lines.append(f"redriven  {tried}" + (f", {letter.reason}" if letter.open else ""))
+    cut = "" if len(text) <= SHOWN_CHARACTERS else "…\n(`bridge deadletters export` has all of it)"
+    return "\n".join([*lines, "", text[:SHOWN_CHARACTERS] + cut])

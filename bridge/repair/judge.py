@@ -1,0 +1,143 @@
+"""Decides what becomes of a dead letter that is redriven. No IO.
+
+A letter goes today's way: the limits of size, the model, the deduplicator. It comes late, though: what was
+received after it may have been published long ago. So a version below the published one is stale, as ever,
+and so is another content of the published version that was received before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bridge.avro.codec import Codec
+from bridge.config import Settings
+from bridge.errors import ConversionError, SchemaError
+from bridge.messages.converter import make_converter
+from bridge.messages.parser import MessageParser
+from bridge.messages.transcoder import Bet
+from bridge.state.counters import Counters
+from bridge.state.dead_letter import Outcome, identity
+from bridge.state.deduplicator import Deduplicator, DedupResult, fingerprint
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of a dead letter."""
+
+    outcome: Outcome
+    reason: str = ""
+    """Why it failed, or why it is not published."""
+    bet: Bet | None = None
+    """Whatever the outcome, if it is a bet."""
+    correction: bool = False
+
+    def add_to(self, counters: Counters) -> None:
+        """Count the letter under its new outcome; one that failed remains what it was."""
+        match self.outcome:
+            case Outcome.FAILED:
+                return
+            case Outcome.PUBLISHED:
+                counters.published += 1
+                counters.corrections += self.correction
+            case Outcome.DUPLICATE:
+                counters.duplicates += 1
+            case Outcome.STALE:
+                counters.stale += 1
+            case Outcome.PING:
+                counters.pings += 1
+            case Outcome.EMPTY:
+                counters.empty += 1
+        counters.redriven += 1
+
+
+class Model:
+    """Converts dead letters as `bridge run` would convert their messages today."""
+
+    def __init__(self, settings: Settings, codec: Codec) -> None:
+        self._most = settings.feed.max_message_bytes
+        self._parser = MessageParser(settings.feed.optional_fields)
+        self._converter = make_converter(self._parser, codec)
+        self._codec = codec
+        self._codecs = {codec.schema_id: codec}
+
+    def convert(self, key: str, body: bytes) -> Bet | Verdict:
+        """Return the bet in a dead letter, or what becomes of one that is none."""
+        if len(body) > self._most:
+            reason = f"{len(body)} bytes are more than feed.max_message_bytes = {self._most}"
+            return Verdict(Outcome.FAILED, reason)
+        if identity(body).decode() != key:
+            return Verdict(Outcome.FAILED, "its bytes are not those that its key was made of")
+        try:
+            ping_id, bet, _ = self._converter.convert(body)
+        except ConversionError as error:
+            return Verdict(Outcome.FAILED, error.reason)
+        if bet is not None:
+            return bet
+        return Verdict(Outcome.EMPTY if ping_id is None else Outcome.PING)
+
+    def rewrite(self, body: bytes, schema: bytes) -> bytes | None:
+        """Return the fingerprint of the bet in another schema, by its id; None if it does not fit."""
+        schema_id = int.from_bytes(schema, "big")
+        bet = self._parser.parse(body).bet
+        assert bet is not None
+        try:
+            if schema_id not in self._codecs:
+                self._codecs[schema_id] = self._codec.in_schema(schema_id)
+            return fingerprint(self._codecs[schema_id].encode(bet))
+        except SchemaError:
+            return None
+
+
+class Judge:
+    """Judges dead letters in the order in which they are to be published.
+
+    `deduplicator` knows all that is published of their bets, `received` when the last record of each was
+    received, Unix seconds.
+    """
+
+    def __init__(self, model: Model, deduplicator: Deduplicator, received: Mapping[bytes, float]) -> None:
+        self._model = model
+        self._deduplicator = deduplicator
+        self._received = dict(received)
+
+    def judge(self, key: str, body: bytes, received: float) -> Verdict:
+        """Return what becomes of a dead letter received at this time; one to publish counts as published."""
+        bet = self._model.convert(key, body)
+        if isinstance(bet, Verdict):
+            return bet
+        bet_id, version, _, value = bet
+        content = fingerprint(value)
+        found = self._deduplicator.judge(
+            bet_id, version, content, lambda schema: self._model.rewrite(body, schema), replaying=True
+        )
+        if found is DedupResult.DUPLICATE:
+            return Verdict(Outcome.DUPLICATE, "the same content is published", bet)
+        if found is DedupResult.STALE:
+            return Verdict(Outcome.STALE, "a later version is published", bet)
+        correction = found is DedupResult.CORRECTION
+        if correction and received <= self._received[bet_id]:
+            return Verdict(Outcome.STALE, "other content of its version, received later, is published", bet)
+        self._deduplicator.publish(bet_id, version, content, received)
+        self._received[bet_id] = received
+        return Verdict(Outcome.PUBLISHED, "", bet, correction)
+
+
+def in_order(letters: Iterable[T], versions: Mapping[T, tuple[bytes, int]]) -> list[T]:
+    """Return letters, which come in order of receipt, so that the versions of each bet ascend.
+
+    `versions` has the bet and its version of each that is a bet. Letters of one bet exchange their places.
+    """
+    ordered = list(letters)
+    places: dict[bytes, list[int]] = {}
+    for place, letter in enumerate(ordered):
+        if letter in versions:
+            places.setdefault(versions[letter][0], []).append(place)
+    for of_bet in places.values():
+        by_version = sorted((ordered[place] for place in of_bet), key=lambda one: versions[one][1])
+        for place, letter in zip(of_bet, by_version, strict=True):
+            ordered[place] = letter
+    return ordered

@@ -1,0 +1,131 @@
+"""Redrive dead letters: publish what today's model converts, each bet once and in order.
+
+As the owner of the feed, so nobody else writes meanwhile, and what is read after fencing is final. Each
+transaction has some bets, the marks of their letters and the checkpoint with the counters. So a redrive that
+dies leaves letters that are published and marked, and others that are neither: another redrive, or a bridge,
+goes on from there. Position, connection attempts and state stay as they are, because the feed is not
+connected.
+
+Decision 0023 has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from bridge import clock
+from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.schemas import load
+from bridge.config import Settings
+from bridge.errors import BridgeError
+from bridge.inspection.dead_letters import Filter, Letter, in_portions, read_bodies, read_letters
+from bridge.kafka import admin, topics
+from bridge.kafka.batch import Batch, Header, Record
+from bridge.kafka.registry import Registry
+from bridge.log import get
+from bridge.repair.judge import Judge, Model, Verdict, in_order
+from bridge.repair.ownership import OwnedFeed, owning
+from bridge.repair.report import Report
+from bridge.state.dead_letter import RECEIVED, DeadLetterKind, Outcome, cause_of, redrive_mark
+from bridge.state.restore import StateReader
+
+
+def forecast(settings: Settings, wanted: Filter) -> Report:
+    """Return what a redrive would do now. Writes nothing and does not own the feed.
+
+    Raises as `inspection.dead_letters.read_letters` and `StateReader.published`.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    with Registry(settings.registry) as registry:
+        state = StateReader(settings, topics.declare(settings), registry.schema_by_id)
+        # Its schema need not be registered: contents are compared in the schema of the published one.
+        codec = Codec(load("settled-bet"), READ_ONLY, registry.schema_by_id)
+        work = _Work(settings, state, codec, wanted, visible=True)
+        for portion in in_portions(work.letters, settings.batch):
+            bodies = read_bodies(settings, portion)
+            for letter in portion:
+                work.judge(letter, bodies[letter.place])
+        return work.report
+
+
+def redrive(settings: Settings, wanted: Filter) -> Report:
+    """Redrive the open dead letters that are meant. Returns when all transactions are committed.
+
+    Raises NotOwner, which names the owner, if the feed has one; as `forecast`; SinkBroken if Kafka refuses
+    the writes. What is committed by then stays.
+    """
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    admin.look_for(settings.kafka, topics.declare(settings).deadletters.name)
+    with owning(settings) as owned:
+        work = _Work(settings, owned.state, owned.codecs.bets, wanted, visible=False)
+        for portion in in_portions(work.letters, settings.batch):
+            _commit(owned, work, portion, read_bodies(settings, portion))
+            work.report.transactions += 1
+            done = work.report.total.total()
+            get().info("dead letters redriven", done=done, left=len(work.letters) - done)
+        return work.report
+
+
+class _Work:
+    """The open dead letters that are meant, in order, and the judge of them.
+
+    Reads the topic of dead letters for them, and that of bets for what is published of their bets.
+    """
+
+    def __init__(
+        self, settings: Settings, state: StateReader, codec: Codec, wanted: Filter, *, visible: bool
+    ) -> None:
+        model = Model(settings, codec)
+        versions: dict[tuple[int, int], tuple[bytes, int]] = {}
+
+        def convert(letter: Letter, body: bytes) -> None:
+            bet = model.convert(letter.key, body)
+            if not isinstance(bet, Verdict):
+                versions[letter.place] = bet[0], bet[1]
+
+        found = read_letters(settings, wanted, convert, visible=visible)
+        meant = {letter.place: letter for letter in found if letter.open}
+        whole = [place for place, letter in meant.items() if letter.kind is DeadLetterKind.ERROR]
+        self.report = Report(oversized=len(meant) - len(whole))
+        self.letters = [meant[place] for place in in_order(whole, versions)]
+        """Those whose bytes are there."""
+        published = state.published({versions[p][0] for p in whole if p in versions}, visible=visible)
+        self._judge = Judge(model, published.deduplicator, published.received)
+
+    def judge(self, letter: Letter, body: bytes) -> Verdict:
+        """Return what becomes of a letter, and count it."""
+        verdict = self._judge.judge(letter.key, body, letter.received)
+        self.report.add(cause_of(letter.reason), verdict.outcome)
+        return verdict
+
+
+def _commit(
+    owned: OwnedFeed, work: _Work, letters: Sequence[Letter], bodies: Mapping[tuple[int, int], bytes]
+) -> None:
+    """Commit the bets and marks of some letters, and the checkpoint with their counters."""
+    last, now, batch = owned.checkpoint, clock.now().wall, Batch()
+    if last is None:
+        raise BridgeError(f"there is no checkpoint of the feed {owned.settings.feed.name} to go on from")
+    counters, timestamp = last.counters.copy(), int(now * 1000)
+    for letter in letters:
+        verdict = work.judge(letter, bodies[letter.place])
+        verdict.add_to(counters)
+        if verdict.outcome is Outcome.PUBLISHED and verdict.bet is not None:
+            key, _, _, value = verdict.bet
+            original: Header = (RECEIVED, f"{letter.received:.6f}")
+            batch.add(Record(owned.topics.bets.name, key, value, timestamp, [original]))
+        mark = redrive_mark(
+            owned.topics.deadletters.name,
+            letter.key.encode(),
+            verdict.outcome,
+            feed=last.feed,
+            at=now,
+            tries=letter.tries + 1,
+            reason=verdict.reason,
+            bet=verdict.bet and verdict.bet[:2],
+        )
+        batch.add(mark)
+    checkpoint = replace(last, counters=counters, updated_at=now, owner=owned.owner_id)
+    assert checkpoint.follows(last), "the checkpoint would go back"
+    owned.commit(batch, checkpoint)

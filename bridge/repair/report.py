@@ -1,0 +1,68 @@
+"""What a redrive did with dead letters, or would do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.formatting import plural
+from bridge.state.dead_letter import DeadLetterCause, Outcome
+
+
+@dataclass
+class Report:
+    """What became of the dead letters, by what was wrong with them."""
+
+    outcomes: dict[DeadLetterCause, Counter[Outcome]] = field(default_factory=dict)
+    oversized: int = 0
+    """Not tried, because their bytes are not there."""
+    transactions: int = 0
+
+    @property
+    def total(self) -> Counter[Outcome]:
+        """The outcomes of all."""
+        return sum(self.outcomes.values(), Counter())
+
+    def add(self, cause: DeadLetterCause, outcome: Outcome) -> None:
+        """Count a letter."""
+        self.outcomes.setdefault(cause, Counter())[outcome] += 1
+
+
+def report_as_json(report: Report, dry_run: bool) -> dict[str, Any]:
+    """Return a report for scripts."""
+    return {
+        "dryRun": dry_run,
+        "letters": report.total.total(),
+        "oversized": report.oversized,
+        "transactions": report.transactions,
+        "outcomes": _by_name(report.total),
+        "kinds": [
+            {"field": cause.field or None, "reason": cause.reason, "outcomes": _by_name(outcomes)}
+            for cause, outcomes in report.outcomes.items()
+        ],
+    }
+
+
+def report_as_lines(report: Report, dry_run: bool) -> str:
+    """Return a report for people."""
+    lines = [
+        f"{cause.field or 'the whole message'}: {cause.reason}\n    {_in_words(outcomes)}"
+        for cause, outcomes in report.outcomes.items()
+    ]
+    if report.oversized:
+        lines.append(f"{report.oversized:,} oversized, not tried: only their first 64 KiB are kept")
+    count = plural(report.total.total(), "dead letter")
+    if dry_run:
+        lines.append(f"{count} would be redriven; nothing was written")
+    else:
+        lines.append(f"{count} redriven in {plural(report.transactions, 'transaction')}")
+    return "\n".join(lines)
+
+
+def _in_words(outcomes: Counter[Outcome]) -> str:
+    return ", ".join(f"{outcomes[outcome]:,} {outcome.value}" for outcome in Outcome if outcomes[outcome])
+
+
+def _by_name(outcomes: Counter[Outcome]) -> dict[str, int]:
+    return {outcome.value: outcomes[outcome] for outcome in Outcome}

@@ -1,0 +1,168 @@
+"""Dead letters are grouped by what is wrong with them, selected, and shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bridge.config import BatchSettings
+from bridge.errors import SettingsError
+from bridge.inspection.dead_letters import (
+    SHOWN_CHARACTERS,
+    Filter,
+    Letter,
+    bet_id,
+    by_cause,
+    in_portions,
+    kind_as_json,
+    kinds_as_lines,
+    letter_as_json,
+    letter_as_lines,
+    the_one,
+)
+from bridge.inspection.replay import Window
+from bridge.state.dead_letter import DeadLetterKind, Outcome
+
+AT = 1_790_000_000.0
+
+
+def letter(number: int = 0, reason: str = "data.x[0]: wrong, got 1", size: int = 100, **more: Any) -> Letter:
+    kind = more.pop("kind", DeadLetterKind.ERROR)
+    return Letter(f"{number:064x}", kind, reason, AT + number, 17, size, 1, number, **more)
+
+
+class Message:
+    """The record of a letter."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def value(self) -> bytes:
+        return self._body
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [("reason", b"data.x[0]: wrong"), ("kind", b"error")]
+
+    def topic(self) -> str:
+        return "t.deadletters"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_790_000_000_000
+
+
+def test_letters_are_open_until_they_are_redriven() -> None:
+    """One that failed again stays."""
+    assert [outcome for outcome in (None, *Outcome) if letter(outcome=outcome).open] == [None, Outcome.FAILED]
+
+
+def test_letters_are_grouped_by_cause() -> None:
+    """The most frequent first, with what most people ask for."""
+    letters = [
+        letter(1, "Invalid JSON: at line 1"),
+        letter(2, kind=DeadLetterKind.OVERSIZED),
+        letter(3, "data.x[7]: wrong, got 2", tries=2),
+        letter(4, "data.x[1]: wrong; data.y: also"),
+    ]
+    kinds = by_cause(letters)
+    assert [kind_as_json(kind) for kind in kinds] == [
+        {
+            "field": "data.x[]",
+            "reason": "wrong",
+            "count": 3,
+            "oversized": 1,
+            "tried": 1,
+            "first": "2026-09-21T14:13:22Z",
+            "last": "2026-09-21T14:13:24Z",
+            "sample": letters[3].key,
+        },
+        {
+            "field": None,
+            "reason": "Invalid JSON",
+            "count": 1,
+            "oversized": 0,
+            "tried": 0,
+            "first": "2026-09-21T14:13:21Z",
+            "last": "2026-09-21T14:13:21Z",
+            "sample": letters[0].key,
+        },
+    ]
+    assert kinds_as_lines(kinds, 5).splitlines() == [
+        "3  data.x[]: wrong",
+        "    first 2026-09-21T14:13:22Z, last 2026-09-21T14:13:24Z; sample 000000000000, 1 oversized, "
+        "1 failed again",
+        "1  the whole message: Invalid JSON",
+        "    first 2026-09-21T14:13:21Z, last 2026-09-21T14:13:21Z; sample 000000000000",
+        "4 open dead letters, 5 redriven",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Filter(), True),
+        (Filter(reason="WRONG"), True),
+        (Filter(reason="got 1"), False),
+        (Filter(field="data.x[]"), True),
+        (Filter(field="data.x"), False),
+        (Filter(window=Window(1_790_000_000_000, None)), True),
+        (Filter(window=Window(1_790_000_000_001, None)), False),
+        (Filter(window=Window(0, 1_790_000_000_000)), False),
+        (Filter(key="0000"), True),
+        (Filter(key="1"), False),
+    ],
+)
+def test_a_filter_wants_letters(wanted: Filter, found: bool) -> None:
+    assert wanted.wants(letter()) is found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b'{"data":{"betId":"b","x":{}}}', "b"),
+        (b'{"data":{"betId":7}}', None),
+        (b'{"data":[]}', None),
+        (b"[]", None),
+        (b"{", None),
+    ],
+)
+def test_the_bet_of_a_letter_is_read_where_it_can_be(body: bytes, found: str | None) -> None:
+    assert bet_id(body) == found
+
+
+def test_a_portion_fits_a_transaction() -> None:
+    """By records, of which a letter may need two, beside the checkpoint; and by bytes. None is empty."""
+    letters = [letter(n, size=size) for n, size in enumerate((10, 10, 10, 90, 5, 5, 500, 5))]
+    limits = BatchSettings(max_records=7, max_bytes=100)
+    sizes = [[one.size for one in portion] for portion in in_portions(letters, limits)]
+    assert sizes == [[10, 10, 10], [90, 5, 5], [500], [5]]
+    assert list(in_portions([], limits)) == []
+
+
+def test_a_key_must_be_that_of_one_letter() -> None:
+    """Of a message that was dead-lettered twice, the last one counts."""
+    assert the_one([letter(1), letter(1)], "0") == letter(1)
+    for letters in ([], [letter(1), letter(2)]):
+        with pytest.raises(SettingsError, match="a key that begins with '0'"):
+            the_one(letters, "0")
+
+
+def test_a_letter_for_scripts_has_its_bytes() -> None:
+    """As text, or in base64."""
+    shown = letter_as_json(letter(1), Message(b"{}"))  # type: ignore[arg-type]
+    assert (shown["value"], shown["headers"], shown["outcome"]) == (
+        "{}",
+        {"reason": "data.x[0]: wrong", "kind": "error"},
+        None,
+    )
+    assert letter_as_json(letter(1), Message(b"\xff"))["base64"] == "/w=="  # type: ignore[arg-type]
+
+
+def test_a_letter_for_people_is_cut() -> None:
+    """And says what became of it."""
+    tried = letter(1, "data.y: wrong", outcome=Outcome.FAILED, tries=2, redriven=AT)
+    text = letter_as_lines(tried, Message(b"x" * (SHOWN_CHARACTERS + 1)))  # type: ignore[arg-type]
+    assert "redriven  failed, 2026-09-21T14:13:20Z, tries: 2, data.y: wrong" in text.splitlines()
+    assert text.endswith("x…\n(`bridge deadletters export` has all of it)")
+    assert text.count("x" * 100) == SHOWN_CHARACTERS // 100
+    assert "bet       b" in letter_as_lines(letter(), Message(b'{"data":{"betId":"b"}}'))  # type: ignore[arg-type]

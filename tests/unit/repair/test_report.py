@@ -1,0 +1,45 @@
+"""The report of a redrive, for people and for scripts."""
+
+from __future__ import annotations
+
+from bridge.repair.report import Report, report_as_json, report_as_lines
+from bridge.state.dead_letter import DeadLetterCause, Outcome
+
+
+def report() -> Report:
+    found = Report(oversized=2, transactions=1)
+    for outcome in (Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.STALE):
+        found.add(DeadLetterCause("data.x", "wrong"), outcome)
+    found.add(DeadLetterCause("", "Invalid JSON"), Outcome.FAILED)
+    return found
+
+
+def test_a_report_for_people() -> None:
+    assert report_as_lines(report(), dry_run=False).splitlines() == [
+        "data.x: wrong",
+        "    2 published, 1 stale",
+        "the whole message: Invalid JSON",
+        "    1 failed",
+        "2 oversized, not tried: only their first 64 KiB are kept",
+        "4 dead letters redriven in 1 transaction",
+    ]
+    forecast = report_as_lines(Report(), dry_run=True)
+    assert forecast == "0 dead letters would be redriven; nothing was written"
+
+
+def test_a_report_for_scripts() -> None:
+    """Every outcome has a number."""
+    found = report_as_json(report(), dry_run=True)
+    assert (found["dryRun"], found["letters"], found["oversized"], found["transactions"]) == (True, 4, 2, 1)
+    assert found["outcomes"] == {
+        "published": 2,
+        "duplicate": 0,
+        "stale": 1,
+        "ping": 0,
+        "empty": 0,
+        "failed": 1,
+    }
+    assert [(kind["field"], kind["reason"]) for kind in found["kinds"]] == [
+        ("data.x", "wrong"),
+        (None, "Invalid JSON"),
+    ]
