@@ -1,7 +1,7 @@
 """`bridge`, killed at a chosen call: `python -m tests.killed PLACE WHEN NUMBER deadletters redrive`.
 
 PLACE is `module:name.of.a.function`, WHEN is `before` or `after`: the process ends by SIGKILL before the call
-of that NUMBER, counted from 1, or when it has returned.
+of that NUMBER, counted from 1, or when it has returned. With `stop` it gets SIGTERM then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def kill_at(place: str, when: str, number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         result = function(*arguments, **named)
         if due:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGTERM if when == "stop" else signal.SIGKILL)
         return result
 
     setattr(holder, name, called)

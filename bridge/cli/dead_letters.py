@@ -12,6 +12,7 @@ import typer
 from bridge.cli.output import Config, Json, say, show
 from bridge.config import load
 from bridge.errors import SettingsError
+from bridge.formatting import plural
 
 if TYPE_CHECKING:
     from bridge.inspection.dead_letters import Filter
@@ -104,6 +105,9 @@ def export(
         Path | None,
         typer.Option("--dir", metavar="DIR", help="Write files here: KEY.message and KEY.json."),
     ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="With --dir, print the number as JSON; else all output is JSON.")
+    ] = False,
 ) -> None:
     """Export dead letters with their original bytes and headers, in order of receipt.
 
@@ -134,8 +138,11 @@ def export(
             whole.pop("base64", None)
             (to_directory / f"{letter.key}.message").write_bytes(message.value() or b"")
             (to_directory / f"{letter.key}.json").write_bytes(orjson.dumps(whole, option=orjson.OPT_INDENT_2))
-    if not letters or to_directory is not None:
-        say(f"{len(letters):,} dead letters exported" if letters else "no dead letter fits")
+    if to_directory is not None:
+        text = f"{plural(len(letters), 'dead letter')} exported to {to_directory}"
+        show({"exported": len(letters), "directory": str(to_directory)}, text, json=json)
+    elif not letters:
+        say("no dead letter fits")
 
 
 @deadletters.command("redrive")

@@ -94,7 +94,10 @@ async def test_a_redrive_refuses_while_a_bridge_owns_the_feed(place: Place) -> N
 
 
 async def test_a_redrive_that_is_killed_goes_on(place: Place) -> None:
-    """Three kills, with a bridge between them: each bet once, in order of its versions."""
+    """Three kills, with a bridge between them: each bet once, in order of its versions.
+
+    One that is stopped by SIGTERM leaves its place at once.
+    """
     async with simulator(history_seconds=2) as feed:
         bets = Redriven(place, feed)
         await bets.fill(100)
@@ -102,7 +105,11 @@ async def test_a_redrive_that_is_killed_goes_on(place: Place) -> None:
             await bets.killed(*kill)
             if number == 1:
                 await bets.run_a_bridge()
-        await bets.finished()
+        left = await asyncio.to_thread(shown, place, "list")
+        stopped = await bets.redrive("tests.killed", "bridge.repair.ownership:OwnedFeed.commit", "stop", "1")
+        assert stopped.process.returncode == 130, stopped.text()
+        at_once = await asyncio.to_thread(shown, place, "redrive", **bets.settings())
+        assert 0 < at_once["letters"] < left["open"]
         await bets.check()
 
 

@@ -165,6 +165,7 @@ def test_checkpoints_and_gaps_survive() -> None:
         "deadLettered": 1,
         "pings": 0,
         "empty": 0,
+        "redriven": 0,
     }
     left_out = dict.fromkeys(("since", "until", "newestSettlement", "skewSeconds", "catchUp", "moved")) | {
         "reason": ""
