@@ -213,6 +213,7 @@ class DeadLetter(Place):
     """A message that could not be converted, or a sample of one with an unknown field.
 
     `body` is the original message, of an oversized one its head; `kind` is error, oversized or sample.
+    The mark of a redrive has no value, so `changes` yields it as `Removed`, although the letter stays.
     """
 
     body: bytes
