@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from bridge.config import BatchSettings, Settings
 from bridge.errors import NotOurs, SettingsError
-from bridge.formatting import format_utc, plural
+from bridge.formatting import format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
@@ -278,7 +278,7 @@ def kinds_as_lines(kinds: Sequence[Kind], redriven: int) -> str:
         notes += [f"{kind.tried:,} failed again"] if kind.tried else []
         lines.append(f"    {span}; {', '.join(notes)}")
     count = sum(kind.count for kind in kinds)
-    lines.append(f"{plural(count, 'open dead letter')}, {redriven:,} redriven")
+    lines.append(f"{count:,} open, {redriven:,} redriven")
     return "\n".join(lines)
 
 

@@ -52,7 +52,7 @@ def report_as_lines(report: Report, dry_run: bool) -> str:
     ]
     if report.oversized:
         lines.append(f"{report.oversized:,} oversized, not tried: only their first 64 KiB are kept")
-    count = plural(report.total.total(), "dead letter")
+    count = f"{report.total.total():,}"
     if dry_run:
         lines.append(f"{count} would be redriven; nothing was written")
     else:

@@ -148,7 +148,7 @@ async def test_what_cannot_be_redriven_stays(place: Place) -> None:
     assert redriven("--field", "data.x") == {**dict.fromkeys(redriven("--bet", "none"), 0), "failed": 1}
     assert redriven()["failed"] == 2
     listed = command(place, "list")
-    assert listed.stdout.splitlines()[-1] == "3 open dead letters, 0 redriven"
+    assert listed.stdout.splitlines()[-1] == "3 open, 0 redriven"
     assert "1 oversized" in listed.stdout
     assert listed.stdout.count("1 failed again") == 2
     assert json.loads(listed.stderr)["count"] == 1

@@ -93,7 +93,7 @@ def test_letters_are_grouped_by_cause() -> None:
         "1 failed again",
         "1  the whole message: Invalid JSON",
         "    first 2026-09-21T14:13:21Z, last 2026-09-21T14:13:21Z; sample 000000000000",
-        "4 open dead letters, 5 redriven",
+        "4 open, 5 redriven",
     ]
 
 
