@@ -300,7 +300,7 @@ class _Audit:
             bounds = before.dead_lettered, after.dead_lettered
             what = f"dead letters of {name}"
             self._compare(Proof.DEAD_LETTERS, topic, what, letters.letters[name], bounds, complete)
-            redriven = [getattr(counters, "redriven", 0) for counters in (before, after)]
+            redriven = [counters.redriven for counters in (before, after)]
             what = f"marks of redriven dead letters of {name}"
             self._compare(
                 Proof.DEAD_LETTERS, topic, what, letters.redriven[name], (redriven[0], redriven[1]), complete

@@ -82,7 +82,7 @@ class Redriven:
 
     async def fill(self, least: int) -> None:
         """Have an older bridge dead-letter this many bets, then stop it."""
-        command = ("tests.older", "run")
+        command = ("tests.unknown_result", "run")
         bridge = self.place._start(command, self.settings(BATCH__MAX_RECORDS="5000"))
         await until(lambda: len(self.letters()) >= least, "dead letters", so_far=bridge.text)
         assert await bridge.end() == 0
