@@ -151,6 +151,8 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header --group mutation \
 		-c requirements/dev.txt -o requirements/mutation.txt $(UPGRADE)
+	@$(BIN)/uv pip compile examples/flink-sql/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header -o examples/flink-sql/requirements.txt $(UPGRADE)
 	@$(BIN)/uv pip compile examples/quix-join/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-annotate --no-header -o examples/quix-join/requirements.txt $(UPGRADE)
 	@$(BIN)/uv pip compile benchmarks/requirements.in --quiet --universal --python-version 3.11 --generate-hashes \
