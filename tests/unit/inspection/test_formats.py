@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from bridge.inspection.formats import (
     COLUMNS,
@@ -137,7 +138,6 @@ def test_csv_survives_what_a_bet_may_hold() -> None:
 
 def test_parquet_has_money_as_decimals_and_the_whole_record(tmp_path: Path) -> None:
     """Two parts become one file; a stake that no decimal(38, 18) holds is null there, not wrong."""
-    parquet = pytest.importorskip("pyarrow.parquet")
     parts = [tmp_path / "1", tmp_path / "2"]
     impossible = {**VALUE["amount"], "precision": 2**31 - 1}
     for part, one in zip(parts, (bet(), bet("c", amount=impossible)), strict=True):
