@@ -151,7 +151,7 @@ def replay(
     Filters narrow each other; the values of one filter widen it. Money is exact in every format.
     """
     from bridge import clock
-    from bridge.inspection.replay import Replay, parse_window
+    from bridge.inspection.replay import Replay, identity, parse_window
 
     if output and to_topic:
         raise SettingsError("--output and --to-topic: choose one")
@@ -173,6 +173,8 @@ def replay(
         "everywhere": everywhere,
         "names": names,
     }
+    if to_topic or output:
+        wanted |= identity(settings)
     if to_topic:
         _copy(settings, to_topic, wanted, window, selection, everywhere=everywhere)
         return
@@ -269,11 +271,12 @@ def _copy(
         copied += more
 
     try:
-        if copy.offsets is not None:
+        if copy.begin is not None:
             say("going on behind what was copied before")
+            window = window._replace(begin=copy.begin)
         found = Replay(settings, window, selection, everywhere=everywhere, offsets=copy.offsets)
         with found, _progress(found):
-            copy.run(found.messages(), count)
+            copy.run(found.messages(), window.begin, count)
     finally:
         copy.close()
     say(

@@ -11,7 +11,7 @@ import typer
 
 from bridge.cli.output import Config, Json, say, show
 from bridge.config import load
-from bridge.errors import SettingsError
+from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
 
 if TYPE_CHECKING:
@@ -136,8 +136,12 @@ def export(
                 continue
             whole.pop("value", None)
             whole.pop("base64", None)
-            (to_directory / f"{letter.key}.message").write_bytes(message.value() or b"")
-            (to_directory / f"{letter.key}.json").write_bytes(orjson.dumps(whole, option=orjson.OPT_INDENT_2))
+            try:
+                (to_directory / f"{letter.key}.message").write_bytes(message.value() or b"")
+                described = orjson.dumps(whole, option=orjson.OPT_INDENT_2)
+                (to_directory / f"{letter.key}.json").write_bytes(described)
+            except OSError as error:
+                raise BridgeError(f"{to_directory} cannot be written: {error.strerror}") from None
     if to_directory is not None:
         text = f"{plural(len(letters), 'dead letter')} exported to {to_directory}"
         show({"exported": len(letters), "directory": str(to_directory)}, text, json=json)

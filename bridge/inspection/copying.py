@@ -7,7 +7,7 @@ copied for a group of the copy's own, so a repeated command goes on behind them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -19,6 +19,7 @@ from bridge.kafka import admin, clients, topics
 
 BATCH: Final = 5_000
 """Records in a transaction."""
+BATCH_BYTES: Final = 8 * 1024 * 1024
 CALL_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 15.0
 
@@ -47,6 +48,8 @@ class TopicCopy:
                 f"--to-topic {target}: has {found} partitions, {source} has {count}: keys would "
                 "not stay where they are"
             )
+        # A target that was made anew is another copy.
+        wanted = {**wanted, "target": admin.topic_id(client, target)}
         digest = hashlib.sha256(orjson.dumps(wanted, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.group = f"{settings.topics.prefix}.replay.{target}.{digest[:12]}"
         self._target = target
@@ -64,36 +67,37 @@ class TopicCopy:
         except KafkaException as error:
             self._consumer.close()
             raise self._refused(error) from None
-        self.offsets = {place.partition: place.offset for place in committed if place.offset >= 0} or None
+        if failed := next((place.error for place in committed if place.error is not None), None):
+            self._consumer.close()
+            raise self._refused(KafkaException(failed))
+        done = [place for place in committed if place.offset >= 0]
+        self.offsets = {place.partition: place.offset for place in done} or None
         """Partition → offset to go on from; None if nothing was copied yet."""
+        self.begin = int(done[0].metadata or 0) if done else None
+        """Start of the first attempt's interval, Unix milliseconds: kept, whatever an age means now."""
 
     def close(self) -> None:
         """End the clients."""
         self._consumer.close()
 
-    def run(self, messages: Iterable[Message], copied: Callable[[int], None]) -> None:
-        """Copy messages; call `copied` with the number of each transaction's records.
+    def run(self, messages: Iterable[Message], begin: int, copied: Callable[[int], None]) -> None:
+        """Copy messages received since `begin` (Unix ms); call `copied` with each transaction's records.
 
         Raises SinkBroken when Kafka refuses: what was committed stays, and the next run goes on behind it.
         """
-        offsets: dict[int, int] = {}
-        count = 0
-        try:
-            for message in messages:
-                if not count:
-                    self._producer.begin_transaction()
-                self._produce(message)
-                offsets[message.partition() or 0] = (message.offset() or 0) + 1
-                count += 1
-                if count == BATCH:
-                    self._commit(offsets)
-                    copied(count)
-                    count = 0
-            if count:
-                self._commit(offsets)
-                copied(count)
-        except KafkaException as error:
-            raise self._refused(error) from None
+        # A transaction is opened when all of it is at hand: the next match may be minutes away.
+        batch: list[Message] = []
+        size = 0
+        for message in messages:
+            batch.append(message)
+            size += len(message)
+            if len(batch) == BATCH or size >= BATCH_BYTES:
+                self._write(batch, begin)
+                copied(len(batch))
+                batch, size = [], 0
+        if batch:
+            self._write(batch, begin)
+            copied(len(batch))
 
     def _produce(self, message: Message) -> None:
         while True:
@@ -110,11 +114,21 @@ class TopicCopy:
             except BufferError:
                 self._producer.poll(0.05)
 
-    def _commit(self, offsets: Mapping[int, int]) -> None:
-        places = [TopicPartition(self._source, partition, offset) for partition, offset in offsets.items()]
-        group = self._consumer.consumer_group_metadata()
-        self._producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
-        self._producer.commit_transaction(CALL_SECONDS)
+    def _write(self, batch: Sequence[Message], begin: int) -> None:
+        offsets = {message.partition() or 0: (message.offset() or 0) + 1 for message in batch}
+        places = [
+            TopicPartition(self._source, partition, offset, metadata=str(begin))
+            for partition, offset in offsets.items()
+        ]
+        try:
+            self._producer.begin_transaction()
+            for message in batch:
+                self._produce(message)
+            group = self._consumer.consumer_group_metadata()
+            self._producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
+            self._producer.commit_transaction(CALL_SECONDS)
+        except KafkaException as error:
+            raise self._refused(error) from None
 
     def _refused(self, error: KafkaException) -> SinkBroken:
         return SinkBroken(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 from confluent_kafka import Message
@@ -18,6 +19,8 @@ from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
 from bridge.kafka.reader import Foreign, TopicScan, at
 from bridge.state.dead_letter import RECEIVED, DeadLetterCause, DeadLetterKind, Outcome, cause_of
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 SHOWN_CHARACTERS = 2_000
 """Of a message that is shown to people."""
@@ -138,6 +141,8 @@ def _letter_after(message: Message, feed: str, letters: dict[str, Letter]) -> Le
     if headers["feed"] != feed:
         return None
     kind, key = DeadLetterKind(headers["kind"]), (message.key() or b"").decode()
+    if not _DIGEST.fullmatch(key):
+        raise ValueError("its key is not a SHA-256")
     known = letters.get(key)
     if kind is DeadLetterKind.REDRIVE:
         if known is not None:

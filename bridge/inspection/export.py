@@ -7,6 +7,7 @@ attempt cuts off what was written behind them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -48,6 +49,7 @@ class Export:
         self.window: tuple[int, int | None] = 0, None
         """The interval of receipt, Unix milliseconds, as the first attempt understood it."""
         self._size = self._parts = 0
+        self._lock = _Lock(path)
         if self._resume.exists():
             self._restore()
 
@@ -58,11 +60,12 @@ class Export:
                 self._run_parquet(bets, offsets)
             else:
                 self._run_text(bets, offsets)
+            self._resume.unlink(missing_ok=True)
         except OSError as error:
             raise BridgeError(
                 f"{self._path} cannot be written: {error.strerror}. Repeat the command to go on."
             ) from None
-        self._resume.unlink(missing_ok=True)
+        self._lock.release()
 
     def _run_text(self, bets: Iterable[Bet], offsets: Mapping[int, int]) -> None:
         with self._partial.open("r+b" if self._size else "wb") as file:
@@ -77,6 +80,7 @@ class Export:
                     self._save(offsets)
             _flushed(file)
         self._partial.replace(self._path)
+        _synced(self._path.parent)
 
     def _csv(self, file: BinaryIO) -> Sink:
         return CsvSink(file, self._names, head=not self._size)
@@ -90,13 +94,15 @@ class Export:
                 if self.bets % SAVE_EVERY == 0:
                     sink.close()
                     self._parts += 1
+                    _synced(self._part(self._parts))
                     self._save(offsets)
                     sink = ParquetSink(self._part(self._parts + 1), self._names)
         finally:
             sink.close()
         parts = [self._part(number) for number in range(1, self._parts + 2)]
         join_parquet(parts, self._partial)
-        self._partial.replace(self._path)
+        _synced(self._partial).replace(self._path)
+        _synced(self._path.parent)
         for part in parts:
             part.unlink()
 
@@ -115,7 +121,7 @@ class Export:
         }
         temporary = self._resume.with_name(f"{self._resume.name}.new")
         temporary.write_bytes(orjson.dumps(note, default=str))
-        temporary.replace(self._resume)
+        _synced(temporary).replace(self._resume)
 
     def _restore(self) -> None:
         begin_anew = f"remove {self._resume} to begin anew"
@@ -135,6 +141,37 @@ class Export:
             raise SettingsError(f"--output {self._path}: what was written before is not there; {begin_anew}")
         self.offsets, self.ends, self.window = offsets, ends, (begin, end)
         self.bets, self._size, self._parts = bets, size, parts
+
+
+class _Lock:
+    """Keeps a second export from the same file. The lock of a process that dies is free again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(f"{path.name}.lock")
+        try:
+            self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise SettingsError(f"--output {path} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            raise SettingsError(f"--output {path}: another export is writing this file") from None
+
+    def release(self) -> None:
+        """Remove the lock of a file that is whole."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+
+def _synced(path: Path) -> Path:
+    """Return a file or directory once it is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return path
 
 
 def _flushed(file: BinaryIO) -> int:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, Literal, Protocol, TypeAlias, get_args
 import orjson
 
 from bridge.clock import MICROS
-from bridge.errors import SettingsError
+from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import format_utc
 from bridge.reader import Bet, ItemNames, Names
 from bridge.reader.money import payout_in_words, payout_of, stake_in_words
@@ -105,7 +105,7 @@ def as_row(bet: Bet, names: NamesOf = None) -> dict[str, Any]:
         "items": len(items),
         "sports": " ".join(str(item["sportId"]) for item in items),
         "leagues": " ".join(str(item["competitionId"]) for item in items),
-        "receivedAt": format_utc(bet.timestamp / 1000),
+        "receivedAt": format_utc(bet.received_at.timestamp()),
         "partition": bet.partition,
         "offset": bet.offset,
         **({_NAMES: " | ".join(map(as_text, names(bet)))} if names else {}),
@@ -213,7 +213,7 @@ class ParquetSink:
         row = as_row(bet, self._names)
         row |= {name: _fitting(row[name]) for name in _MONEY}
         row["settlementTime"] = bet.value["settlementTime"]
-        row["receivedAt"] = bet.timestamp * 1000
+        row["receivedAt"] = bet.received_at
         row["record"] = orjson.dumps(bet.value).decode()
         self._rows.append(row)
         if len(self._rows) >= _ROWS:
@@ -244,7 +244,14 @@ def _fitting(number: Decimal | None) -> Decimal | None:
 
 def join_parquet(parts: Sequence[Path], path: Path) -> None:
     """Make one Parquet file of several, a row group at a time."""
-    _, parquet = _pyarrow()
+    arrow, parquet = _pyarrow()
+    try:
+        _join(parts, path, parquet)
+    except arrow.ArrowInvalid as error:
+        raise BridgeError(f"{path}: a part of it cannot be read: {error}. Remove its .resume file.") from None
+
+
+def _join(parts: Sequence[Path], path: Path, parquet: Any) -> None:
     first = parquet.ParquetFile(parts[0])
     with parquet.ParquetWriter(path, first.schema_arrow, compression="zstd") as whole:
         for part in parts:

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from confluent_kafka import Message
 
@@ -63,6 +63,18 @@ def _seconds(text: str, now: float) -> float:
             "or an age such as 2h"
         )
     return found
+
+
+def identity(settings: Settings) -> dict[str, Any]:
+    """Return what tells the topic of bets from another one of its name: id and partitions.
+
+    Raises as `Replay`.
+    """
+    settings.need("kafka.bootstrap_servers")
+    topic = topics.declare(settings).bets.name
+    client = admin.look_for(settings.kafka, topic)
+    found = admin.topic_id(client, topic)
+    return {"topic": topic, "id": found, "partitions": admin.partition_count(client, topic)}
 
 
 class Replay:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -55,9 +55,20 @@ class Decoder(Generic[T_co]):
             }
             if value is None:
                 return Removed(**place)
-            return self._make(place, self._codec.decode(value) if self._codec else message)
+            made = self._make(place, self._codec.decode(value) if self._codec else message)
+            if isinstance(made, Bet) and (headers := message.headers()):
+                return replace(made, redriven_from=_redriven_from(dict(headers)))
+            return made
         except SchemaError as error:
             raise at(message, error) from None
+
+
+def _redriven_from(headers: Mapping[str, str | bytes | None]) -> float | None:
+    """Return the time of receipt in the header of a redriven bet."""
+    try:
+        return float(headers["received"] or b"")
+    except (LookupError, ValueError):
+        return None
 
 
 def _bet(place: _Place, datum: Any) -> Bet:

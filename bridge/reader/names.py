@@ -15,7 +15,9 @@ from bridge.reader.records import Bet, BetBuilderItem, Market, SettledBetItem
 from bridge.reader.source import Source
 
 LOOK_SECONDS: Final = 1.0
-"""Names are this old at most."""
+"""Interval between looks for new names."""
+TAKE_SECONDS: Final = 0.5
+"""Most time of a look. After a snapshot of very many names it takes several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,9 @@ class Names:
     def text(self, key: str, language: str) -> str | None:
         """Return a name by the key of its record, such as `sport:11`; None for one that is not there."""
         if time.monotonic() - self._looked_at >= LOOK_SECONDS:
-            self._take(self._source, seconds=0)
+            until = time.monotonic() + TAKE_SECONDS
+            while self._take(self._source, seconds=0) and time.monotonic() < until:
+                pass
             self._looked_at = time.monotonic()
         if (value := self._values.get(key)) is None:
             return None
@@ -131,8 +135,10 @@ class Names:
         except SchemaError:
             return []
 
-    def _take(self, source: Source, seconds: float) -> None:
-        for message in source.messages(seconds):
+    def _take(self, source: Source, seconds: float) -> int:
+        """Take in what comes within so many seconds; return how many records."""
+        count = 0
+        for count, message in enumerate(source.messages(seconds), 1):  # noqa: B007
             key, value = message.key(), message.value()
             if isinstance(key, bytes):
                 name = key.decode("utf-8", "replace")
@@ -140,3 +146,4 @@ class Names:
                     self._values.pop(name, None)
                 else:
                     self._values[name] = value
+        return count

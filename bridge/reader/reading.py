@@ -60,6 +60,8 @@ def changes(
                     except SchemaError as error:
                         foreign.add(error)
                         continue
+                    if stop is not None and stop.is_set():
+                        return
                     yield record
         finally:
             source.close()

@@ -118,7 +118,7 @@ class Place:
 
     @property
     def written_at(self) -> datetime:
-        """The timestamp: of a bet and of a dead letter the time of receipt, by the bridge's clock."""
+        """The timestamp: of most bets and of dead letters the time of receipt, by the bridge's clock."""
         return EPOCH + timedelta(milliseconds=self.timestamp)
 
 
@@ -132,6 +132,15 @@ class Bet(Place):
     """A settlement of a bet. The record with the highest offset of a key is the one that counts."""
 
     value: SettledBet
+    redriven_from: float | None = None
+    """Of a redriven dead letter: when its message was received, Unix seconds. Its timestamp is later."""
+
+    @property
+    def received_at(self) -> datetime:
+        """When its message was received, by the bridge's clock."""
+        if self.redriven_from is None:
+            return self.written_at
+        return EPOCH + timedelta(seconds=self.redriven_from)
 
     @property
     def version(self) -> int:

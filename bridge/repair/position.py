@@ -107,6 +107,13 @@ def plan_move(settings: Settings, checkpoint: Checkpoint, revision: int, now: fl
         raise SettingsError(
             f"{format_utc(revision)} is in the future: what is published until then would be lost"
         )
+    if max(checkpoint.revision, checkpoint.updated_at) > now + settings.feed.max_clock_skew_seconds:
+        raise SettingsError(
+            f"the position {format_utc(checkpoint.revision)} was committed at "
+            f"{format_utc(checkpoint.updated_at)}, by a clock that was ahead of this one: what was received "
+            "by then is not known. Check this machine's clock. If it is right, start `bridge run`: it goes "
+            "back to what is certain, and declares the gap"
+        )
     forecast = LimitForecast(settings, checkpoint, now, revision)
     if revision < forecast.oldest_replayable:
         raise SettingsError(
@@ -152,12 +159,13 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
 
     Raises BridgeError if the checkpoint is not the one of the plan, and as `OwnedFeed.commit`.
     """
-    before, now = owned.checkpoint, clock.now().wall
+    before = owned.checkpoint
     if before != plan.checkpoint:
         raise BridgeError(
             "the checkpoint has changed since the plan was made: another process owned the feed meanwhile. "
             "Nothing was changed; run the command again."
         )
+    now = max(clock.now().wall, before.updated_at)
     move = Move(now, _operator(), before.revision, plan.revision, reason)
     checkpoint = replace(
         before,

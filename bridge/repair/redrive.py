@@ -97,6 +97,7 @@ class _Work:
         """Return what becomes of a letter, and count it."""
         verdict = self._judge.judge(letter.key, body, letter.received)
         self.report.add(cause_of(letter.reason), verdict.outcome)
+        self.report.corrections += verdict.correction
         return verdict
 
 
@@ -104,9 +105,11 @@ def _commit(
     owned: OwnedFeed, work: _Work, letters: Sequence[Letter], bodies: Mapping[tuple[int, int], bytes]
 ) -> None:
     """Commit the bets and marks of some letters, and the checkpoint with their counters."""
-    last, now, batch = owned.checkpoint, clock.now().wall, Batch()
+    last, batch = owned.checkpoint, Batch()
     if last is None:
         raise BridgeError(f"there is no checkpoint of the feed {owned.settings.feed.name} to go on from")
+    # By a clock that is behind, the next owner would not find the bets where it looks for recent ones.
+    now = max(clock.now().wall, last.updated_at)
     counters, timestamp = last.counters.copy(), int(now * 1000)
     for letter in letters:
         verdict = work.judge(letter, bodies[letter.place])

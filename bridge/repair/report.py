@@ -17,6 +17,8 @@ class Report:
     outcomes: dict[DeadLetterCause, Counter[Outcome]] = field(default_factory=dict)
     oversized: int = 0
     """Not tried, because their bytes are not there."""
+    corrections: int = 0
+    """Of the published: other content of a version that was published before."""
     transactions: int = 0
 
     @property
@@ -35,6 +37,7 @@ def report_as_json(report: Report, dry_run: bool) -> dict[str, Any]:
         "dryRun": dry_run,
         "letters": report.total.total(),
         "oversized": report.oversized,
+        "corrections": report.corrections,
         "transactions": report.transactions,
         "outcomes": _by_name(report.total),
         "kinds": [
@@ -52,6 +55,11 @@ def report_as_lines(report: Report, dry_run: bool) -> str:
     ]
     if report.oversized:
         lines.append(f"{report.oversized:,} oversized, not tried: only their first 64 KiB are kept")
+    if report.corrections:
+        lines.append(
+            f"{report.corrections:,} of the published correct a version that was published before: compare "
+            "them (`bridge explain`), as a message that was dropped later leaves no trace"
+        )
     count = f"{report.total.total():,}"
     if dry_run:
         lines.append(f"{count} would be redriven; nothing was written")

@@ -138,7 +138,7 @@ class FeedOwner:
             position,
             start.counters.copy(),
             start.newest,
-            start.moved.start if start.moved else 0,
+            min(start.moved.start, int(start.moved.at)) if start.moved else 0,
         )
         checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed)
         connector = Connector(

@@ -221,6 +221,14 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
         written.bet(f"late-{saved}", NOW)
         written.flush()
         assert not output.exists()
+    busy = slowly(written, output)
+    while json.loads(resume.read_bytes())["bets"] < 4 * SAVED_EVERY:
+        assert busy.poll() is None
+        time.sleep(0.01)
+    second = written.place.run("replay", "--output", str(output))
+    assert (second.returncode, "another export is writing this file" in second.stderr) == (2, True)
+    busy.kill()
+    busy.communicate()
     other = written.place.run("replay", "--output", str(output), "--currency", "EUR")
     assert other.returncode == 2
     assert "was begun with other options" in other.stderr
@@ -241,13 +249,16 @@ def test_a_copy_to_a_topic_holds_each_bet_once(written: Written) -> None:
     admin.create_topics([NewTopic(narrow, 3, 1)])[narrow].result(30)
     try:
         for number in range(50):
-            written.bet(f"{number}", NOW + number)
+            written.bet(f"{number}", NOW - 3_000 + number)
         written.flush()
-        first = place.run("replay", "--to-topic", target)
+        copy = "replay", "--to-topic", target, "--from", "1h"
+        first = place.run(*copy)
         assert (first.returncode, first.stderr) == (0, f"50 bets copied to {target}\n")
-        written.bet("new", NOW + HOUR // 2)
+        # Received before the interval of the second attempt would begin, in the one of the first.
+        written.bet("new", round(time.time() * 1000) - HOUR + 2_000)
         written.flush()
-        second = place.run("replay", "--to-topic", target)
+        time.sleep(3)
+        second = place.run(*copy)
         assert second.stderr.splitlines()[-1] == f"1 bet copied to {target}", second.stderr
         original, copied = (
             {(m.partition(), m.key(), m.value(), m.timestamp()[1]) for m in place.messages(topic)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from bridge.inspection.formats import (
     Sink,
     as_json,
     as_line,
+    as_row,
     as_text,
     join_parquet,
 )
@@ -114,6 +116,15 @@ def test_names_on_a_line() -> None:
     nothing = ItemNames(None, [], None, None, None, None, None, [LegNames("a", "x"), LegNames("b", None)])
     assert as_text(nothing) == "?: x + ?"
     assert as_text(ItemNames(None, [], None, None, None, None, None, [])) == "no names"
+
+
+def test_a_redriven_bet_was_received_when_its_message_was() -> None:
+    """Not when it was redriven, which is the time of its record."""
+    redriven = replace(bet(), redriven_from=1_789_990_000.5)
+    assert (as_row(bet())["receivedAt"], as_row(redriven)["receivedAt"]) == (
+        "2026-09-21T14:13:21Z",
+        "2026-09-21T11:26:40.500000Z",
+    )
 
 
 def test_csv_survives_what_a_bet_may_hold() -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from bridge.config import FeedSettings, Settings
 from bridge.errors import SettingsError
-from bridge.repair.position import first_revision, parse_revision
+from bridge.repair.position import first_revision, parse_revision, plan_move
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
 
 NOW = 1_790_000_000.5
 
@@ -36,3 +38,13 @@ def test_a_reset_goes_to_the_start_of_the_settings() -> None:
     assert first_revision(Settings(feed=FeedSettings(start="2h")), NOW) == 1_789_992_800
     with pytest.raises(SettingsError, match=r"feed.start \(BRIDGE_FEED__START\) is 0"):
         first_revision(Settings(), NOW)
+
+
+@pytest.mark.parametrize(("revision", "updated_at"), [(NOW + 86_400, NOW - 60), (NOW - 60, NOW + 86_400)])
+def test_a_position_by_a_clock_that_was_ahead_is_left_to_the_bridge(
+    revision: float, updated_at: float
+) -> None:
+    """Only it knows what is certain: moving back from there would skip bets that no gap declares."""
+    checkpoint = Checkpoint("f", int(revision), State.STOPPED, (), Counters(), updated_at, "o")
+    with pytest.raises(SettingsError, match="start `bridge run`: it goes back to what is certain"):
+        plan_move(Settings(), checkpoint, int(NOW) - 3_600, NOW)
