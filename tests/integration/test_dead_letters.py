@@ -137,10 +137,11 @@ async def test_what_cannot_be_redriven_stays(place: Place) -> None:
         await bets.run_a_bridge()
     broken = letter(place, b'{"data":{"betId":"b"}}')
     bad = letter(place, b"\xff", reason="Invalid JSON: expected value", received="1790000100")
-    letter(place, b"the head", "oversized", "9 bytes are more than feed.max_message_bytes = 8", key="ab12")
+    letter(place, b"the head", "oversized", "9 bytes are more than feed.max_message_bytes = 8", key="ab12" * 16)
     letter(place, b"a sample", "sample")
     letter(place, b"of another feed", feed="other")
     letter(place, b"without headers", received="never")
+    letter(place, b"outside of the directory", key="../elsewhere")
 
     def redriven(*arguments: str) -> Any:
         return shown(place, "redrive", *arguments)["outcomes"]
@@ -151,7 +152,7 @@ async def test_what_cannot_be_redriven_stays(place: Place) -> None:
     assert listed.stdout.splitlines()[-1] == "3 open, 0 redriven"
     assert "1 oversized" in listed.stdout
     assert listed.stdout.count("1 failed again") == 2
-    assert json.loads(listed.stderr)["count"] == 1
+    assert json.loads(listed.stderr)["count"] == 2
     found = shown(place, "show", broken[:8])
     assert (found["key"], found["tries"], found["outcome"]) == (broken, 2, "failed")
     assert (found["value"], found["headers"]["reason"]) == ('{"data":{"betId":"b"}}', "data.x: wrong")
