@@ -91,9 +91,9 @@ class _Audit:
         ends = self._read_checkpoints()
         first = self._checkpoints.last
         if self._feed is not None and self._feed not in first:
-            known = f"known: {', '.join(sorted(first))}" if first else "no feed has a checkpoint yet"
             raise SettingsError(
-                f"--feed {self._feed}: no such feed under {self._settings.topics.prefix}; {known}"
+                f"--feed {self._feed}: no feed of that name has a checkpoint under "
+                f"{self._settings.topics.prefix}: `bridge gaps --feed {self._feed}` lists those that have one"
             )
         self._read_gaps()
         self._read_letters()

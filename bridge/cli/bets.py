@@ -132,7 +132,7 @@ def replay(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write to a file; repeat the command if it was interrupted.",
+            help="Write to a file, in the format of its suffix; repeat the command if it was interrupted.",
         ),
     ] = None,
     to_topic: Annotated[
@@ -209,6 +209,8 @@ def explain(
     from bridge.inspection.explain import as_data, as_lines
     from bridge.inspection.explain import explain as explained
 
+    if not bet:
+        raise SettingsError("BET is empty: give a betId, as `bridge replay --json` prints it")
     found = explained(load(config), bet, names)
     show(as_data(found), as_lines(found), json=json)
     if not found.found:
@@ -320,10 +322,13 @@ def _format(format_: Form | None, json: bool, output: Path | None = None) -> For
         return "json"
     if output is None:
         if format_ == "parquet":
-            raise SettingsError("--format parquet needs a file: add --output FILE")
+            raise SettingsError("--format parquet needs a file: use `bridge replay --output FILE`")
         return format_ or ("table" if sys.stdout.isatty() else "json")
-    suffixes: dict[str, Form] = {".csv": "csv", ".parquet": "parquet"}
-    found = format_ or suffixes.get(output.suffix, "json")
+    suffixes: dict[str, Form] = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet"}
+    if (found := format_ or suffixes.get(output.suffix)) is None:
+        raise SettingsError(
+            f"--output {output}: no format has this suffix; use {', '.join(suffixes)}, or add --format"
+        )
     if found == "table":
         raise SettingsError("--format table is for a terminal: a file is json, csv or parquet")
     return found

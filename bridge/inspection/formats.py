@@ -166,6 +166,8 @@ def _plain(cell: Any) -> Any:
     """Return a cell without an exponent, and without what a spreadsheet would run as a formula."""
     if isinstance(cell, Decimal):
         return decimal_text(cell)
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
     if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{cell}"
     return cell

@@ -129,6 +129,8 @@ class Source:
                 place.offset
                 for place in starts_since(self._admin, self._consumer, self.topic, _moment(start), written)
             ]
+        if isinstance(start, str):
+            raise SettingsError(f"{self.topic} cannot be read from {start!r}: give a datetime or a timedelta")
         wanted = self._offsets(start, count)
         for partition, offset in wanted.items():
             if not 0 <= offset <= written[partition]:

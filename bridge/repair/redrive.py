@@ -63,7 +63,7 @@ def redrive(settings: Settings, wanted: Filter) -> Report:
             _commit(owned, work, portion, read_bodies(settings, portion))
             work.report.transactions += 1
             done = work.report.total.total()
-            get().info("dead letters redriven", done=done, left=len(work.letters) - done)
+            get().info("dead letters tried", done=done, left=len(work.letters) - done)
         return work.report
 
 

@@ -60,11 +60,15 @@ def report_as_lines(report: Report, dry_run: bool) -> str:
             f"{report.corrections:,} of the published correct a version that was published before: compare "
             "them (`bridge explain`), as a message that was dropped later leaves no trace"
         )
-    count = f"{report.total.total():,}"
+    total = report.total
+    failed = total[Outcome.FAILED]
     if dry_run:
-        lines.append(f"{count} would be redriven; nothing was written")
+        lines.append(
+            f"{total.total() - failed:,} would be redriven, {failed:,} would fail; nothing was written"
+        )
     else:
-        lines.append(f"{count} redriven in {plural(report.transactions, 'transaction')}")
+        done = f"{total.total() - failed:,} redriven, {failed:,} failed and stay open"
+        lines.append(f"{done}; {plural(report.transactions, 'transaction')}")
     return "\n".join(lines)
 
 

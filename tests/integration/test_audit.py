@@ -366,7 +366,7 @@ def test_what_cannot_be_audited_says_why(place: Place) -> None:
     assert f"there is no topic {place.prefix}.bets. Run `bridge topics apply`" in ran.stderr
     prepared(place)
     for arguments, reason in (
-        (["--feed", "nobody"], "--feed nobody: no such feed"),
+        (["--feed", "nobody"], "--feed nobody: no feed of that name"),
         (["--from", "noon"], "'noon' is not a time"),
     ):
         ran = place.run("audit", *arguments)

@@ -137,7 +137,9 @@ async def test_what_cannot_be_redriven_stays(place: Place) -> None:
         await bets.run_a_bridge()
     broken = letter(place, b'{"data":{"betId":"b"}}')
     bad = letter(place, b"\xff", reason="Invalid JSON: expected value", received="1790000100")
-    letter(place, b"the head", "oversized", "9 bytes are more than feed.max_message_bytes = 8", key="ab12" * 16)
+    letter(
+        place, b"the head", "oversized", "9 bytes are more than feed.max_message_bytes = 8", key="ab12" * 16
+    )
     letter(place, b"a sample", "sample")
     letter(place, b"of another feed", feed="other")
     letter(place, b"without headers", received="never")

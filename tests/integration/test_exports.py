@@ -153,10 +153,13 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
     there.write_text("precious")
     for arguments, code, reason in (
         (["--json", "--format", "csv"], 2, "choose one"),
-        (["--format", "parquet"], 2, "add --output FILE"),
+        (["--format", "parquet"], 2, "use `bridge replay --output FILE`"),
+        (["--output", "bets.xlsx"], 2, "no format has this suffix"),
+        (["--output", "."], 2, "give the name of a file"),
+        (["--output", str(tmp_path / "none" / "a.csv")], 2, "in a directory that is there"),
         (["--output", str(there)], 2, "the file is there already"),
         (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv or parquet"),
-        (["--output", "a", "--to-topic", "b"], 2, "--output and --to-topic: choose one"),
+        (["--output", "a.csv", "--to-topic", "b"], 2, "--output and --to-topic: choose one"),
         (["--to-topic", "b", "--names", "en"], 2, "copies records as they are"),
         (["--to-topic", written.topics.gaps.name], 2, "is a topic of the bridge itself"),
         (
@@ -301,6 +304,7 @@ def test_a_reader_begins_and_ends_where_it_is_told(written: Written) -> None:
         ({"from_": {77: 0}}, "has no partition 77"),
         ({"until": {0: 99}}, "cannot be read up to offset 99"),
         ({"from_": begin.replace(tzinfo=None)}, "has no zone"),
+        ({"from_": "yesterday"}, "give a datetime or a timedelta"),
     ):
         with pytest.raises(SettingsError, match=reason):
             found(**options)

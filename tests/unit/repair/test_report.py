@@ -21,10 +21,10 @@ def test_a_report_for_people() -> None:
         "the whole message: Invalid JSON",
         "    1 failed",
         "2 oversized, not tried: only their first 64 KiB are kept",
-        "4 redriven in 1 transaction",
+        "3 redriven, 1 failed and stay open; 1 transaction",
     ]
     forecast = report_as_lines(Report(), dry_run=True)
-    assert forecast == "0 would be redriven; nothing was written"
+    assert forecast == "0 would be redriven, 0 would fail; nothing was written"
 
 
 def test_a_report_for_scripts() -> None:
