@@ -155,7 +155,7 @@ def test_what_cannot_be_is_refused(written: Written, tmp_path: Path) -> None:
         (["--json", "--format", "csv"], 2, "choose one"),
         (["--format", "parquet"], 2, "use `bridge replay --output FILE`"),
         (["--output", "bets.xlsx"], 2, "no format has this suffix"),
-        (["--output", "."], 2, "give the name of a file"),
+        (["--output", ".", "--format", "csv"], 2, "give the name of a file"),
         (["--output", str(tmp_path / "none" / "a.csv")], 2, "in a directory that is there"),
         (["--output", str(there)], 2, "the file is there already"),
         (["--output", str(tmp_path / "t"), "--format", "table"], 2, "a file is json, csv or parquet"),
