@@ -30,14 +30,14 @@ class Export:
     """
 
     def __init__(self, path: Path, format_: Format, wanted: Mapping[str, Any], names: NamesOf = None) -> None:
+        if not path.name or not path.parent.is_dir():
+            raise SettingsError(f"--output {path}: give the name of a file in a directory that is there")
         self._path = path
         self._format = format_
         self._names = names
         self._wanted = {**wanted, "format": format_}
         self._resume = path.with_name(f"{path.name}.resume")
         self._partial = path.with_name(f"{path.name}.partial")
-        if not path.name or not path.parent.is_dir():
-            raise SettingsError(f"--output {path}: give the name of a file in a directory that is there")
         if path.exists():
             raise SettingsError(
                 f"--output {path}: the file is there already; remove it, or choose another name"
