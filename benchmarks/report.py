@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks import latency, plot
 from benchmarks.process import ROOT, BenchmarkFailed
+from bridge.formatting import plural
 
 PAGE = ROOT / "docs" / "performance.md"
 SCALE, SNAPSHOTS, READING = (ROOT / "docs" / f"{page}.md" for page in ("scale", "snapshots", "reading"))
@@ -52,7 +53,7 @@ def spread(found: Mapping[str, float], digits: int = 0) -> str:
 def _extent(line: Line) -> str:
     """Describe how much was measured: `5 rounds of 100,000 messages.`"""
     messages = f" of {line['messages']:,} messages" if "messages" in line else ""
-    return f"{line['rounds']} rounds{messages}."
+    return f"{plural(line['rounds'], 'round')}{messages}."
 
 
 def _median(line: Line, name: str, digits: int) -> str:

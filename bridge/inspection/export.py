@@ -38,10 +38,6 @@ class Export:
         self._wanted = {**wanted, "format": format_}
         self._resume = path.with_name(f"{path.name}.resume")
         self._partial = path.with_name(f"{path.name}.partial")
-        if path.exists():
-            raise SettingsError(
-                f"--output {path}: the file is there already; remove it, or choose another name"
-            )
         self.bets = 0
         """Bets in the file."""
         self.offsets: dict[int, int] | None = None
@@ -52,6 +48,11 @@ class Export:
         """The interval of receipt, Unix milliseconds, as the first attempt understood it."""
         self._size = self._parts = 0
         self._lock = _Lock(path)
+        if path.exists():
+            self._lock.release()
+            raise SettingsError(
+                f"--output {path}: the file is there already; remove it, or choose another name"
+            )
         if self._resume.exists():
             self._restore()
 
