@@ -178,14 +178,14 @@ BETS_EXPORTED = 3_000
 SAVED_EVERY = 500
 
 
-def slowly(written: Written, output: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start an export in a process that saves often and may be killed."""
+def slowly(written: Written, output: Path, pause: float = 0.3) -> subprocess.Popen[bytes]:
+    """Start an export in a process that saves often, pauses after it, and may be killed."""
     program = (
         "import sys, time; from bridge.inspection import export, formats; "
         f"export.SAVE_EVERY = {SAVED_EVERY}; formats._ROWS = 100; "
         "plain = export.Export._save; "
-        "export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep(0.3)); "
-        f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}, *{list(arguments)!r}]; "
+        f"export.Export._save = lambda self, offsets: (plain(self, offsets), time.sleep({pause})); "
+        f"sys.argv = ['bridge', 'replay', '--output', {str(output)!r}]; "
         "from bridge.cli import main; main()"
     )
     python = Path(__file__).parents[2] / ".venv" / "bin" / "python"
@@ -224,8 +224,9 @@ def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix:
         written.bet(f"late-{saved}", NOW)
         written.flush()
         assert not output.exists()
-    busy = slowly(written, output)
-    while json.loads(resume.read_bytes())["bets"] < 4 * SAVED_EVERY:
+    before = resume.read_bytes()
+    busy = slowly(written, output, pause=60)
+    while resume.read_bytes() == before:
         assert busy.poll() is None
         time.sleep(0.01)
     second = written.place.run("replay", "--output", str(output))
