@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from bridge.audit.findings import Finding, Findings, Proof
-from bridge.state.dead_letter import DeadLetterKind
+from bridge.state.dead_letter import DeadLetterKind, Outcome
 
 _COUNTED = {DeadLetterKind.ERROR.value, DeadLetterKind.OVERSIZED.value}
-_REDRIVE = "redrive"
-"""The kind of the mark of a letter that was redriven."""
-_FAILED = "failed"
-"""The outcome of one that became a dead letter again."""
 
 
 class LettersCheck:
@@ -28,23 +23,18 @@ class LettersCheck:
         """Feed → marks that its counter `redriven` counts."""
         self.records = 0
 
-    def take(self, headers: Mapping[str, Any], place: Finding) -> None:
+    def take(self, headers: Mapping[str, str], place: Finding) -> None:
         """Count a record by its headers. `place` is its place, with any text."""
-        kind, feed = (_text(headers, name) for name in ("kind", "feed"))
+        kind, feed = headers.get("kind"), headers.get("feed", "")
         if self._feed not in (None, feed):
             return
         self.records += 1
         if kind in _COUNTED and feed:
             self.letters[feed] += 1
             self._findings.hour(place.at or 0).dead_letters += 1
-        elif kind == _REDRIVE and feed:
-            if _text(headers, "outcome") != _FAILED:
+        elif kind == DeadLetterKind.REDRIVE.value and feed:
+            if headers.get("outcome") != Outcome.FAILED.value:
                 self.redriven[feed] += 1
         elif kind != DeadLetterKind.SAMPLE.value:
             text = "no dead letter of a bridge: its headers lack a kind and a feed"
             self._findings.warn(place._replace(proof=Proof.DEAD_LETTERS, text=text))
-
-
-def _text(headers: Mapping[str, Any], name: str) -> str:
-    value = headers.get(name)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""

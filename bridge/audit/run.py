@@ -24,7 +24,7 @@ from bridge.avro.field_reader import RecordReader
 from bridge.config import Settings
 from bridge.errors import SchemaError, SettingsError
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import TopicScan, decode, reading_clients, starts_since
+from bridge.kafka.reader import TopicScan, decode, headers_of, reading_clients, starts_since
 from bridge.kafka.registry import Registry
 from bridge.kafka.topics import DAY_MS, Topics
 from bridge.state.checkpoint import Checkpoint
@@ -200,7 +200,7 @@ class _Audit:
 
     def _read_letters(self) -> None:
         def take(message: Message) -> None:
-            self._letters.take(dict(message.headers() or []), _place(message, Proof.DEAD_LETTERS))
+            self._letters.take(headers_of(message), _place(message, Proof.DEAD_LETTERS))
 
         self._scan(self._topics.deadletters.name, take, start=self._since)
 

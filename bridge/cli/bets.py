@@ -159,7 +159,7 @@ def replay(
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
     window = parse_window(from_, to, clock.now().wall)
     settings = load(config)
-    selection = _selection(settings, bet, sport, league, currency, result, resettled, gap)
+    selection = _selection(settings, bet, sport, league, currency, result, resettled, gap, everywhere)
     wanted = {
         "from": from_,
         "to": to,
@@ -176,20 +176,20 @@ def replay(
     if to_topic or output:
         wanted |= identity(settings)
     if to_topic:
-        _copy(settings, to_topic, wanted, window, selection, everywhere=everywhere)
+        _copy(settings, to_topic, wanted, window, selection)
         return
     form = _format(format_, json, output)
     if output is None:
         with (
-            Replay(settings, window, selection, everywhere=everywhere) as found,
+            Replay(settings, window, selection) as found,
             _names(settings, names) as of,
         ):
             count = _print(found, form, of)
         if not count:
-            say(_nothing(selection, everywhere=everywhere))
+            say(_nothing(selection))
         return
     with _names(settings, names) as of:
-        _export(settings, output, form, wanted, window, selection, of, everywhere=everywhere)
+        _export(settings, output, form, wanted, window, selection, of)
 
 
 def explain(
@@ -225,8 +225,6 @@ def _export(
     window: Window,
     selection: Selection,
     names: NamesOf,
-    *,
-    everywhere: bool,
 ) -> None:
     from bridge.inspection.export import Export
     from bridge.inspection.replay import Replay, Window
@@ -240,18 +238,13 @@ def _export(
         settings,
         Window(*export.window),
         selection,
-        everywhere=everywhere,
         offsets=export.offsets,
         ends=export.ends,
     ) as found:
         export.ends = found.ends
         with _progress(found):
             export.run(found, found.offsets)
-    say(
-        f"{plural(export.bets, 'bet')} in {output}"
-        if export.bets
-        else _nothing(selection, everywhere=everywhere)
-    )
+    say(f"{plural(export.bets, 'bet')} in {output}" if export.bets else _nothing(selection))
 
 
 def _copy(
@@ -260,8 +253,6 @@ def _copy(
     wanted: dict[str, Any],
     window: Window,
     selection: Selection,
-    *,
-    everywhere: bool,
 ) -> None:
     from bridge.inspection.copying import TopicCopy
     from bridge.inspection.replay import Replay
@@ -276,16 +267,12 @@ def _copy(
         if copy.begin is not None:
             say("going on behind what was copied before")
             window = window._replace(begin=copy.begin)
-        found = Replay(settings, window, selection, everywhere=everywhere, offsets=copy.offsets)
+        found = Replay(settings, window, selection, offsets=copy.offsets)
         with found, _progress(found):
             copy.run(found.messages(), window.begin, count)
     finally:
         copy.close()
-    say(
-        f"{plural(copied, 'bet')} copied to {target}"
-        if copied
-        else _nothing(selection, everywhere=everywhere)
-    )
+    say(f"{plural(copied, 'bet')} copied to {target}" if copied else _nothing(selection))
 
 
 def _selection(
@@ -297,12 +284,14 @@ def _selection(
     results: list[str] | None,
     resettled: bool,
     gap: bool,
+    everywhere: bool = False,
 ) -> Selection:
     from bridge.inspection.selection import Selection
     from bridge.reader import GAPS, read
 
     return Selection(
         bets=frozenset(bets or ()),
+        everywhere=everywhere,
         sports=frozenset(sports or ()),
         leagues=frozenset(leagues or ()),
         currencies=frozenset(currencies or ()),
@@ -366,8 +355,12 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     return count
 
 
-def _nothing(selection: Selection, *, everywhere: bool) -> str:
-    hint = "" if everywhere or not selection.bets else ", in the partition of its key (--all-partitions)"
+def _nothing(selection: Selection) -> str:
+    hint = (
+        ""
+        if selection.everywhere or not selection.bets
+        else ", in the partition of its key (--all-partitions)"
+    )
     return f"nothing found{hint}"
 
 

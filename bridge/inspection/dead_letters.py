@@ -17,7 +17,7 @@ from bridge.formatting import format_utc
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Window
 from bridge.kafka import admin, topics
-from bridge.kafka.reader import Foreign, TopicScan, at
+from bridge.kafka.reader import Foreign, TopicScan, at, headers_of
 from bridge.state.dead_letter import RECEIVED, DeadLetterCause, DeadLetterKind, Outcome, cause_of
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -122,14 +122,6 @@ def read_letters(
     TopicScan(topic, take, visible=visible, stall_seconds=ANSWER_SECONDS).read(settings)
     foreign.log()
     return sorted(filter(wanted.wants, letters.values()), key=lambda one: (one.received, one.place))
-
-
-def headers_of(message: Message) -> dict[str, str]:
-    """Return the headers of a record as text."""
-    return {
-        name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
-        for name, value in dict(message.headers() or []).items()
-    }
 
 
 def _letter_after(message: Message, feed: str, letters: dict[str, Letter]) -> Letter | None:

@@ -67,7 +67,8 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
 
     Without a `language`, names are English, and left out where no names are published.
     """
-    with Replay(settings, Window(0, None), Selection(bets=frozenset([bet_id])), everywhere=True) as replay:
+    selection = Selection(bets=frozenset([bet_id]), everywhere=True)
+    with Replay(settings, Window(0, None), selection) as replay:
         versions = list(replay)
     commits = _commits(settings)
     letters = [

@@ -82,9 +82,9 @@ class Replay:
 
     Ends at the last stable offsets of the start, before open transactions. Merges the partitions by time of
     receipt; the versions of a bet keep their order. Skips tombstones, and records not written by a bridge,
-    whose number is logged. Of single bets, searches the partition of their keys, unless `everywhere`: a topic
-    that got more partitions has older versions in others. To go on with an earlier replay, give its `offsets`
-    and `ends`. Close it after use.
+    whose number is logged. Of single bets, searches the partition of their keys, unless the selection says
+    `everywhere`: a topic that got more partitions has older versions in others. To go on with an earlier
+    replay, give its `offsets` and `ends`. Close it after use.
 
     Raises TopologyError when the topic is not there, KafkaUnavailable when no broker answers.
     """
@@ -95,7 +95,6 @@ class Replay:
         window: Window,
         selection: Selection,
         *,
-        everywhere: bool = False,
         offsets: Mapping[int, int] | None = None,
         ends: Sequence[int] | None = None,
     ) -> None:
@@ -120,7 +119,7 @@ class Replay:
         """Partition → offset behind its last bet that was yielded, or where it began."""
         keys = selection.keys
         self.partitions = sorted(
-            {partition_of(key, count) for key in keys} if keys and not everywhere else range(count)
+            {partition_of(key, count) for key in keys} if keys and not selection.everywhere else range(count)
         )
         self._cursor = Cursor(self.topic, [offsets.get(p, 0) for p in range(count)], self.ends)
         self._begun_at = self._reached

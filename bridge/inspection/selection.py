@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from bridge.errors import SettingsError
+from bridge.messages.model import SETTLEMENT_RESULTS
 from bridge.reader import Bet, Gap
 
-RESULTS: Final = ("None", "Win", "Lose", "Refund", "HalfWin", "HalfLose", "CashOut", "PlaceWin")
-"""The symbols of `SettlementResult`."""
+RESULTS: Final = tuple(SETTLEMENT_RESULTS.values())
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Selection:
     """What a bet must match, in every field that is not empty."""
 
     bets: frozenset[str] = frozenset()
+    everywhere: bool = False
+    """Whether `bets` are looked for in all partitions, not only in those of their keys."""
     sports: frozenset[int] = frozenset()
     """Ids: at least one item of the bet is of one of them."""
     leagues: frozenset[int] = frozenset()

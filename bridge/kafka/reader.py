@@ -119,6 +119,14 @@ def key_of(message: Message) -> bytes:
     raise NotOurs("its key is no UTF-8 text" if key else "it has no key")
 
 
+def headers_of(message: Message) -> dict[str, str]:
+    """Return the headers of a record as text."""
+    return {
+        name: value if isinstance(value, str) else (value or b"").decode("utf-8", "replace")
+        for name, value in dict(message.headers() or []).items()
+    }
+
+
 def decode(codec: Codec, message: Message, value: bytes) -> dict[str, Any]:
     """Decode a message's value. Raises SchemaError or NotOurs, which name the record's place."""
     try:

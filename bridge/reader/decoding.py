@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from bridge.errors import NotOurs, SchemaError
 from bridge.formatting import EPOCH
-from bridge.kafka.reader import at, key_of
+from bridge.kafka.reader import at, headers_of, key_of
 from bridge.kafka.registry import Registry
 from bridge.reader.records import Bet, Currency, DeadLetter, Gap, Place, Removed, Snapshot, Translation
 
@@ -56,17 +56,17 @@ class Decoder(Generic[T_co]):
             if value is None:
                 return Removed(**place)
             made = self._make(place, self._codec.decode(value) if self._codec else message)
-            if isinstance(made, Bet) and (headers := message.headers()):
-                return replace(made, redriven_from=_redriven_from(dict(headers)))
+            if isinstance(made, Bet) and message.headers():
+                return replace(made, redriven_from=_redriven_from(headers_of(message)))
             return made
         except SchemaError as error:
             raise at(message, error) from None
 
 
-def _redriven_from(headers: Mapping[str, str | bytes | None]) -> float | None:
+def _redriven_from(headers: Mapping[str, str]) -> float | None:
     """Return the time of receipt in the header of a redriven bet."""
     try:
-        return float(headers["received"] or b"")
+        return float(headers["received"])
     except (LookupError, ValueError):
         return None
 
@@ -125,21 +125,16 @@ def _snapshot(place: _Place, datum: _Datum) -> Snapshot:
 
 
 def _dead_letter(place: _Place, message: Message) -> DeadLetter:
-    headers = dict(message.headers() or ())
-
-    def text(name: str) -> str:
-        value = headers[name] or b""
-        return value if isinstance(value, str) else value.decode("utf-8", "replace")
-
+    headers = headers_of(message)
     try:
         return DeadLetter(
             **place,
             body=message.value() or b"",
-            kind=text("kind"),
-            reason=text("reason"),
-            feed=text("feed"),
-            revision=int(text("revision")),
-            size=int(text("size")),
+            kind=headers["kind"],
+            reason=headers["reason"],
+            feed=headers["feed"],
+            revision=int(headers["revision"]),
+            size=int(headers["size"]),
         )
     except (LookupError, ValueError) as error:
         raise NotOurs(f"its headers are not those of a dead letter: {error!r}") from None
