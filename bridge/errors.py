@@ -29,6 +29,8 @@ docs/exit-codes.md lists them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -42,6 +44,15 @@ class SettingsError(BridgeError):
     """A setting is missing, misspelt or out of range. The text names the setting and the fix."""
 
     exit_code = 2
+
+
+@contextmanager
+def of_option(name: str) -> Iterator[None]:
+    """Begin the text of a SettingsError with the option whose value is wrong."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{name}: {error}") from None
 
 
 class AuthError(BridgeError):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Never
+from typing import Annotated, Any, Never
 
 import typer
 
 from bridge import __version__, log
 from bridge.cli import bets, dead_letters, inspection, repair, sandbox, snapshots
-from bridge.cli.output import Config, Json, show
+from bridge.cli.output import Config, Json, print_json, show
 from bridge.config import load
 from bridge.errors import BridgeError, TopologyError
+
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What Typer raises for a wrong option. It exports only this subclass."""
 
 app = typer.Typer(
     name="bridge",
@@ -44,8 +47,14 @@ app.add_typer(dead_letters.deadletters, name="deadletters")
 def main() -> Never:
     """Run the command; print an error on stderr and exit with its code."""
     log.configure()
+    code = 0
     try:
-        app(standalone_mode=True)
+        code = app(standalone_mode=False) or 0
+    except typer.Abort:
+        typer.echo("\nerror: not confirmed: nothing was changed", err=True)
+        sys.exit(1)
+    except _UsageError as error:
+        _refuse(error)
     except BridgeError as error:
         from bridge.kafka.outage import outage
 
@@ -55,7 +64,15 @@ def main() -> Never:
     except Exception as error:  # noqa: BLE001  # the log masks secrets in the traceback
         log.get().critical("unexpected error, please report it", exc_info=error)
         sys.exit(1)
-    sys.exit(0)
+    sys.exit(code)
+
+
+def _refuse(error: Any) -> Never:
+    """Print on one line which option is wrong; the help that stands for a missing command is printed."""
+    if text := " ".join(error.format_message().replace("Value error, ", "").split()).rstrip("."):
+        help_ = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
+        typer.echo(f"error: {text}{help_}", err=True)
+    sys.exit(2)
 
 
 def _version(wanted: bool) -> None:
@@ -163,16 +180,20 @@ def _differing_topics(config: Path | None, json: bool, *, mend: bool = False) ->
 
 
 @schemas.command("check")
-def schemas_check() -> None:
+def schemas_check(json: Json = False) -> None:
     """Check the schemas offline: names, documentation, nullability, compatibility with all versions."""
     from bridge.avro.evolution import check
 
     problems = check()
-    for problem in problems:
-        typer.echo(problem, err=True)
+    if json:
+        print_json({"problems": problems})
+    else:
+        for problem in problems:
+            typer.echo(problem, err=True)
+        if not problems:
+            typer.echo("all schemas are valid and compatible with every earlier version")
     if problems:
         raise typer.Exit(6)
-    typer.echo("all schemas are valid and compatible with every earlier version")
 
 
 @schemas.command("register")

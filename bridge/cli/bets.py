@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bridge.cli.output import Config, Json, say, show
+from bridge.cli.output import Config, Json, beginning_with, say, show
 from bridge.config import Settings, load
 from bridge.errors import BridgeError, SettingsError
 from bridge.formatting import plural
+from bridge.messages.model import SETTLEMENT_RESULTS
 
 if TYPE_CHECKING:
     from bridge.inspection.formats import Format as Form
@@ -35,7 +36,13 @@ Currencies = Annotated[
     list[str] | None, typer.Option("--currency", metavar="SYMBOL", help="Only stakes in this currency.")
 ]
 Results = Annotated[
-    list[str] | None, typer.Option("--result", metavar="RESULT", help="Only this outcome, such as Win.")
+    list[str] | None,
+    typer.Option(
+        "--result",
+        metavar="RESULT",
+        help="Only this outcome, such as Win.",
+        autocompletion=beginning_with(SETTLEMENT_RESULTS.values()),
+    ),
 ]
 Resettled = Annotated[bool, typer.Option("--resettled", help="Only bets with a settlementVersion above 1.")]
 InGap = Annotated[
@@ -153,11 +160,14 @@ def replay(
     from bridge import clock
     from bridge.inspection.replay import Replay, identity, parse_window
 
-    if output and to_topic:
+    if output is not None and to_topic is not None:
         raise SettingsError("--output and --to-topic: choose one")
+    if to_topic == "":
+        raise SettingsError("--to-topic is empty: give the whole name of a topic, with its prefix")
     if to_topic and (format_ or names or json):
         raise SettingsError("--to-topic copies records as they are: leave out --format, --json and --names")
     window = parse_window(from_, to, clock.now().wall)
+    form = _format(format_, json, output)
     settings = load(config)
     selection = _selection(settings, bet, sport, league, currency, result, resettled, gap, everywhere)
     wanted = {
@@ -178,7 +188,6 @@ def replay(
     if to_topic:
         _copy(settings, to_topic, wanted, window, selection)
         return
-    form = _format(format_, json, output)
     if output is None:
         with (
             Replay(settings, window, selection) as found,
@@ -212,6 +221,8 @@ def explain(
     if not bet:
         raise SettingsError("BET is empty: give a betId, as `bridge replay --json` prints it")
     found = explained(load(config), bet, names)
+    if found.lacking:
+        say(found.lacking)
     show(as_data(found), as_lines(found), json=json)
     if not found.found:
         raise BridgeError(f"nothing names the bet {bet}: no record, no dead letter. Is the id complete?")
@@ -325,12 +336,15 @@ def _format(format_: Form | None, json: bool, output: Path | None = None) -> For
 
 @contextmanager
 def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
+    from bridge.inspection.formats import lacking
     from bridge.reader import Names
 
     if language is None:
         yield None
         return
     with Names(settings) as names:
+        if missing := lacking(names, language):
+            say(missing)
         yield lambda bet: names.of(bet, language)
 
 

@@ -24,7 +24,9 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Only thos
 Field = Annotated[
     str,
     typer.Option(
-        "--field", metavar="PATH", help="Only those whose first wrong field this is: data.betSettlement"
+        "--field",
+        metavar="PATH",
+        help="Only those whose first wrong field is this, like data.payout.",
     ),
 ]
 From = Annotated[
@@ -42,6 +44,8 @@ def _filter(reason: str, field: str, from_: str | None, to: str | None, bet: str
     from bridge.inspection.replay import parse_window
     from bridge.state.dead_letter import without_indices
 
+    if bet == "":
+        raise SettingsError("--bet is empty: give a betId, as `bridge replay --json` prints it")
     window = EVER if from_ is None and to is None else parse_window(from_, to, clock.now().wall)
     return Filter(reason, without_indices(field), window, bet)
 
@@ -86,6 +90,8 @@ def show_(
         the_one,
     )
 
+    if not key:
+        raise SettingsError("KEY is empty: give a key or its beginning; `bridge deadletters list` shows keys")
     settings = load(config)
     letter = the_one(read_letters(settings, Filter(key=key)), key)
     message = read_messages(settings, [letter])[letter.place]
@@ -115,17 +121,14 @@ def export(
     """
     from bridge.inspection.dead_letters import in_portions, letter_as_json, read_letters, read_messages
 
-    settings = load(config)
-    letters = [
-        letter
-        for letter in read_letters(settings, _filter(reason, field, from_, to, bet))
-        if all_ or letter.open
-    ]
+    settings, wanted = load(config), _filter(reason, field, from_, to, bet)
     if to_directory is not None:
         try:
             to_directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SettingsError(f"--dir {to_directory} cannot be made: {error.strerror}") from None
+            text = f"--dir {to_directory} cannot be made: {error.strerror}. Name a directory, or one to make."
+            raise SettingsError(text) from None
+    letters = [letter for letter in read_letters(settings, wanted) if all_ or letter.open]
     for portion in in_portions(letters, settings.batch):
         messages = read_messages(settings, portion)
         for letter in portion:

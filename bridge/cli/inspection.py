@@ -10,7 +10,7 @@ import typer
 
 from bridge.cli.output import Config, Json, print_json, progress, show
 from bridge.config import Settings, age_seconds, load
-from bridge.errors import BridgeError, SettingsError
+from bridge.errors import BridgeError, SettingsError, of_option
 
 if TYPE_CHECKING:
     from bridge.state.checkpoint import Checkpoint
@@ -72,10 +72,12 @@ def limits(
     from bridge.inspection.limits import LimitForecast, forecast_as_json, forecast_as_lines, parse_moment
 
     settings, now = load(config), clock.now().wall
-    then = math.ceil(now if at is None else parse_moment(at, now))
+    with of_option("--at"):
+        then = math.ceil(now if at is None else parse_moment(at, now))
     if then < now:
         raise SettingsError(f"--at {at} is in the past: attempts before now are known, not forecast")
-    length = None if recover is None else age_seconds(recover)
+    with of_option("--recover"):
+        length = None if recover is None else age_seconds(recover)
     checkpoint = checkpoint_of(settings)
     revision = checkpoint.revision if length is None else then - length
     forecast = LimitForecast(settings, checkpoint, then, revision)

@@ -65,19 +65,21 @@ def reset_checkpoint(
 
 def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bool, json: bool) -> None:
     from bridge import clock
-    from bridge.repair.ownership import owning, refuse_members
+    from bridge.repair.ownership import members, owning, refuse_members
     from bridge.repair.position import commit_move, plan_as_json, plan_as_lines, plan_move
 
     ask = not (yes or dry_run)
+    before = checkpoint_of(settings)
+    if not dry_run:
+        refuse_members(settings, members(settings))
     if ask and (json or not sys.stdin.isatty()):
         raise SettingsError("this changes the position: give --yes, or --dry-run to see what it would do")
-    plan = plan_move(settings, checkpoint_of(settings), revision, clock.now().wall)
+    plan = plan_move(settings, before, revision, clock.now().wall)
     if not json:
         typer.echo(plan_as_lines(plan))
     if dry_run or revision == plan.checkpoint.revision:
         show(plan_as_json(plan, changed=False), "nothing is changed", json=json)
         return
-    refuse_members(settings, plan.group)
     if ask:
         typer.confirm("Move the position?", abort=True)
     with owning(settings) as owned:

@@ -13,7 +13,7 @@ import typer
 
 from bridge.cli.output import Json, say, show
 from bridge.config import age_seconds
-from bridge.errors import SettingsError
+from bridge.errors import SettingsError, of_option
 
 dev = typer.Typer(
     help="Run a real Kafka and schema registry on this machine, for development.", no_args_is_help=True
@@ -192,9 +192,11 @@ def simulate(
     from bridge.sandbox.provider.command import simulate as serve
 
     names = {"history": "history_seconds", "api_rate": "api.rate"}
+    with of_option("--history"):
+        seconds = age_seconds(history)
     options = {
         names.get(name, name): value
-        for name, value in (ctx.params | {"history": age_seconds(history)}).items()
+        for name, value in (ctx.params | {"history": seconds}).items()
         if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
         if name not in ("config", "api_token_file")
     }

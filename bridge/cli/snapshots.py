@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-from bridge.cli.output import Config, Json, print_json, say
+from bridge.cli.output import Config, Json, beginning_with, print_json, say
 from bridge.config import Settings, age_seconds, load
-from bridge.errors import SettingsError
+from bridge.errors import SettingsError, of_option
 from bridge.snapshots.model import KINDS
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ LONGEST_REST_SECONDS = 366 * 86_400
 Full = Annotated[bool, typer.Option("--full", help="Fetch everything again, not only new ids.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Estimate requests and duration without sending any.")]
 Every = Annotated[
-    str | None, typer.Option("--every", metavar="AGE", help="Keep running: run now, then every 15m, 1h, …")
+    str | None,
+    typer.Option(
+        "--every",
+        metavar="AGE",
+        help="Keep running: now, and again every 15m, 1h, ….",
+    ),
 ]
 MetricsFile = Annotated[
     Path | None,
@@ -48,7 +53,12 @@ def translations(
     ] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", metavar="KIND", help=f"Only these kinds: {', '.join(KINDS)}."),
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help=f"Only these kinds: {', '.join(KINDS)}.",
+            autocompletion=beginning_with(KINDS),
+        ),
     ] = None,
     language: Annotated[
         list[str] | None,
@@ -114,7 +124,8 @@ def _do(
         )
     if plan and metrics_file:
         raise SettingsError("--plan cannot be combined with --metrics-file: it publishes no snapshot.")
-    seconds = None if every is None else age_seconds(every)
+    with of_option("--every"):
+        seconds = None if every is None else age_seconds(every)
     if seconds is not None and not 0 < seconds <= LONGEST_REST_SECONDS:
         raise SettingsError("--every must be between 1s and 366d")
     if metrics_file is not None:

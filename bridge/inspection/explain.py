@@ -13,7 +13,7 @@ from bridge.clock import MICROS
 from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
 from bridge.formatting import format_duration, format_utc, plural, shortened
-from bridge.inspection.formats import as_json, as_text
+from bridge.inspection.formats import as_json, as_text, lacking
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
@@ -51,6 +51,8 @@ class Explanation:
     """Of each item of its last version, in the language asked for."""
     found: bool
     """Whether anything names the bet."""
+    lacking: str = ""
+    """Which languages there are, if there are no names in the one asked for."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +94,16 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
         *(event for event in _hand_overs(commits) if _near(times, event.at, event.at)),
     ]
     names: list[str] = []
+    missing = ""
     try:
         if versions:
             with Names(settings) as translations:
+                missing = lacking(translations, language or "en")
                 names = [as_text(item) for item in translations.of(versions[-1], language or "en")]
     except TopologyError:
         if language is not None:
             raise
-    return Explanation(bet_id, sorted(events, key=lambda event: event.at), names, bool(times))
+    return Explanation(bet_id, sorted(events, key=lambda event: event.at), names, bool(times), missing)
 
 
 def _versions(versions: Sequence[Bet], commits: Sequence[_Commit]) -> Iterator[Event]:

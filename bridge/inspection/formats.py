@@ -26,6 +26,15 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 NamesOf: TypeAlias = Callable[[Bet], list[ItemNames]] | None
 """Looks up the names of a bet's items; None without names."""
 
+
+def lacking(names: Names, language: str) -> str:
+    """Return which languages there are if nothing has a name in the one asked for; else nothing."""
+    if language in names.languages():
+        return ""
+    there = ", ".join(sorted(names.languages())) or "none, `bridge translations` has published no names"
+    return f"no translations in {language!r}; languages there: {there}"
+
+
 HEAD: Final = f"{'settled, UTC':<19}  {'result':<11} {'payout':>12} {'stake':>16} {'items':>5}  bet"
 """The columns of `as_line`."""
 

@@ -76,7 +76,8 @@ def checkpoint_as_lines(checkpoint: Checkpoint, now: float) -> str:
         f"state       {checkpoint.state.value}"
         + (f" since {format_utc(since)}" if since is not None else ""),
     ]
-    if checkpoint.reason:
+    # `moved` tells it below.
+    if checkpoint.reason and not (checkpoint.moved and checkpoint.reason == move_in_words(checkpoint.moved)):
         lines.append(f"reason      {checkpoint.reason}")
     if checkpoint.until is not None:
         lines.append(f"until       {format_utc(checkpoint.until)}")

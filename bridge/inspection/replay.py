@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import Message
 
 from bridge.config import Settings, age_seconds
-from bridge.errors import SchemaError, SettingsError
+from bridge.errors import SchemaError, SettingsError, of_option
 from bridge.formatting import format_utc, parse_instant
 from bridge.inspection.readers import ANSWER_SECONDS
 from bridge.inspection.selection import Selection
@@ -44,8 +44,8 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
     Without `begin` it starts with the topic, without `end` it ends with the topic; an age counts back from
     `now` (Unix seconds). Raises SettingsError for an invalid time, and unless the first is before the second.
     """
-    first = 0.0 if begin is None else max(0.0, _seconds(begin, now))
-    last = now if end is None else _seconds(end, now)
+    first = 0.0 if begin is None else max(0.0, _seconds("--from", begin, now))
+    last = now if end is None else _seconds("--to", end, now)
     if first >= last:
         raise SettingsError(
             f"--from {begin or format_utc(first)} is not before --to {end or 'now'}: "
@@ -54,12 +54,13 @@ def parse_window(begin: str | None, end: str | None, now: float) -> Window:
     return Window(round(first * 1000), None if end is None else round(last * 1000))
 
 
-def _seconds(text: str, now: float) -> float:
+def _seconds(option: str, text: str, now: float) -> float:
     if re.fullmatch(r"\d+[smhd]", text):
-        return now - age_seconds(text)
+        with of_option(option):
+            return now - age_seconds(text)
     if (found := parse_instant(text)) is None:
         raise SettingsError(
-            f"{text!r} is not a time: give a time with its zone such as 2026-01-31T12:00:00Z, "
+            f"{option}: {text!r} is not a time: give one with its zone such as 2026-01-31T12:00:00Z, "
             "or an age such as 2h"
         )
     return found

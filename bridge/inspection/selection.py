@@ -32,6 +32,8 @@ class Selection:
     """Only bets with a settlementTime inside one of them."""
 
     def __post_init__(self) -> None:
+        if "" in self.bets:
+            raise SettingsError("--bet is empty: give a betId, as `bridge replay --json` prints it")
         if unknown := sorted(self.results - {*RESULTS}):
             raise SettingsError(
                 f"--result {unknown[0]}: not a result of a bet; there are {', '.join(RESULTS)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -83,6 +84,17 @@ class Names:
         self._source.close()
         self._registry.close()
         self._foreign.log()
+
+    def languages(self) -> Iterator[str]:
+        """Yield each language in which something has a name, once, as soon as it is found."""
+        found: set[str] = set()
+        for value in self._values.values():
+            try:
+                texts: Mapping[str, str] = self._codec.decode(value)["translations"]
+            except SchemaError:
+                continue
+            yield from texts.keys() - found
+            found |= texts.keys()
 
     def text(self, key: str, language: str) -> str | None:
         """Return a name by the key of its record, such as `sport:11`; None for one that is not there."""

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self, TypedDict, Unpack
 
-from bridge.errors import DevError
+from bridge.errors import DevError, SettingsError
 from bridge.formatting import format_duration
 from bridge.sandbox.cluster import ports, servers, state
 from bridge.sandbox.cluster.downloads import Artifacts, obtain
@@ -246,6 +246,12 @@ def down(data: Path, *, progress: Progress = silent) -> bool:
 
 
 def _locked(data: Path, progress: Progress) -> AbstractContextManager[None]:
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"--data {data} cannot be made: {error.strerror}. Name a directory, or one to make."
+        ) from None
     return lock(data / "lock", progress, f"another start or stop in {data}")
 
 

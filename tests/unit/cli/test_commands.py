@@ -1,0 +1,329 @@
+"""Every command has help, JSON or a reason, completion, and one line for a wrong input.
+
+`COMMANDS` has an entry for each command of the application: a new one without an entry fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.main import get_command
+
+from bridge.avro import evolution
+from bridge.cli import app, schemas_check
+from bridge.messages.model import SETTLEMENT_RESULTS
+from bridge.snapshots.model import KINDS
+from tests.processes import Forked
+
+WAIT_SECONDS = 60.0
+ROOT = Path(__file__).parents[3]
+
+
+class Command(NamedTuple):
+    """What is expected of a command."""
+
+    wrong: Mapping[str, str]
+    """Wrong arguments, in one text → what the error says: the option, and what it should be."""
+    without_json: str = ""
+    """Why it has no `--json`."""
+
+
+NUMBER = "Input should be a valid integer"
+AGE = "is not an age such as 90s, 30m, 2h or 3d"
+NO_FILE = {"--config nowhere.toml": "there is no settings file nowhere.toml. Copy bridge.example.toml"}
+TIME = "is not a time: give one with its zone such as 2026-01-31T12:00:00Z, or an age such as 2h"
+NO_BET = "--bet is empty: give a betId"
+FILTERS = {
+    "--sport abc": f"'--sport': {NUMBER}",
+    "--league 1.5": f"'--league': {NUMBER}",
+    "--result Draw": "--result Draw: not a result of a bet; there are None, Win, Lose",
+    "--format xml": "'--format' / '-f': 'xml' is not one of 'table', 'json', 'csv', 'parquet'",
+    "--format parquet": "--format parquet needs a file: use `bridge replay --output FILE`",
+    "--json --format csv": "--json and --format csv: choose one",
+    "--bet=": NO_BET,
+}
+LETTERS = {
+    "--from yesterdayish": f"--from: 'yesterdayish' {TIME}",
+    "--to never": f"--to: 'never' {TIME}",
+    "--from 1h --to 2h": "--from 1h is not before --to 2h",
+    "--bet=": NO_BET,
+}
+JOB = {
+    **NO_FILE,
+    "--every soon": f"--every: 'soon' {AGE}",
+    "--every 0s": "--every must be between 1s and 366d",
+    "--every 1h --json": "--every serves metrics over HTTP: it excludes --plan, --json",
+    "--metrics-file /no/dir/file": "--metrics-file: cannot write /no/dir/file: No such file or directory",
+}
+FILE_AS_DIRECTORY = {"--data a-file": "a-file cannot be made: File exists. Name a directory"}
+COMMANDS = {
+    "run": Command(
+        {**NO_FILE, "--config .": "the settings file . is not a regular file", "--quiet": "No such option"},
+        without_json="prints no result; its log is JSON unless stderr is a terminal",
+    ),
+    "translations": Command(
+        {
+            **JOB,
+            "--event abc": f"'--event': {NUMBER}",
+            "--event 0": "'--event': Input should be greater than or equal to 1",
+            "--kind team": "--kind team is not one of sport, region",
+            "--language xx": "--language xx is not one of api.languages (en). Add it there",
+        }
+    ),
+    "currencies": Command(JOB),
+    "tail": Command({**NO_FILE, **FILTERS, "--count=-1": "'--count' / '-n': Input should be greater"}),
+    "replay": Command(
+        {
+            **NO_FILE,
+            **FILTERS,
+            "--from yesterdayish": f"--from: 'yesterdayish' {TIME}",
+            "--from 1h --to 2h": "--from 1h is not before --to 2h",
+            "--output bets.xml": "--output bets.xml: no format has this suffix; use .json",
+            "--output bets --format table": "--format table is for a terminal: a file is json, csv or",
+            "--output a.csv --to-topic b": "--output and --to-topic: choose one",
+            "--to-topic=": "--to-topic is empty: give the whole name",
+            "--to-topic b --json": "--to-topic copies records as they are: leave out --format, --json",
+        }
+    ),
+    "explain": Command({"": "Missing argument 'BET'", " ": "BET is empty: give"}),
+    "limits": Command(
+        {
+            **NO_FILE,
+            "--at yesterdayish": "--at: 'yesterdayish' is not a time: give one with its zone",
+            "--at 2020-01-31T12:00Z": "--at 2020-01-31T12:00Z is in the past",
+            "--recover long": f"--recover: 'long' {AGE}",
+        }
+    ),
+    "gaps": Command({**NO_FILE, "--feed": "Option '--feed' requires an argument"}),
+    "audit": Command({**NO_FILE, "--from yesterdayish": f"--from: 'yesterdayish' {TIME}"}),
+    "doctor": Command(
+        {"--config": "Option '--config' requires an argument", "all": "unexpected extra argument"}
+    ),
+    "demo": Command(
+        {
+            "--kills 3": "--kills needs --seconds",
+            "--seconds 0": "'--seconds': Input should be greater than or equal to 1",
+            "--odd 2": "'--odd': Input should be less than or equal to 1",
+            "--kafka-port 99999": "'--kafka-port': Input should be less than or equal to 65535",
+        },
+        without_json="its result is JSON anyway",
+    ),
+    "simulate": Command(
+        {
+            "--config nowhere.toml": "there is no settings file nowhere.toml",
+            "--history yesterday": f"--history: 'yesterday' {AGE}",
+            "--rate fast": "'--rate': Input should be a valid number",
+            "--limits-scale 0": "'--limits-scale': Input should be greater than or equal to 1",
+            "--api-token-file /no/dir/file": "--api-token-file: cannot write /no/dir/file: No such file",
+        },
+        without_json="runs until it is stopped, and prints one JSON line for each connection attempt",
+    ),
+    "dev up": Command(
+        {**FILE_AS_DIRECTORY, "--brokers 0": "'--brokers': Input should be greater than or equal to 1"}
+    ),
+    "dev down": Command({"--data": "requires an argument"}, without_json="its exit code says all"),
+    "dev status": Command({"--data": "Option '--data' requires an argument"}),
+    "topics plan": Command(NO_FILE),
+    "topics apply": Command(NO_FILE),
+    "schemas check": Command({"bets": "unexpected extra argument(s) (bets)"}),
+    "schemas register": Command(NO_FILE),
+    "checkpoint show": Command(NO_FILE),
+    "checkpoint set": Command(
+        {
+            "": "Missing option '--revision'",
+            "--revision yesterdayish": "--revision yesterdayish: give Unix seconds, a time with its zone",
+            "--revision 1h --config nowhere.toml": "there is no settings file nowhere.toml",
+        }
+    ),
+    "checkpoint reset": Command({**NO_FILE, "--yes": "feed.start (BRIDGE_FEED__START) is 0"}),
+    "deadletters list": Command({**NO_FILE, **LETTERS}),
+    "deadletters show": Command(
+        {"": "Missing argument 'KEY'", " ": "KEY is empty: give a key or its beginning"}
+    ),
+    "deadletters export": Command(
+        {**NO_FILE, **LETTERS, "--dir a-file": "--dir a-file cannot be made: File exists. Name a directory"}
+    ),
+    "deadletters redrive": Command({**NO_FILE, **LETTERS}),
+}
+
+
+def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Each command that can be run, with its words."""
+    command = get_command(app) if command is None else command
+    if not hasattr(command, "commands"):
+        yield " ".join(path), command
+        return
+    for name, inner in command.commands.items():
+        yield from commands(inner, (*path, name))
+
+
+ALL = dict(commands())
+
+
+def run(directory: Path, *arguments: str) -> tuple[int, str, str]:
+    """Run a command with no setting in its environment; return its exit code, stdout and stderr."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BRIDGE_")} | {"COLUMNS": "80"}
+    out, err = directory / "out", directory / "err"
+    for file in (out, err):
+        file.unlink(missing_ok=True)
+    code = Forked(("bridge", *arguments), environment, out, err).wait(WAIT_SECONDS)
+    return code, out.read_text(), err.read_text()
+
+
+def test_each_command_has_an_entry() -> None:
+    """And no entry is left over."""
+    assert set(COMMANDS) == set(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_help_fits_a_terminal_and_has_a_sentence_on_each_option(name: str, tmp_path: Path) -> None:
+    code, out, err = run(tmp_path, *name.split(), "--help")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert f" bridge {name} " in out
+    for parameter in ALL[name].params:
+        text = parameter.help or ""
+        assert re.match(r"[A-Z0-9].*\.$", text, re.DOTALL), f"{name} {parameter.opts}: {text!r}"
+        shown = re.sub(r"[\s│]+", "", out)
+        assert all(option in shown for option in parameter.opts if option.startswith("-"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_command_prints_json_or_has_a_reason(name: str) -> None:
+    has_json = any("--json" in parameter.opts for parameter in ALL[name].params)
+    assert has_json == (not COMMANDS[name].without_json)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [(name, arguments) for name, command in COMMANDS.items() for arguments in command.wrong],
+)
+def test_a_wrong_input_is_one_line_with_the_option_and_the_fix(
+    name: str, arguments: str, tmp_path: Path
+) -> None:
+    """With exit code 2, and nothing on stdout. A blank stands for an empty argument."""
+    (tmp_path / "a-file").touch()
+    words = arguments.replace("a-file", str(tmp_path / "a-file")).split() if arguments != " " else [""]
+    code, out, err = run(tmp_path, *name.split(), *words)
+    assert (code, out) == (2, ""), err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert COMMANDS[name].wrong[arguments] in err.replace(f"{tmp_path}/", "")
+
+
+def test_a_command_that_does_not_exist_is_one_line_too(tmp_path: Path) -> None:
+    """Its nearest name is in it; a group without a command prints its help."""
+    assert run(tmp_path, "tial") == (
+        2,
+        "",
+        "error: No such command 'tial'. Did you mean 'tail'?; see `python -m bridge --help`\n",
+    )
+    code, out, err = run(tmp_path, "deadletters")
+    assert (code, err) == (2, "")
+    assert "redrive" in out
+
+
+def test_what_is_wrong_with_the_schemas_is_json_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evolution, "check", lambda: ["settled-bet: broken"])
+    with pytest.raises(Exception) as exit_:  # noqa: PT011  # Typer's Exit, whose code is compared
+        schemas_check(json=True)
+    assert getattr(exit_.value, "exit_code", None) == 6
+    assert "settled-bet: broken" in capsys.readouterr().out
+
+
+BRIDGE = """
+import atexit, sys
+atexit.register(lambda: print(*{"confluent_kafka", "fastavro"} & {*sys.modules}, file=sys.stderr))
+sys.argv[0] = "bridge"
+from bridge.cli import main
+main()
+"""
+"""The command, which says at its end whether it has loaded what talks to Kafka."""
+TOP = {name.split()[0] for name in ALL}
+COMPLETIONS = {
+    "": TOP,
+    "de": {"demo", "deadletters", "dev"} & TOP,
+    "deadletters ": {"list", "show", "export", "redrive"},
+    "tail --re": {"--result", "--resettled"},
+    "replay --format ": {"table", "json", "csv", "parquet"},
+    "tail --format c": {"csv"},
+    "replay --result ": set(SETTLEMENT_RESULTS.values()),
+    "tail --result Half": {"HalfWin", "HalfLose"},
+    "translations --kind ": set(KINDS),
+    "checkpoint set --rev": {"--revision"},
+}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("typed", COMPLETIONS)
+def test_completion(shell: str, typed: str) -> None:
+    """Of commands, options and values, by what each shell asks. Loads nothing that talks to Kafka."""
+    line = f"bridge {typed}"
+    environment = {
+        "_BRIDGE_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    out, err = complete(environment)
+    match shell:
+        case "bash":
+            found = set(out.split())
+        case "zsh":
+            found = set(re.findall(r'^(?:.*\(\()?"([^":]+)"', out, re.MULTILINE))
+        case _:
+            found = {row.split("\t")[0] for row in out.splitlines() if row}
+    assert found == COMPLETIONS[typed]
+    assert err.strip() == ""
+
+
+def complete(environment: Mapping[str, str], *arguments: str) -> tuple[str, str]:
+    """Run the command as a shell does for a completion; return stdout and stderr."""
+    ran = subprocess.run(
+        [sys.executable, "-c", BRIDGE, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    return ran.stdout, ran.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(shell: str) -> None:
+    script, _ = complete({"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}, "--show-completion", shell)
+    assert f"_BRIDGE_COMPLETE=complete_{shell}" in script
+
+
+def test_bash_completes_by_the_script(tmp_path: Path) -> None:
+    """What `bridge --show-completion` prints, in the shell itself."""
+    bash = shutil.which("bash")
+    assert bash
+    script, _ = complete({"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}, "--show-completion", "bash")
+    (tmp_path / "main.py").write_text(BRIDGE)
+    command = tmp_path / "bridge"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/main.py" "$@"\n')
+    command.chmod(0o755)
+    typed = 'COMP_WORDS=(bridge replay --format ""); COMP_CWORD=3; _bridge_completion bridge'
+    ran = subprocess.run(
+        [bash, "-c", f'{script}\n{typed}\necho "${{COMPREPLY[@]}}"'],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert ran.stdout.split() == ["table", "json", "csv", "parquet"], ran.stderr
