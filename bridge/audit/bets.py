@@ -25,6 +25,10 @@ _ROW = struct.Struct("<q16s")
 """Payload of a bet: its last version, the hash of its content."""
 
 
+_PLACE = struct.Struct("<qq")
+"""Payload of a record that cannot be read: its offset, -1 once superseded, and its timestamp."""
+
+
 def passes_over(offsets: int) -> int:
     """Return in how many passes a partition with so many offsets is read."""
     return max(1, ceil(offsets / ROWS))
@@ -54,6 +58,8 @@ class BetsCheck:
         self._table = DigestTable(_ROW.size)
         self._unreadable: dict[bytes, Finding] = {}
         """The records that cannot be read and are the last of their keys so far, by the hash of the key."""
+        self._further = DigestTable(_PLACE.size)
+        """The same beyond the first `MOST_SHOWN`, without their errors."""
         self.records = 0
         """Readable records."""
         self.first: dict[int, tuple[int, int]] = {}
@@ -83,7 +89,7 @@ class BetsCheck:
         hour = self._findings.hour(at)
         hour.bets += 1
         self._wanted.discard(settled_at)
-        if self._unreadable:
+        if self._unreadable or len(self._further):
             self._is_superseded(digest)
         if bet_id != key:
             text = f"the value is of the bet {bet_id.decode()}"
@@ -98,6 +104,11 @@ class BetsCheck:
         for found in self._unreadable.values():
             self._findings.violate(found)
         self._unreadable.clear()
+        further = self._further
+        while further.first < further.end:
+            offset, at = _PLACE.unpack(further.payload(further.first))
+            if further.drop() is not None and offset >= 0:
+                self._findings.violate(self._one_of_many(offset, at))
 
     def conclude(self) -> None:
         """End the last partition."""
@@ -134,15 +145,24 @@ class BetsCheck:
         self._table.put(digest, _ROW.pack(version, content))
 
     def _cannot_read(self, digest: bytes, found: Finding) -> None:
-        if digest in self._unreadable or len(self._unreadable) < MOST_SHOWN:
+        kept = digest in self._unreadable or len(self._unreadable) < MOST_SHOWN
+        if kept and not self._further.find(digest):
             self._unreadable[digest] = found
         else:
-            self._findings.violate(found)
+            self._further.put(digest, _PLACE.pack(found.offset, found.at))
 
     def _is_superseded(self, digest: bytes) -> None:
         found = self._unreadable.pop(digest, None)
+        if found is None and (row := self._further.find(digest)):
+            offset, at = _PLACE.unpack(self._further.payload(row))
+            if offset >= 0:
+                self._further.put(digest, _PLACE.pack(-1, 0))
+                found = self._one_of_many(offset, at)
         if found is not None:
             self._findings.warn(found._replace(text=f"{found.text} (a later record of the key can be read)"))
+
+    def _one_of_many(self, offset: int, at: int) -> Finding:
+        return self._place(Proof.UNREADABLE, "it cannot be read", None, offset, at)
 
     def _place(self, proof: Proof, text: str, key: bytes | None, offset: int, at: int) -> Finding:
         name = None if key is None else key.decode("utf-8", "replace")

@@ -81,6 +81,8 @@ class _Audit:
         self._checkpoints = CheckpointsCheck(self._findings, settings.feed.max_clock_skew_seconds)
         self._letters = LettersCheck(self._findings, feed)
         self._gaps: list[Gap] = []
+        self._names: set[str] = set()
+        """The feeds that have a checkpoint."""
         self._offsets = 0
         self._was_removed = False
         """Whether a checkpoint was removed: the counters began anew."""
@@ -93,7 +95,7 @@ class _Audit:
         if self._feed is not None and self._feed not in first:
             raise SettingsError(
                 f"--feed {self._feed}: no feed of that name has a checkpoint under "
-                f"{self._settings.topics.prefix}: `bridge gaps --feed {self._feed}` lists those that have one"
+                f"{self._settings.topics.prefix}; known: {', '.join(sorted(self._names)) or 'none yet'}"
             )
         self._read_gaps()
         self._read_letters()
@@ -146,10 +148,11 @@ class _Audit:
         codec = self._registry.codec("feed-checkpoint")
 
         def take(message: Message) -> None:
-            place = _place(message, Proof.UNREADABLE)
+            place, value = _place(message, Proof.UNREADABLE), message.value()
+            if value is not None:
+                self._names.add(place.key or "")
             if self._feed not in (None, place.key):
                 return
-            value = message.value()
             if value is None:
                 self._was_removed = True
                 self._checkpoints.removed(place.key or "")

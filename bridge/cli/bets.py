@@ -350,7 +350,7 @@ def _names(settings: Settings, language: str | None) -> Iterator[NamesOf]:
 
 def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
     """Print bets on stdout; return how many."""
-    from bridge.inspection.formats import HEAD, CsvSink, JsonSink, as_line, as_text
+    from bridge.inspection.formats import HEAD, CsvSink, JsonSink, as_line, as_text, fitting
 
     count = 0
     if form == "table":
@@ -359,7 +359,7 @@ def _print(bets: Iterable[Bet], form: Form, names: NamesOf) -> int:
             width = shutil.get_terminal_size().columns
             typer.echo(as_line(bet, width))
             for item in names(bet) if names else ():
-                typer.echo(f"  {as_text(item)}"[:width])
+                typer.echo(fitting(f"  {as_text(item)}", width))
         return count
     out = sys.stdout.buffer
     sink = JsonSink(out, names) if form == "json" else CsvSink(out, names)

@@ -22,6 +22,10 @@ Config = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
+RATE_SECONDS = 1.0
+"""A rate over less time says nothing."""
+
+
 def beginning_with(values: Iterable[str]) -> Callable[[str], list[str]]:
     """Return what completes the value of an option, for Typer's `autocompletion`."""
 
@@ -49,9 +53,10 @@ def progress(now: Clock) -> Callable[[str, int, int], None]:
             topic, began, shown = name, at, 0.0
         if at - shown < 0.2 and done < of:
             return
-        shown, took = at, max(at - began, 0.001)
-        left = f", {format_duration((of - done) * took / done)} left" if 0 < done < of else ""
-        line = f"{name}  {done / max(of, 1):.0%}  {done / took:,.0f}/s{left}"
+        shown, took = at, at - began
+        line = f"{name}  {done / max(of, 1):.0%}"
+        if took >= RATE_SECONDS and done:
+            line += f"  {done / took:,.0f}/s, {format_duration((of - done) * took / done)} left"
         typer.echo(f"\r\x1b[K{line if done < of else ''}", nl=False, err=True)
 
     return advance

@@ -14,15 +14,16 @@ from bridge.config import Settings
 from bridge.errors import SchemaError, TopologyError
 from bridge.formatting import format_duration, format_utc, plural, shortened
 from bridge.inspection.formats import as_json, as_text, lacking
-from bridge.inspection.readers import ANSWER_SECONDS
+from bridge.inspection.readers import ANSWER_SECONDS, move_in_words
 from bridge.inspection.replay import Replay, Window
 from bridge.inspection.selection import Selection
 from bridge.kafka import topics
-from bridge.kafka.reader import TopicScan, decode
+from bridge.kafka.reader import TopicScan, decode, headers_of
 from bridge.kafka.registry import Registry
 from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
 from bridge.reader.money import payout_in_words, stake_in_words
-from bridge.state.checkpoint import Checkpoint
+from bridge.state.checkpoint import Checkpoint, Move
+from bridge.state.dead_letter import DeadLetterKind
 
 NEARBY_SECONDS: Final = 3600.0
 """Gaps and hand-overs this close to a time of the bet are told."""
@@ -60,8 +61,10 @@ class _Commit:
     """A checkpoint that the topic still has."""
 
     at: float
-    offset: int
     owner: str
+    moved: Move | None
+    received: int
+    redriven: int
 
 
 def explain(settings: Settings, bet_id: str, language: str | None) -> Explanation:
@@ -86,12 +89,13 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
     events = [
         *_versions(versions, commits),
         *map(_letter, letters),
+        *_marks(settings, bet_id, letters),
         *(
             _gap(gap)
             for gap in read(GAPS, settings=settings)
             if gap.feed == settings.feed.name and _near(times, gap.start.timestamp(), gap.end.timestamp())
         ),
-        *(event for event in _hand_overs(commits) if _near(times, event.at, event.at)),
+        *(event for event in (*_hand_overs(commits), *_moves(commits)) if _near(times, event.at, event.at)),
     ]
     names: list[str] = []
     missing = ""
@@ -182,13 +186,56 @@ def _gap(gap: Gap) -> Event:
     )
 
 
-def _hand_overs(commits: Sequence[_Commit]) -> Iterator[Event]:
-    for before, after in pairwise(commits):
+def _hand_overs(commits: list[_Commit]) -> Iterator[Event]:
+    # Those of commands that owned the feed for a moment are told as what they did.
+    bridges = commits[:1] + [
+        after
+        for before, after in pairwise(commits)
+        if (after.moved is None or after.moved.at != after.at)
+        and (after.received > before.received or after.redriven == before.redriven)
+    ]
+    for before, after in pairwise(bridges):
         if before.owner != after.owner:
             pause = format_duration(max(0.0, after.at - before.at))
             details = [f"from {before.owner} to {after.owner}, {pause} between their checkpoints"]
             record = {"from": before.owner, "to": after.owner}
             yield Event(after.at, "the feed changed hands", details, record)
+
+
+def _moves(commits: Sequence[_Commit]) -> Iterator[Event]:
+    """Yield the changes of the position by an operator that the checkpoints still have."""
+    for move in dict.fromkeys(commit.moved for commit in commits if commit.moved is not None):
+        yield Event(move.at, "the position was moved", [move_in_words(move)], asdict(move))
+
+
+def _marks(settings: Settings, bet_id: str, letters: Sequence[DeadLetter]) -> list[Event]:
+    """Return what the marks of redriven dead letters say of the bet, or of letters that name it."""
+    keys = {letter.key for letter in letters}
+    events: list[Event] = []
+
+    def take(message: Message) -> None:
+        headers, key = headers_of(message), message.key()
+        name = key.decode("utf-8", "replace") if isinstance(key, bytes) else ""
+        if headers.get("kind") != DeadLetterKind.REDRIVE.value or headers.get("feed") != settings.feed.name:
+            return
+        if name not in keys and headers.get("bet") != bet_id:
+            return
+        place = f"{message.topic()} partition {message.partition()} offset {message.offset()}"
+        details = [
+            *(
+                f"{header} {headers[header]}"
+                for header in ("reason", "version", "tries")
+                if header in headers
+            ),
+            f"of the dead letter {name}",
+            place,
+        ]
+        at, outcome = message.timestamp()[1] / 1000, headers.get("outcome", "unknown")
+        events.append(Event(at, f"redriven: {outcome}", details, {**headers, "key": name}))
+
+    name = topics.declare(settings).deadletters.name
+    TopicScan(name, take, visible=True, stall_seconds=ANSWER_SECONDS).read(settings)
+    return events
 
 
 def _near(times: Sequence[float], begin: float, end: float) -> bool:
@@ -208,7 +255,10 @@ def _commits(settings: Settings) -> list[_Commit]:
                     found = Checkpoint.from_avro(decode(codec, message, value))
                 except SchemaError:
                     return  # `bridge checkpoint show` reports it
-                commits.append(_Commit(found.updated_at, message.offset() or 0, found.owner))
+                counters = found.counters
+                commits.append(
+                    _Commit(found.updated_at, found.owner, found.moved, counters.received, counters.redriven)
+                )
 
         name = topics.declare(settings).checkpoints.name
         TopicScan(name, take, visible=True, stall_seconds=ANSWER_SECONDS).read(settings)

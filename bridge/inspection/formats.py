@@ -35,7 +35,11 @@ def lacking(names: Names, language: str) -> str:
     return f"no translations in {language!r}; languages there: {there}"
 
 
-HEAD: Final = f"{'settled, UTC':<19}  {'result':<11} {'payout':>12} {'stake':>16} {'items':>5}  bet"
+_PAYOUT: Final = 18
+_STAKE: Final = 17
+HEAD: Final = (
+    f"{'settled, UTC':<19}  {'result':<11} {'payout':>{_PAYOUT}} {'stake':>{_STAKE}} {'items':>5}  bet"
+)
 """The columns of `as_line`."""
 
 
@@ -45,19 +49,21 @@ def names_of(names: Names, language: str) -> NamesOf:
 
 
 def as_line(bet: Bet, width: int) -> str:
-    """Return a bet for people on a line of `width` characters; a long id is shortened in the middle."""
+    """Return a bet for people. An id that does not fit `width` columns is on a line of its own, whole."""
     value = bet.value
     settled = format_utc(value["settlementTime"] / MICROS)[:19].replace("T", " ")
     payout, stake = payout_in_words(value["payout"], value["amount"]), stake_in_words(value["amount"])
-    line = (
-        f"{settled:<19}  {f'{bet.result} v{bet.version}':<11} {payout:>12} {stake:>16} {len(bet.items):>5}  "
-    )
-    return line + shortened_in_the_middle(bet.key, max(width - len(line), 3))
+    money = f"{payout:>{_PAYOUT}} {stake:>{_STAKE}}"
+    if len(money) > _PAYOUT + 1 + _STAKE:  # one of them is long: it takes room from the other
+        money = f"{payout} {stake}".rjust(_PAYOUT + 1 + _STAKE)
+    line = f"{settled:<19}  {f'{bet.result} v{bet.version}':<11} {money} {len(bet.items):>5}"
+    apart = "  " if len(line) + 2 + len(bet.key) <= width else "\n  "
+    return line + apart + bet.key
 
 
-def shortened_in_the_middle(text: str, room: int) -> str:
-    """Return a text that fits, with its head and its tail."""
-    return text if len(text) <= room else f"{text[: room // 2]}…{text[room // 2 + 1 - room :]}"
+def fitting(text: str, width: int) -> str:
+    """Return a text that fits so many columns; one that was cut ends with an ellipsis."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def as_text(names: ItemNames) -> str:

@@ -366,7 +366,7 @@ def test_what_cannot_be_audited_says_why(place: Place) -> None:
     assert f"there is no topic {place.prefix}.bets. Run `bridge topics apply`" in ran.stderr
     prepared(place)
     for arguments, reason in (
-        (["--feed", "nobody"], "--feed nobody: no feed of that name"),
+        (["--feed", "nobody"], f"under {place.prefix}; known: none yet"),
         (["--from", "noon"], "'noon' is not a time"),
     ):
         ran = place.run("audit", *arguments)

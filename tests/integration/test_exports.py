@@ -370,6 +370,9 @@ def test_names_follow_the_translations(written: Written) -> None:
     assert sorted({*kinds}) == ["competitor", "event", "league", "market", "region", "selection", "sport"]
     shown = written.place.run("replay", "--names", "de", "--format", "csv")
     assert "Fußball" in shown.stdout
+    shown = written.place.run("replay", "--names", "xx", "--format", "csv")
+    assert (shown.returncode, "Fußball" in shown.stdout) == (0, False)
+    assert shown.stderr.startswith("no translations in 'xx'; languages there: de, en")
 
 
 async def test_a_bet_is_explained(place: Place) -> None:
@@ -393,7 +396,15 @@ async def test_a_bet_is_explained(place: Place) -> None:
     ]
     body = json.dumps({"data": {"betId": key, "betSettlement": 99}})
     producer.produce(f"{place.prefix}.deadletters", body, "digest", headers=headers)
+    mark = [("kind", "redrive"), ("outcome", "failed"), ("reason", "again"), ("tries", "2"), headers[2]]
+    producer.produce(f"{place.prefix}.deadletters", None, "digest", headers=mark)
+    producer.produce(f"{place.prefix}.deadletters", None, "other", headers=mark)
     assert producer.flush(60) == 0
+    moved = place.run("checkpoint", "set", "--revision", "5m", "--yes", "--reason", "resent")
+    assert moved.returncode == 0, moved.stderr
+    assert place.run("checkpoint", "show").stdout.count("moved the position") == 1
+    wrong = place.run("audit", "--feed", "nobody")
+    assert wrong.stderr.endswith(f"under {place.prefix}; known: settlement-v4\n")
 
     shown = place.run("explain", key)
     assert shown.returncode == 0, shown.stderr
@@ -414,7 +425,12 @@ async def test_a_bet_is_explained(place: Place) -> None:
     assert "data.betSettlement: 99 is not a result" in letter["details"]
     assert [letter.reason for letter in read(DEAD_LETTERS, settings=prepared(place))] == [headers[1][1]]
     assert not [*read(GAPS, settings=prepared(place))]
-    assert "the feed changed hands" in shown.stdout
+    [redriven] = [event for event in told if event["what"].startswith("redriven")]
+    assert (redriven["what"], redriven["record"]["key"]) == ("redriven: failed", "digest")
+    assert redriven["details"][:3] == ["reason again", "tries 2", "of the dead letter digest"]
+    assert shown.stdout.count("the feed changed hands") == 1
+    [move] = [event for event in told if event["what"] == "the position was moved"]
+    assert move["details"][0].endswith(": resent")
     assert key in shown.stdout.splitlines()[0]
     nobody = place.run("explain", "nobody")
     assert (nobody.returncode, nobody.stderr.count("error: nothing names the bet nobody")) == (1, 1)

@@ -108,6 +108,16 @@ def test_more_unreadable_records_than_are_kept_are_all_counted() -> None:
     assert findings.counts[Proof.UNREADABLE] == 250
 
 
+def test_more_unreadable_records_than_are_kept_are_no_violation_once_superseded() -> None:
+    """Also not beyond those that are kept; one of a key that is unreadable again is."""
+    junk = [(b"%d" % n, value("junk")) for n in range(250)]
+    good = [(b"%d" % n, value(str(n))) for n in range(250)]
+    findings, _ = judged(*junk, *good)
+    assert (findings.counts[Proof.UNREADABLE], findings.warned[Proof.UNREADABLE]) == (0, 250)
+    findings, _ = judged(*junk, *good[:240], junk[0], junk[200])
+    assert (findings.counts[Proof.UNREADABLE], findings.warned[Proof.UNREADABLE]) == (12, 240)
+
+
 def test_a_key_that_is_not_the_bet_id_is_found() -> None:
     assert found(judged((b"a", value("b")))[0]) == [(Proof.KEY, 0)]
 

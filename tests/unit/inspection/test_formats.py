@@ -24,6 +24,7 @@ from bridge.inspection.formats import (
     as_line,
     as_row,
     as_text,
+    fitting,
     join_parquet,
 )
 from bridge.reader import Bet, ItemNames, LegNames
@@ -97,17 +98,26 @@ def test_json_is_the_whole_record_with_money_in_decimals() -> None:
 def test_a_bet_for_people(changes: dict[str, Any], payout: str, stake: str, items: str) -> None:
     """In columns, with or without its nullable parts."""
     line = as_line(bet(**changes), 120)
-    assert line == f"2026-09-21 14:13:20  Win v2      {payout:>12} {stake:>16} {items:>5}  b"
+    assert line == f"2026-09-21 14:13:20  Win v2      {payout:>18} {stake:>17} {items:>5}  b"
 
 
-@pytest.mark.parametrize(("width", "shown"), [(120, KEY), (100, "5f0c1d9e-7a3…b8a2f1e0e8d"), (80, "5f…d")])
-def test_a_line_fits_the_terminal(width: int, shown: str) -> None:
-    """The id of a bet gives way, with its head and its tail; what it is about never does."""
-    line = as_line(bet(KEY, payout=123_456_789_012.25), width)
-    assert line.endswith(f"  {shown}")
-    assert "123,456,789,012.25" in line
-    assert len(line) <= width
-    assert len(HEAD) <= width - len("bet")
+TOO_LONG = {"value": 123_456_789_012_345, "precision": 8, "currency": "USDT"}
+
+
+@pytest.mark.parametrize(("width", "lines"), [(120, 1), (113, 1), (112, 2), (80, 2)])
+@pytest.mark.parametrize("changes", [{}, {"payout": 123_456_789_012.25}, {"amount": TOO_LONG}])
+def test_a_line_fits_the_terminal_and_has_the_whole_id(width: int, lines: int, changes: Any) -> None:
+    """The id goes to a line of its own; a long payout or stake does not push the other columns."""
+    first, *more = as_line(bet(KEY, **changes), width).splitlines()
+    assert 1 + len(more) == lines
+    assert (more or [first])[-1].endswith(f"  {KEY}")
+    assert first[74] == "2", "the number of items"
+    assert max(map(len, (first, HEAD, *more))) <= width
+    assert (HEAD[70:75], HEAD[77:]) == ("items", "bet")
+
+
+def test_a_text_that_is_cut_says_so() -> None:
+    assert (fitting("Malmö – Gent", 12), fitting("Malmö – Gent", 11)) == ("Malmö – Gent", "Malmö – Ge…")
 
 
 def test_names_on_a_line() -> None:

@@ -1,0 +1,36 @@
+"""What the checkpoints of a feed tell about its owners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bridge.inspection.explain import _Commit, _hand_overs, _moves
+from bridge.state.checkpoint import Move
+
+FIRST = _Commit(10.0, "one", None, 5, 0)
+MOVE = Move(20.0, "operator@host", 9, 3, "resent")
+
+
+def test_a_command_is_not_an_owner() -> None:
+    """Neither the one that moves a position nor a redrive; the bridge before hands over to the one behind."""
+    moved = replace(FIRST, at=20.0, owner="command", moved=MOVE)
+    redrive = replace(moved, at=30.0, owner="redrive", redriven=2)
+    second = replace(redrive, at=40.0, owner="two", received=6)
+    [hand_over] = _hand_overs([FIRST, moved, redrive, second])
+    assert (hand_over.at, hand_over.record) == (40.0, {"from": "one", "to": "two"})
+    assert not [*_hand_overs([FIRST, moved, redrive, replace(second, owner="one")])]
+
+
+def test_a_bridge_behind_what_is_compacted_away_is_an_owner() -> None:
+    """It carries the move along, and has received something since the redrive."""
+    second = _Commit(40.0, "two", MOVE, 6, 2)
+    assert len([*_hand_overs([FIRST, second])]) == 1
+
+
+def test_each_move_is_told_once_at_its_own_time() -> None:
+    moved = replace(FIRST, at=20.0, owner="command", moved=MOVE)
+    [event] = _moves([FIRST, moved, replace(moved, at=40.0, owner="two", received=6)])
+    assert (event.at, event.what) == (20.0, "the position was moved")
+    assert event.details == [
+        "operator@host moved the position from 1970-01-01T00:00:09Z to 1970-01-01T00:00:03Z: resent"
+    ]
