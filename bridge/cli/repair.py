@@ -69,12 +69,12 @@ def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bo
     from bridge.repair.position import commit_move, plan_as_json, plan_as_lines, plan_move
 
     ask = not (yes or dry_run)
-    before = checkpoint_of(settings)
-    if not dry_run:
+    settings.need("kafka.bootstrap_servers", "registry.url")
+    if not dry_run:  # the owner first: while there is one, no option helps
         refuse_members(settings, members(settings))
     if ask and (json or not sys.stdin.isatty()):
         raise SettingsError("this changes the position: give --yes, or --dry-run to see what it would do")
-    plan = plan_move(settings, before, revision, clock.now().wall)
+    plan = plan_move(settings, checkpoint_of(settings), revision, clock.now().wall)
     if not json:
         typer.echo(plan_as_lines(plan))
     if dry_run or revision == plan.checkpoint.revision:

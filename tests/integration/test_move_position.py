@@ -128,6 +128,8 @@ async def test_a_feed_that_somebody_owns_is_left_alone(place: Place) -> None:
         assert ran.returncode == 1
         assert f"the feed settlement-v4 is not free: {owner} from " in ran.stderr
         assert " owns it. Stop every `bridge run`" in ran.stderr
+        ran = await asyncio.to_thread(place.run, "checkpoint", "set", "--revision", "30s")
+        assert (ran.returncode, ran.stdout, "--yes" in ran.stderr) == (1, "", False)
         shown = await moved(place, "set", "--revision", "30s", "--dry-run")
         assert (shown["members"], shown["changed"]) == ([owner], False)
         assert place.checkpoint()["moved"] is None
