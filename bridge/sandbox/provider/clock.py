@@ -15,11 +15,15 @@ class Clock:
 
     def __init__(self) -> None:
         self._steps = [(-inf, 0.0)]
-        """From after which moment on the clock is ahead by how many seconds."""
 
     def step(self, now: float, seconds: float) -> None:
         """Set the clock forward, or back; what happened until `now`, included, keeps its reading."""
         self._steps.append((now, self.ahead(inf) + seconds))
+
+    @property
+    def steps(self) -> list[tuple[float, float]]:
+        """From after which moment on the clock is ahead by how many seconds; the first is -infinity."""
+        return list(self._steps)
 
     def ahead(self, moment: float) -> float:
         """By how many seconds the clock is ahead at a moment; negative when behind."""

@@ -37,6 +37,8 @@ class Attempt:
     """Everything published at this moment or later is sent; None if it was refused."""
     close_code: int | None = None
     """Close code of a refusal after the handshake; None without one."""
+    replaced: bool = False
+    """Whether it closed another connection."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,8 @@ class Provider:
         self.attempts: list[Attempt] = []
         self.ongoing = Ongoing()
         """The lasting faults."""
-        self._remembers_from = -inf
+        self.forgotten: list[tuple[float, float]] = []
+        """When each `Forget` happened, and from when on the provider remembered then."""
         self._on_attempt = on_attempt
 
     def connect(
@@ -187,9 +190,10 @@ class Provider:
             self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
             return refusal
         since = self._replay_from(now, revision)
+        replaced = self.active is not None
         self._dismiss(Farewell(1001, "another connection took over"))
         self.active = Connection(self, now, since, len(self.attempts))
-        self._record(Attempt(now, revision, kind, ACCEPTED, "", since))
+        self._record(Attempt(now, revision, kind, ACCEPTED, "", since, replaced=replaced))
         return self.active
 
     def disconnect(self, connection: Connection) -> None:
@@ -213,7 +217,7 @@ class Provider:
                 self.log.stream.clock.step(now, fault.by)
             case faults.Forget():
                 clock = self.log.stream.clock
-                self._remembers_from = now if fault.before is None else clock.first(fault.before)
+                self.forgotten.append((now, now if fault.before is None else clock.first(fault.before)))
             case faults.Clear():
                 self.ongoing.clear()
                 self.inflict(faults.HalfOpen(seconds=0), now)
@@ -228,7 +232,8 @@ class Provider:
 
     def edge(self, now: float) -> float:
         """Return the beginning of the memory: earlier messages are not replayed."""
-        return max(now - self.limits.max_age, self._remembers_from)
+        forgotten = self.forgotten[-1][1] if self.forgotten else -inf
+        return max(now - self.limits.max_age, forgotten)
 
     def _record(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
