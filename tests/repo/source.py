@@ -25,15 +25,16 @@ MODULES = modules()
 
 def imports(name: str) -> set[str]:
     """The modules of the package that a module imports, wherever in it the import stands."""
-    return {module for found in _named(MODULES[name]) if (module := _module(found)) and module != name}
+    return {module for found in dotted(MODULES[name]) if (module := _module(found)) and module != name}
 
 
 def outside(name: str) -> set[str]:
     """What a module imports from outside the package, dotted."""
-    return {found for found in _named(MODULES[name]) if found.split(".")[0] != "bridge"}
+    return {found for found in dotted(MODULES[name]) if found.split(".")[0] != "bridge"}
 
 
-def _named(tree: ast.AST) -> Iterator[str]:
+def dotted(tree: ast.AST) -> Iterator[str]:
+    """Whatever a module imports, dotted."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

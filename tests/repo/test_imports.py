@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from graphlib import TopologicalSorter
 
 import pytest
 
-from tests.repo.source import MODULES, imports, outside
+from tests.repo.source import MODULES, ROOT, dotted, imports, outside
 
 LEVELS = [
     {"errors", "clock", "formatting", "log"},
@@ -173,3 +174,18 @@ def test_the_clients_are_each_wrapped_once() -> None:
     for library, users in wrappers.items():
         found = {m for m in MODULES if any(name.split(".")[0] == library for name in outside(m))}
         assert {m for m in found if not within(m, *users)} == set(), library
+
+
+def test_the_judge_knows_nothing_of_the_bridge() -> None:
+    """Nor do the modules that it imports: it reads the topics and the simulator as a stranger would."""
+    files = [*(ROOT / "tests" / "judge").glob("*.py"), ROOT / "tests" / "interface.py"]
+    named = {file.stem: set(dotted(ast.parse(file.read_text("utf-8")))) for file in files}
+    own = ("tests.judge", "tests.interface")
+    foreign = {
+        f"{module}: {name}"
+        for module, names in named.items()
+        for name in names
+        if within(name, "bridge") or (within(name, "tests") and not within(name, *own))
+    }
+    assert len(files) > 10
+    assert foreign == set()

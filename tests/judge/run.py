@@ -1,0 +1,208 @@
+"""Judges: reads the provider's log, the topics and the truth, and applies the rules to them.
+
+Nothing grows with the number of messages but files: rows of bets and dead letters are put into buckets by a
+hash of their key, and compared bucket by bucket.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.judge.bets import Sent, Stored, judge_bet
+from tests.judge.buckets import Buckets
+from tests.judge.checkpoints import Checkpoint, Checkpoints
+from tests.judge.connections import judge_connections
+from tests.judge.decoding import Decoder, Foreign
+from tests.judge.gaps import judge_gaps
+from tests.judge.letters import Letter, Malformed, judge_letter
+from tests.judge.messages import Kind, content, differences, read
+from tests.judge.model import Anomaly, Case, Findings, Report
+from tests.judge.provider import Provider
+from tests.judge.timeline import Gap, Timeline
+from tests.judge.topics import Ends, Record, Topics
+from tests.judge.trial import Trial
+
+TOPICS = ("bets", "checkpoints", "gaps", "deadletters")
+STUCK_SECONDS = 10.0
+"""How long a last stable offset may stand still below the high watermark."""
+_MICROS = 1_000_000
+
+
+def judge(case: Case, work: Path) -> Report:
+    """Judge a case. `work` is an empty directory, which is empty again afterwards.
+
+    Raises OSError, TimeoutError or KafkaException if Kafka, the registry or the simulator does not answer,
+    and ValueError if the simulator's limits run at another scale than the case says.
+    """
+    return _Judge(case, work).judge()
+
+
+class _Judge:
+    def __init__(self, case: Case, work: Path) -> None:
+        self._case = case
+        self._work = work
+        self._findings = Findings()
+        self._figures: Counter[str] = Counter()
+        self._provider = Provider(case.control_url)
+        self._topics = Topics(case.bootstrap_servers, case.prefix)
+        self._decoder = Decoder(case.registry_url)
+
+    def judge(self) -> Report:
+        case, findings, figures = self._case, self._findings, self._figures
+        state, attempts, breaches = (self._provider.get(f"/{it}") for it in ("state", "attempts", "breaches"))
+        if state["limits_scale"] != case.limits_scale:
+            raise ValueError(f"the limits run at scale {state['limits_scale']}, not {case.limits_scale}")
+        timeline = Timeline(state, attempts)
+        judge_connections(attempts, breaches, case.excused, findings)
+        ends = self._stable_ends()
+        gaps = self._read_gaps(ends["gaps"])
+        judge_gaps(gaps, timeline, findings)
+        checkpoints = Checkpoints(timeline, gaps, findings)
+        self._trial = Trial(timeline, gaps, checkpoints, findings, self._explain)
+        for record in self._records("checkpoints", ends):
+            self._take_checkpoint(record)
+        with Buckets(self._work, 3 * state["published"]) as buckets:
+            for record in self._records("bets", ends):
+                self._take_bet(record, buckets)
+            for record in self._records("deadletters", ends):
+                self._take_letter(record, buckets)
+            self._take_truth(buckets)
+            for key, rows in buckets.groups():
+                self._judge_group(key, rows)
+        checkpoints.judge_counts(figures["records"], figures["dead letters"], figures["redriven"])
+        figures["checkpoints"] = checkpoints.count
+        figures["gaps"] = len(gaps)
+        figures["attempts"] = len(attempts)
+        figures["refused"] = sum(attempt["since"] is None for attempt in attempts)
+        order = ("published", "bets", "records", "dead letters", "redriven", "samples", "checkpoints", "gaps")
+        names = [*order, "attempts", "refused"]
+        return Report(findings.found(), {name: figures[name] for name in names}, case.seed)
+
+    def _stable_ends(self) -> dict[str, dict[int, Ends]]:
+        """Return the ends of all partitions, once nothing hides records behind a last stable offset.
+
+        What stays hidden, without any progress, is reported.
+        """
+        ends = {topic: self._topics.ends(topic) for topic in TOPICS}
+        since = time.monotonic()
+        while hidden := _hidden(ends):
+            if time.monotonic() - since > STUCK_SECONDS:
+                for (topic, partition), it in hidden.items():
+                    what = f"{topic}, partition {partition}: {it.stable} stays below {it.high}"
+                    self._findings.add(Anomaly.STUCK_OFFSET, time.time(), what)
+                return ends
+            time.sleep(0.2)
+            before, ends = hidden, {topic: self._topics.ends(topic) for topic in TOPICS}
+            if any(_hidden(ends).get(place, it).stable != it.stable for place, it in before.items()):
+                since = time.monotonic()
+        return ends
+
+    def _records(self, topic: str, ends: Mapping[str, Mapping[int, Ends]]) -> Any:
+        for partition, end in ends[topic].items():
+            yield from self._topics.read(topic, partition, 0, end.stable)
+
+    def _read_gaps(self, ends: Mapping[int, Ends]) -> list[Gap]:
+        gaps = []
+        for record in self._records("gaps", {"gaps": ends}):
+            datum = self._decode("gaps", record)
+            if datum is not None and datum["feed"] == self._case.feed:
+                start, end, detected = (datum[name] / _MICROS for name in ("from", "to", "detectedAt"))
+                gaps.append(Gap(start, end, datum["cause"], detected, record.offset))
+        return gaps
+
+    def _take_checkpoint(self, record: Record) -> None:
+        if record.key != self._case.feed.encode():
+            return
+        datum = self._decode("checkpoints", record)
+        if datum is not None:
+            updated_at = datum["updatedAt"] / _MICROS
+            counters, moved = datum["counters"], datum["moved"]
+            taken = Checkpoint(datum["revision"], updated_at, counters, moved, record.offset)
+            self._trial.checkpoints.take(taken)
+
+    def _take_bet(self, record: Record, buckets: Buckets) -> None:
+        datum = self._decode("bets", record)
+        if datum is None:
+            return
+        self._figures["records"] += 1
+        bet = datum["betId"]
+        if record.key != bet.encode():
+            where = f"partition {record.partition}, offset {record.offset}"
+            what = f"bet {bet} in {where} has the key {record.key!r}"
+            self._findings.add(Anomaly.WRONG_FIELD, record.timestamp, what)
+        received = float(record.headers.get("received", b"") or record.timestamp)
+        version, digest = datum["settlementVersion"], content(datum)
+        buckets.put(f"bet {bet}", (True, version, digest, record.partition, record.offset, received))
+
+    def _take_letter(self, record: Record, buckets: Buckets) -> None:
+        headers = record.headers
+        if (headers.get("feed") or b"").decode() != self._case.feed:
+            return
+        kind, key = (headers.get("kind") or b"").decode(), (record.key or b"").decode("utf-8", "replace")
+        if kind == "redrive":
+            self._figures["redriven"] += headers.get("outcome") != b"failed"
+            return
+        self._figures["samples" if kind == "sample" else "dead letters"] += 1
+        value = record.value or b""
+        whole = hashlib.sha256(value).hexdigest() == key
+        size = headers.get("size") == str(len(value)).encode()
+        intact = kind == "oversized" or (whole and size)  # of which only the head is kept
+        row = (True, kind, intact, record.partition, record.offset, record.timestamp)
+        buckets.put(f"letter {key}", row)
+
+    def _take_truth(self, buckets: Buckets) -> None:
+        timeline, figures = self._trial.timeline, self._figures
+        begin = timeline.begin
+        earliest = min([begin, *(it["since"] for it in timeline.attempts if it["since"] is not None)])
+        if not timeline.attempts:
+            return
+        for at, seq, sha256, body in self._provider.truth(earliest):
+            due = self._trial.is_due(at)
+            kind, bet = read(body)
+            figures["published"] += at >= begin
+            if kind is Kind.BET:
+                figures["bets"] += due
+                row = (False, bet["settlementVersion"], content(bet), at, seq, due)
+                buckets.put(f"bet {bet['betId']}", row)
+            buckets.put(f"letter {sha256}", (False, kind is Kind.LETTER, at, seq, due))
+
+    def _judge_group(self, key: str, rows: list[tuple[Any, ...]]) -> None:
+        what, _, name = key.partition(" ")
+        ours = [row[1:] for row in rows if row[0]]
+        theirs = [row[1:] for row in rows if not row[0]]
+        if what == "bet":
+            sent = [Sent(*row) for row in theirs]
+            stored = [Stored(*row) for row in ours]
+            judge_bet(name, sent, stored, self._trial)
+            return
+        malformed = [Malformed(*row[1:]) for row in theirs if row[0]]
+        letters = [Letter(*row) for row in ours]
+        judge_letter(name, malformed, bool(theirs), letters, self._trial)
+
+    def _decode(self, topic: str, record: Record) -> dict[str, Any] | None:
+        try:
+            return self._decoder.decode(record.value)
+        except Foreign as error:
+            where = f"{self._topics.name(topic)}, partition {record.partition}, offset {record.offset}"
+            self._findings.add(Anomaly.ABORTED_READ, record.timestamp, f"{where}: {error}")
+            return None
+
+    def _explain(self, at: float, seq: int, partition: int, offset: int) -> str:
+        sent = next(it for it in self._provider.truth(at, at) if it.seq == seq)
+        record = next(self._topics.read("bets", partition, offset, offset + 1))
+        found = differences(read(sent.body).bet, self._decoder.decode(record.value))
+        return "; ".join(found[:3]) or "the content is another one of the same version"
+
+
+def _hidden(ends: Mapping[str, Mapping[int, Ends]]) -> dict[tuple[str, int], Ends]:
+    return {
+        (topic, partition): it
+        for topic, partitions in ends.items()
+        for partition, it in partitions.items()
+        if it.stable < it.high
+    }

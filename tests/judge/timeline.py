@@ -1,0 +1,83 @@
+"""What the provider's own log says about time: its clock, its memory, who was connected from where on.
+
+Moments are the provider's, Unix seconds that never go back; readings are what its clock showed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from math import inf, nextafter
+from typing import Any, NamedTuple
+
+
+class Gap(NamedTuple):
+    """A declared gap: readings of the provider's clock, Unix seconds."""
+
+    start: float
+    end: float
+    cause: str
+    detected_at: float
+    offset: int = 0
+
+    def covers(self, reading: float) -> bool:
+        """Whether what was published at this reading may be missing."""
+        return self.start <= reading < self.end
+
+
+class Timeline:
+    """The simulator's `/state` and `/attempts`."""
+
+    def __init__(self, state: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> None:
+        self.attempts = attempts
+        steps: list[tuple[float, float]] = [(it["after"], it["ahead"]) for it in state["clock_steps"]]
+        self._steps = [(-inf, 0.0), *steps]
+        self._remembers = float(state["remembers_seconds"])
+        self._forgotten: list[tuple[float, float]] = [(it["at"], it["before"]) for it in state["forgotten"]]
+        self._accepted = [(float(it["at"]), float(it["since"])) for it in attempts if it["since"] is not None]
+        """Moment of each accepted connection attempt, and from when on data was sent."""
+
+    @property
+    def begin(self) -> float:
+        """The moment from which on everything must be published; infinity without an attempt.
+
+        That is where the first connection attempt wanted to begin, whatever its answer was.
+        """
+        if not self.attempts:
+            return inf
+        first = self.attempts[0]
+        return self.first(first["revision"]) if first["revision"] else float(first["at"])
+
+    def reading(self, moment: float) -> float:
+        """What the provider's clock showed."""
+        step = bisect_left(self._steps, moment, lo=1, key=lambda it: it[0]) - 1
+        return moment + self._steps[step][1]
+
+    def first(self, reading: float) -> float:
+        """The first moment at which the clock showed a reading or a later one: a replay begins there."""
+        ends = [begin for begin, _ in self._steps[1:]] + [inf]
+        moments = (
+            (max(nextafter(begin, inf), reading - ahead), end)
+            for (begin, ahead), end in zip(self._steps, ends, strict=True)
+        )
+        return next(moment for moment, end in moments if moment <= end)
+
+    def memory(self, moment: float) -> float:
+        """The beginning of what the provider could replay at a moment."""
+        forgotten = [before for at, before in self._forgotten if at <= moment]
+        return max(moment - self._remembers, *forgotten[-1:], -inf)
+
+    def out_of_reach(self, published: float) -> bool:
+        """Whether the provider could not replay a message when it was last needed.
+
+        That is at the first accepted attempt after the last connection that was sent the message, or that
+        would have been sent it; so what a bridge received, or asked for too late, was in reach.
+        """
+        after = [at for at, _ in self._accepted]
+        sent = [number for number, (_, since) in enumerate(self._accepted) if since <= published]
+        following = sent[-1] + 1 if sent else bisect_left(after, published)
+        return following < len(after) and self.memory(after[following]) > published
+
+    def connected_between(self, earlier: float, later: float) -> bool:
+        """Whether a connection was sent what was published from between two moments on."""
+        return any(earlier < since <= later for _, since in self._accepted)

@@ -1,0 +1,120 @@
+"""Reads the topics, partition by partition, to the end that they had at the start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+_SECONDS = 60.0
+"""How long a broker may take to answer, an election included."""
+
+
+_LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+
+class Record(NamedTuple):
+    """A record as a `read_committed` consumer sees it."""
+
+    partition: int
+    offset: int
+    timestamp: float
+    """Unix seconds."""
+    key: bytes | None
+    value: bytes | None
+    headers: dict[str, bytes]
+
+
+class Ends(NamedTuple):
+    """The ends of a partition."""
+
+    stable: int
+    """The last stable offset: behind it `read_committed` consumers see nothing."""
+    high: int
+    """The high watermark."""
+
+
+class Topics:
+    """The topics of one prefix."""
+
+    def __init__(self, bootstrap_servers: str, prefix: str) -> None:
+        self._servers = bootstrap_servers
+        self._prefix = prefix
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+
+    def name(self, topic: str) -> str:
+        """Return a topic's whole name."""
+        return f"{self._prefix}.{topic}"
+
+    def ends(self, topic: str) -> dict[int, Ends]:
+        """Return the ends of each partition. Raises KafkaException if there is no such topic."""
+        name, deadline = self.name(topic), time.monotonic() + _SECONDS
+        while True:
+            try:
+                found = self._admin.list_topics(name, timeout=10).topics[name]
+                if found.error is not None:
+                    raise KafkaException(found.error)
+                stable, high = (
+                    self._offsets(name, list(found.partitions), level)
+                    for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+                )
+                return {number: Ends(stable[number], high[number]) for number in sorted(stable)}
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+
+    def _offsets(self, name: str, partitions: list[int], level: IsolationLevel) -> dict[int, int]:
+        wanted: Any = {TopicPartition(name, number): _LATEST for number in partitions}
+        asked = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=10)
+        return {at.partition: answer.result().offset for at, answer in asked.items()}
+
+    def read(
+        self, topic: str, partition: int, start: int, end: int, *, committed: bool = True
+    ) -> Iterator[Record]:
+        """Yield the records of a partition from an offset on, below another one."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._servers,
+                "group.id": "judge",
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 20,
+                "queued.max.messages.kbytes": 16_384,
+                "log_level": 0,
+            }
+        )
+        deadline = time.monotonic() + _SECONDS
+        try:
+            consumer.assign([TopicPartition(self.name(topic), partition, start)])
+            while start < end:
+                for message in consumer.consume(500, timeout=0.2):
+                    deadline = time.monotonic() + _SECONDS
+                    offset, error = message.offset() or 0, message.error()
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                        continue  # it may pass
+                    if offset >= end:
+                        return
+                    if error is None:
+                        yield _record(message)
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{self.name(topic)}, partition {partition} cannot be read to {end}")
+        finally:
+            consumer.close()
+
+
+def _record(message: Message) -> Record:
+    headers: Any = message.headers() or []
+    return Record(
+        message.partition() or 0,
+        message.offset() or 0,
+        message.timestamp()[1] / 1000,
+        message.key(),
+        message.value(),
+        dict(headers),
+    )
