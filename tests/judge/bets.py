@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from itertools import product
+from math import inf
 from typing import NamedTuple
 
 from tests.judge.model import Anomaly
@@ -39,6 +40,8 @@ class Stored(NamedTuple):
     offset: int
     received: float
     """Unix seconds."""
+    committed: float = -inf
+    """The same of its transaction; -infinity if that says nothing, as of a redriven dead letter."""
 
 
 _Point = tuple[int, int]
@@ -64,7 +67,7 @@ _MOST = 200
 def judge_bet(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: Trial) -> None:
     """Judge one bet: its messages in the provider's order, its records in the order of their offsets."""
     if len(sent) == len(stored) == 1 and sent[0][:2] == stored[0][:2]:  # nearly always
-        trial.checkpoints.judge_receipt(f"bet {bet}", sent[0].at, stored[0].received)
+        trial.checkpoints.judge_order(f"bet {bet}", sent[0].at, stored[0].received, stored[0].committed)
         return
     if not sent:
         for it in stored:
@@ -86,7 +89,8 @@ def judge_bet(bet: str, sent: Sequence[Sent], stored: Sequence[Stored], trial: T
         if place in verdict.lost and message[:2] not in misplaced:
             trial.lost(Anomaly.LOST_WRITE, f"{what} has no record", message.at)
         elif message[:2] in first:
-            trial.checkpoints.judge_receipt(what, message.at, first[message[:2]].received)
+            record = first[message[:2]]
+            trial.checkpoints.judge_order(what, message.at, record.received, record.committed)
         elif not message.is_due and message.version >= newest:
             trial.missing_in_gap(what, message.at)
         newest = max(newest, message.version)
@@ -214,9 +218,8 @@ def _as_sent(
     if any(it[:2] == record[:2] for it in sent):
         return record
     there = {it[:2] for it in stored}
-    meant = [it for it in sent if it.version == record.version]
-    unseen = [it for it in meant if it[:2] not in there]
-    like = (unseen or meant or list(sent))[0]
+    unseen = [it for it in sent if it[:2] not in there]
+    like = min(unseen or sent, key=lambda it: it.version != record.version)
     explain = partial(trial.explain, like.at, like.seq, record.partition, record.offset)
     trial.findings.add(
         Anomaly.WRONG_FIELD, record.received, lambda: f"bet {bet}: {_place(record)}: {explain()}"

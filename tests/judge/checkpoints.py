@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from tests.judge.model import Anomaly, Findings
@@ -21,6 +22,8 @@ class Checkpoint(NamedTuple):
     moved: Any
     """How an operator moved the position last."""
     offset: int
+    committed_at: float = -inf
+    """When its transaction was committed."""
 
 
 class Promise(NamedTuple):
@@ -31,6 +34,8 @@ class Promise(NamedTuple):
     updated_at: float
     offset: int
     revision: int
+    followed_at: float = inf
+    """When the next transaction of the feed was committed."""
 
 
 class Checkpoints:
@@ -47,6 +52,8 @@ class Checkpoints:
     def take(self, it: Checkpoint) -> None:
         """Judge the next checkpoint."""
         self.count += 1
+        if self._promises and self.last is not None and self._promises[-1].offset == self.last.offset:
+            self._promises[-1] = self._promises[-1]._replace(followed_at=it.committed_at)
         counters = it.counters
         given, ends = counters["received"] + counters["redriven"], sum(counters[name] for name in _OUTCOMES)
         if given != ends or min(counters.values()) < 0 or counters["corrections"] > counters["published"]:
@@ -63,15 +70,28 @@ class Checkpoints:
         place = bisect_right(self._promises, published, key=lambda it: it.before)
         return self._promises[place] if place < len(self._promises) else None
 
-    def judge_receipt(self, what: str, published: float, received: float) -> None:
-        """Judge a message by when its first record was received: before any checkpoint promised it."""
+    def judge_order(self, what: str, published: float, received: float, committed: float) -> None:
+        """Judge a message by its first record: none promised it before it was received and committed.
+
+        Of two transactions of a feed, the first ends in all partitions before the second begins. So what was
+        committed after the checkpoint behind the promise was not in the transaction of the promise.
+        """
         promise = self.promise(published)
-        if promise is not None and promise.updated_at < received:
+        if promise is None:
+            return
+        if promise.updated_at < received:
             self._findings.add(
                 Anomaly.CHECKPOINT_AHEAD,
                 received,
                 f"{what}, published at {published:.3f}, was received at {received:.3f}: after the checkpoint "
                 f"at offset {promise.offset}, of {promise.updated_at:.3f}, had revision {promise.revision}",
+            )
+        elif promise.followed_at < committed:
+            self._findings.add(
+                Anomaly.CHECKPOINT_AHEAD,
+                committed,
+                f"{what}, published at {published:.3f}, was committed at {committed:.3f}: later than the "
+                f"checkpoint behind the one at offset {promise.offset} with revision {promise.revision}",
             )
 
     def judge_counts(self, records: int, letters: int, redriven: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 from tests.judge.model import Anomaly
@@ -26,6 +27,8 @@ class Letter(NamedTuple):
     partition: int
     offset: int
     received: float
+    committed: float = -inf
+    """When its transaction was committed; both Unix seconds."""
 
 
 def judge_letter(
@@ -57,4 +60,5 @@ def judge_letter(
         what = f"dead letter {key[:12]} again in partition {it.partition}, offset {it.offset}"
         findings.add(Anomaly.DUPLICATE, it.received, what)
     for message in sent:
-        trial.checkpoints.judge_receipt(f"dead letter {key[:12]}", message.at, whole[0].received)
+        what = f"dead letter {key[:12]}"
+        trial.checkpoints.judge_order(what, message.at, whole[0].received, whole[0].committed)

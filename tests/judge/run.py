@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,11 @@ from tests.judge.messages import Kind, content, differences, read
 from tests.judge.model import Anomaly, Case, Findings, Report
 from tests.judge.provider import Provider
 from tests.judge.timeline import Gap, Timeline
-from tests.judge.topics import Ends, Record, Topics
+from tests.judge.topics import Record, Topics
 from tests.judge.trial import Trial
+from tests.judge.visible import Place, Standstill, judge_visible
 
 TOPICS = ("bets", "checkpoints", "gaps", "deadletters")
-STUCK_SECONDS = 10.0
-"""How long a last stable offset may stand still below the high watermark."""
 _MICROS = 1_000_000
 
 
@@ -60,17 +60,17 @@ class _Judge:
         timeline = Timeline(state, attempts)
         judge_connections(attempts, breaches, case.excused, findings)
         ends = self._stable_ends()
-        gaps = self._read_gaps(ends["gaps"])
+        gaps = self._read_gaps(ends)
         judge_gaps(gaps, timeline, findings)
         checkpoints = Checkpoints(timeline, gaps, findings)
         self._trial = Trial(timeline, gaps, checkpoints, findings, self._explain)
-        for record in self._records("checkpoints", ends):
-            self._take_checkpoint(record)
+        for record, committed in self._records("checkpoints", ends):
+            self._take_checkpoint(record, committed)
         with Buckets(self._work, 3 * state["published"]) as buckets:
-            for record in self._records("bets", ends):
-                self._take_bet(record, buckets)
-            for record in self._records("deadletters", ends):
-                self._take_letter(record, buckets)
+            for record, committed in self._records("bets", ends):
+                self._take_bet(record, committed, buckets)
+            for record, committed in self._records("deadletters", ends):
+                self._take_letter(record, committed, buckets)
             self._take_truth(buckets)
             for key, rows in buckets.groups():
                 self._judge_group(key, rows)
@@ -83,49 +83,52 @@ class _Judge:
         names = [*order, "attempts", "refused"]
         return Report(findings.found(), {name: figures[name] for name in names}, case.seed)
 
-    def _stable_ends(self) -> dict[str, dict[int, Ends]]:
-        """Return the ends of all partitions, once nothing hides records behind a last stable offset.
+    def _stable_ends(self) -> dict[Place, int]:
+        """Return where each partition ends now, once no open transaction hides what is before.
 
-        What stays hidden, without any progress, is reported.
+        A partition that stays hidden without any progress is reported, and ends where readers end.
         """
-        ends = {topic: self._topics.ends(topic) for topic in TOPICS}
-        since = time.monotonic()
-        while hidden := _hidden(ends):
-            if time.monotonic() - since > STUCK_SECONDS:
-                for (topic, partition), it in hidden.items():
-                    what = f"{topic}, partition {partition}: {it.stable} stays below {it.high}"
-                    self._findings.add(Anomaly.STUCK_OFFSET, time.time(), what)
-                return ends
+        ends = {(topic, p): it.high for topic in TOPICS for p, it in self._topics.ends(topic).items()}
+        standstill = Standstill(ends)
+        while standstill.look(
+            time.monotonic(),
+            {(topic, p): it.stable for topic in TOPICS for p, it in self._topics.ends(topic).items()},
+        ):
             time.sleep(0.2)
-            before, ends = hidden, {topic: self._topics.ends(topic) for topic in TOPICS}
-            if any(_hidden(ends).get(place, it).stable != it.stable for place, it in before.items()):
-                since = time.monotonic()
-        return ends
+        for (topic, partition), end in standstill.hidden.items():
+            where = f"{topic}, partition {partition}: {end} stays below {ends[topic, partition]}"
+            what = f"{where}, held by producer {self._topics.opener(topic, partition, end)}"
+            self._findings.add(Anomaly.STUCK_OFFSET, time.time(), what)
+        return {**ends, **standstill.hidden}
 
-    def _records(self, topic: str, ends: Mapping[str, Mapping[int, Ends]]) -> Any:
-        for partition, end in ends[topic].items():
-            yield from self._topics.read(topic, partition, 0, end.stable)
+    def _records(self, topic: str, ends: Mapping[Place, int]) -> Iterator[tuple[Record, float]]:
+        """Yield the committed records of a topic, partition by partition, with the times of their commits."""
+        for (name, partition), end in ends.items():
+            if name == topic:
+                records = self._topics.read(topic, partition, 0, end)
+                log = self._topics.batches(topic, partition, end)
+                yield from judge_visible((topic, partition), records, log, self._findings)
 
-    def _read_gaps(self, ends: Mapping[int, Ends]) -> list[Gap]:
+    def _read_gaps(self, ends: Mapping[Place, int]) -> list[Gap]:
         gaps = []
-        for record in self._records("gaps", {"gaps": ends}):
+        for record, _ in self._records("gaps", ends):
             datum = self._decode("gaps", record)
             if datum is not None and datum["feed"] == self._case.feed:
                 start, end, detected = (datum[name] / _MICROS for name in ("from", "to", "detectedAt"))
                 gaps.append(Gap(start, end, datum["cause"], detected, record.offset))
         return gaps
 
-    def _take_checkpoint(self, record: Record) -> None:
+    def _take_checkpoint(self, record: Record, committed: float) -> None:
         if record.key != self._case.feed.encode():
             return
         datum = self._decode("checkpoints", record)
         if datum is not None:
             updated_at = datum["updatedAt"] / _MICROS
             counters, moved = datum["counters"], datum["moved"]
-            taken = Checkpoint(datum["revision"], updated_at, counters, moved, record.offset)
+            taken = Checkpoint(datum["revision"], updated_at, counters, moved, record.offset, committed)
             self._trial.checkpoints.take(taken)
 
-    def _take_bet(self, record: Record, buckets: Buckets) -> None:
+    def _take_bet(self, record: Record, committed: float, buckets: Buckets) -> None:
         datum = self._decode("bets", record)
         if datum is None:
             return
@@ -135,11 +138,14 @@ class _Judge:
             where = f"partition {record.partition}, offset {record.offset}"
             what = f"bet {bet} in {where} has the key {record.key!r}"
             self._findings.add(Anomaly.WRONG_FIELD, record.timestamp, what)
-        received = float(record.headers.get("received", b"") or record.timestamp)
+        received = record.timestamp
+        if redriven := record.headers.get("received"):  # a dead letter was there in time
+            received, committed = float(redriven), -inf
         version, digest = datum["settlementVersion"], content(datum)
-        buckets.put(f"bet {bet}", (True, version, digest, record.partition, record.offset, received))
+        row = (True, version, digest, record.partition, record.offset, received, committed)
+        buckets.put(f"bet {bet}", row)
 
-    def _take_letter(self, record: Record, buckets: Buckets) -> None:
+    def _take_letter(self, record: Record, committed: float, buckets: Buckets) -> None:
         headers = record.headers
         if (headers.get("feed") or b"").decode() != self._case.feed:
             return
@@ -152,7 +158,7 @@ class _Judge:
         whole = hashlib.sha256(value).hexdigest() == key
         size = headers.get("size") == str(len(value)).encode()
         intact = kind == "oversized" or (whole and size)  # of which only the head is kept
-        row = (True, kind, intact, record.partition, record.offset, record.timestamp)
+        row = (True, kind, intact, record.partition, record.offset, record.timestamp, committed)
         buckets.put(f"letter {key}", row)
 
     def _take_truth(self, buckets: Buckets) -> None:
@@ -197,12 +203,3 @@ class _Judge:
         record = next(self._topics.read("bets", partition, offset, offset + 1))
         found = differences(read(sent.body).bet, self._decoder.decode(record.value))
         return "; ".join(found[:3]) or "the content is another one of the same version"
-
-
-def _hidden(ends: Mapping[str, Mapping[int, Ends]]) -> dict[tuple[str, int], Ends]:
-    return {
-        (topic, partition): it
-        for topic, partitions in ends.items()
-        for partition, it in partitions.items()
-        if it.stable < it.high
-    }

@@ -68,10 +68,10 @@ class Timeline:
         return max(moment - self._remembers, *forgotten[-1:], -inf)
 
     def out_of_reach(self, published: float) -> bool:
-        """Whether the provider could not replay a message when it was last needed.
+        """Whether the provider could not replay a message when a replay would have brought it back.
 
-        That is at the first accepted attempt after the last connection that was sent the message, or that
-        would have been sent it; so what a bridge received, or asked for too late, was in reach.
+        That is at the first accepted attempt after the last connection that began before the message. If the
+        provider still had it then, the bridge asked for too little.
         """
         after = [at for at, _ in self._accepted]
         sent = [number for number, (_, since) in enumerate(self._accepted) if since <= published]

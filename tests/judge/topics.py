@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tests.judge.log import Batch, batches, raw_batches
 
 _SECONDS = 60.0
 """How long a broker may take to answer, an election included."""
@@ -67,20 +70,41 @@ class Topics:
                     raise
                 time.sleep(0.5)
 
+    def leader(self, topic: str, partition: int) -> tuple[str, int]:
+        """Return host and port of a partition's leader. Raises OSError while there is none."""
+        name = self.name(topic)
+        try:
+            found = self._admin.list_topics(name, timeout=10)
+        except KafkaException as error:
+            raise OSError(str(error)) from None
+        topics, brokers = found.topics, found.brokers
+        broker = brokers.get(topics[name].partitions[partition].leader)
+        if broker is None or broker.host is None:
+            raise OSError(f"{name}, partition {partition} has no leader")
+        return broker.host, broker.port
+
+    def batches(self, topic: str, partition: int, end: int) -> Iterator[Batch]:
+        """Yield the batches below an offset that is at most the last stable one (`tests.judge.log`)."""
+        return batches(partial(self.leader, topic, partition), self.name(topic), partition, end)
+
+    def opener(self, topic: str, partition: int, stable: int) -> str:
+        """Return id and epoch of the producer whose transaction holds the last stable offset."""
+        leader = partial(self.leader, topic, partition)
+        raw = next(raw_batches(leader, self.name(topic), partition, stable, stable + 1))
+        return f"{raw.producer}/{raw.epoch}"
+
     def _offsets(self, name: str, partitions: list[int], level: IsolationLevel) -> dict[int, int]:
         wanted: Any = {TopicPartition(name, number): _LATEST for number in partitions}
         asked = self._admin.list_offsets(wanted, isolation_level=level, request_timeout=10)
         return {at.partition: answer.result().offset for at, answer in asked.items()}
 
-    def read(
-        self, topic: str, partition: int, start: int, end: int, *, committed: bool = True
-    ) -> Iterator[Record]:
-        """Yield the records of a partition from an offset on, below another one."""
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+        """Yield the committed records of a partition from an offset on, below another one."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._servers,
                 "group.id": "judge",
-                "isolation.level": "read_committed" if committed else "read_uncommitted",
+                "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",

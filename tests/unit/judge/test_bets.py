@@ -1,0 +1,174 @@
+"""What the judge finds in the history of one bet: the messages, and the records that are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judge.bets import explained, judge_bet
+from tests.judge.model import Anomaly
+from tests.judge.timeline import Gap
+from tests.unit.judge.trials import FIRST, NOW, attempt, bet, checkpoint, sent, stored, trial
+
+
+@pytest.mark.parametrize(
+    ("messages", "records"),
+    [
+        ("1a", "1a"),
+        ("1a 2b", "1a 2b"),
+        ("1a 1b", "1a 1b"),  # a correction
+        ("1a 1b 1a", "1a 1b 1a"),  # which is taken back
+        ("2b 1a", "2b"),  # stale
+        ("1a 1a", "1a"),  # sent twice
+        ("1a 2b 2b 1a 3c", "1a 2b 3c"),
+        ("1a 1b 1b 1a 1a 1b", "1a 1b 1a 1b"),
+    ],
+)
+def test_a_legal_history_is_clean(messages: str, records: str) -> None:
+    """Stale and repeated contents are dropped, corrections are published."""
+    assert bet(messages, records) == {}
+
+
+def test_a_correction_that_is_taken_back_may_be_dropped_after_a_replay_that_began_behind_it() -> None:
+    """The replay brings A alone, which looks like the first A; else the last content is lost."""
+    assert bet("1a 1b 1a", "1a 1b", trial(FIRST, attempt(25, 15))) == {}
+    for others in ([], [attempt(8, 5)], [attempt(25, 10)]):  # no replay, an earlier one, one with B
+        lost = bet("1a 1b 1a", "1a 1b", trial(FIRST, *others))
+        assert list(lost) == [Anomaly.LOST_WRITE]
+        assert "version 1, message 2, published at 1790000020.000" in lost[Anomaly.LOST_WRITE][1]
+
+
+@pytest.mark.parametrize(
+    ("messages", "records", "number"),
+    [("1a", "", 0), ("1a 2b", "2b", 0), ("1a 2b", "1a", 1), ("1a 1b", "1a", 1), ("1a 1b 2c", "1a 2c", 1)],
+)
+def test_a_lost_write_is_found(messages: str, records: str, number: int) -> None:
+    """Also one that a later version hides from readers of the last record."""
+    count, first = bet(messages, records)[Anomaly.LOST_WRITE]
+    assert (count, f"message {number}," in first) == (1, True)
+    assert list(bet(messages, records)) == [Anomaly.LOST_WRITE]
+
+
+def test_what_was_published_before_the_first_attempt_asked_need_not_be_there() -> None:
+    """It may be."""
+    for records in ("1a 2b", "2b"):
+        assert bet("1a 2b", records, trial(attempt(9, 5))) == {}
+    assert list(bet("1a 2b", "1a", trial(attempt(9, 5)))) == [Anomaly.LOST_WRITE]
+
+
+@pytest.mark.parametrize(
+    ("messages", "records", "offset"),
+    [("1a", "1a 1a", 101), ("1a 2b", "1a 1a 2b", 101), ("1a 1b", "1a 1b 1a", 102), ("1a", "1a 1a 1a", 101)],
+)
+def test_a_duplicate_is_found(messages: str, records: str, offset: int) -> None:
+    """The first of them is the one named."""
+    found = bet(messages, records)
+    assert list(found) == [Anomaly.DUPLICATE]
+    assert f"offset {offset}," in found[Anomaly.DUPLICATE][1]
+
+
+def test_a_version_that_goes_back_is_found() -> None:
+    """As itself where the versions came in the wrong order, and as a duplicate where they came again."""
+    wrong = bet("1a 2b", "2b 1a")
+    assert list(wrong) == [Anomaly.NON_MONOTONIC]
+    assert wrong[Anomaly.NON_MONOTONIC][1].startswith(
+        "bet b goes back from version 2 (version 2 in partition 3"
+    )
+    again = bet("1a 2b", "1a 2b 1a 2b")
+    assert {kind: count for kind, (count, _) in again.items()} == {
+        Anomaly.DUPLICATE: 2,
+        Anomaly.NON_MONOTONIC: 1,
+    }
+
+
+def test_corrections_in_the_wrong_order_are_found() -> None:
+    """The last record of the key is not what the provider sent last."""
+    assert list(bet("1a 1b", "1b 1a")) == [Anomaly.NON_MONOTONIC]
+
+
+def test_a_wrong_field_is_found_and_is_not_also_lost() -> None:
+    """Also a wrong version; the difference is told."""
+    for records in ("1a 2x", "1a 5b"):
+        found = bet("1a 2b", records)
+        assert list(found) == [Anomaly.WRONG_FIELD]
+        assert found[Anomaly.WRONG_FIELD][1].endswith("data.x differs at (3, 101)")
+
+
+def test_a_bet_in_two_partitions_is_found() -> None:
+    """No reader knows the order of the two."""
+    of = trial()
+    one, other = stored("1a 2b")
+    judge_bet("b", sent("1a 2b", of), [one, other._replace(partition=4)], of)
+    [(kind, it)] = of.findings.found().items()
+    assert (kind, it.first) == (Anomaly.WRONG_FIELD, "bet b is in partition 3 and in 4, offset 101")
+
+
+def test_a_record_that_nobody_published_is_found() -> None:
+    """As a read of something that was never committed by the bridge."""
+    found = bet("", "1a")
+    assert found == {
+        Anomaly.ABORTED_READ: (
+            1,
+            "bet b: version 1 in partition 3, offset 100, received at 1790000001.000 was never published by "
+            "the provider",
+        )
+    }
+
+
+def test_what_the_provider_could_not_replay_is_an_undeclared_gap() -> None:
+    """By the first connection after the last one that was sent it; else the bridge has lost it."""
+    late = [attempt(2000, 1500)]
+    assert list(bet("1a 2b", "1a", trial(attempt(0, -10), attempt(1, -10), *late))) == [
+        Anomaly.UNDECLARED_GAP
+    ]
+    assert list(bet("1a 2b", "1a", trial(FIRST, attempt(500, 100), *late))) == [Anomaly.LOST_WRITE]
+    assert list(bet("1a 2b", "1a", trial(FIRST, attempt(12, 11), *late))) == [Anomaly.LOST_WRITE]
+    forgotten = [{"at": NOW + 20, "before": NOW + 15}]
+    of = trial(FIRST, attempt(30, 15), forgotten=forgotten)
+    assert list(bet("1a 2b", "1a", of)) == [Anomaly.UNDECLARED_GAP]
+    assert list(bet("1a 2b", "1a", trial(FIRST, attempt(30, 15)))) == [Anomaly.LOST_WRITE]
+
+
+def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> None:
+    """Neither the one nor the other is lost."""
+    attempts = [FIRST, attempt(2000, 1000)]
+    gap = Gap(NOW + 5, NOW + 1000, "TooOld", NOW + 2000)
+    for records in ("1a", "1a 2b", "1a 3c", "1a 2b 3c"):
+        assert bet("1a 2b 3c", records, trial(*attempts, gaps=[gap])) == {}
+    wide = gap._replace(end=NOW + 1500)
+    of = trial(*attempts, gaps=[wide])
+    messages = [it._replace(at=NOW + at) for it, at in zip(sent("1a 2b", of), (500, 1400), strict=True)]
+    judge_bet("b", [it._replace(is_due=of.is_due(it.at)) for it in messages], [], of)
+    [(kind, it)] = of.findings.found().items()
+    assert (kind, it.count) == (Anomaly.GAP_IN_VAIN, 1)
+    assert "bet b: version 2, message 1, published at 1790001400.000" in it.first
+
+
+def test_a_checkpoint_before_its_data_is_found() -> None:
+    """It promises what was received, or committed, later."""
+    promise = [checkpoint(5, 9, 6), checkpoint(5, 12, 7)]
+    assert bet("1a", "1a", trial(checkpoints=promise), after=9) == {}
+    received = bet("1a", "1a", trial(checkpoints=promise), after=9.5)
+    assert list(received) == [Anomaly.CHECKPOINT_AHEAD]
+    assert (
+        "received at 1790000009.500: after the checkpoint at offset 6,"
+        in received[Anomaly.CHECKPOINT_AHEAD][1]
+    )
+    of = trial(checkpoints=promise)
+    for committed, kinds in ((12.0, []), (12.001, [Anomaly.CHECKPOINT_AHEAD])):
+        record = stored("1a")[0]._replace(committed=NOW + committed)
+        judge_bet("b", sent("1a", of), [record], of)
+        assert list(of.findings.found()) == kinds
+    assert (
+        bet("1a", "1a", trial(checkpoints=[checkpoint(0, 9)]), after=500) == {}
+    )  # it promises nothing of it
+
+
+def test_a_bet_with_thousands_of_messages_is_compared_without_its_order() -> None:
+    """In time that grows with their number only."""
+    of = trial()
+    [message], [record] = sent("1a", of), stored("1a")
+    many = [message._replace(content=str(n).encode(), seq=n) for n in range(3000)]
+    records = [record._replace(content=str(n).encode(), offset=n) for n in range(3000)]
+    assert explained(many, records, of.timeline.connected_between) == ([], [])
+    assert explained(many, records[:-1], of.timeline.connected_between) == ([2999], [])
+    assert explained(many, [records[0], *records], of.timeline.connected_between) == ([], [1])

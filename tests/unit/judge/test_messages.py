@@ -1,0 +1,89 @@
+"""How the judge reads a message, against what the bridge makes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bridge.errors import ConversionError
+from bridge.messages.parser import MessageParser
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.judge.messages import Kind, content, differences, read
+from tests.malformed import MALFORMED
+
+STREAM = SimulatorSettings(odd=0.1).stream(1_790_000_000.0)
+MESSAGES = [STREAM.message(slot).body for slot in range(400)]
+BETS = [json.loads(body) for body in MESSAGES if read(body).kind is Kind.BET]
+
+
+def by_the_bridge(body: bytes) -> tuple[Kind, Any]:
+    """What the bridge makes of a message."""
+    try:
+        bet = MessageParser().parse(body).bet
+    except ConversionError:
+        return Kind.LETTER, {}
+    return (Kind.NOTHING, {}) if bet is None else (Kind.BET, bet)
+
+
+def test_both_read_what_the_simulator_sends_alike() -> None:
+    """Two readings of one interface, neither of which knows the other."""
+    kinds = set()
+    for body in MESSAGES:
+        found = read(body)
+        kinds.add(found.kind)
+        assert (found.kind, found.bet) == by_the_bridge(body)
+        if found.bet:
+            assert content(found.bet) == content(by_the_bridge(body)[1])
+    assert kinds == set(Kind)
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_both_refuse_the_same_malformed_messages(kind: str) -> None:
+    """Each is a dead letter."""
+    body, _ = MALFORMED[kind](BETS[0], 0)
+    assert read(body).kind is by_the_bridge(body)[0] is Kind.LETTER
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b'{"pingId":null}',
+        b'{"pingId":"1","more":[1]}',
+        b'{"more":1}',
+        b'{"pingId":1}',
+        b'{"pingId":"\\ud800"}',
+        b'{"pingId":"1","x":"\\ud800"}',
+        b"[]",
+        b"null",
+        b"\xef\xbb\xbf{}",
+    ],
+)
+def test_both_agree_on_what_holds_no_bet(body: bytes) -> None:
+    """Pings, empty messages, and what is neither."""
+    assert read(body).kind is by_the_bridge(body)[0]
+
+
+def test_a_content_tells_every_difference() -> None:
+    """Also of types that Python takes for equal, and of the sign of zero; the order of a map is none."""
+    bet = read(json.dumps(BETS[0]).encode()).bet
+    different: dict[str, list[Any]] = {
+        "payout": [0.0, -0.0, 1.0],
+        "isCancelled": [True, False, 1],
+        "settlementVersion": [1, 1.0, True, None],
+    }
+    for name, values in different.items():
+        contents = [content({**bet, name: value}) for value in values]
+        assert len(set(contents)) == len(values)
+    assert content({"a": {"x": "1", "y": "2"}}) == content({"a": {"y": "2", "x": "1"}})
+
+
+def test_differences_are_told_by_their_paths() -> None:
+    """With both values."""
+    one = {"a": 1, "list": [{"x": 1.0}], "none": None}
+    other = {"a": 1, "list": [{"x": 1}], "none": "y"}
+    assert differences(one, one) == []
+    assert differences(one, other) == ["data.list[0].x 1.0 became 1", "data.none None became 'y'"]
+    assert differences([1], [1, 2]) == ["data [1] became [1, 2]"]

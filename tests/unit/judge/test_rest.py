@@ -1,0 +1,129 @@
+"""What the judge finds in connections and gaps, and in what readers see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.judge.connections import judge_connections
+from tests.judge.gaps import judge_gaps
+from tests.judge.log import COMMITTED, Batch
+from tests.judge.model import Anomaly, Findings, Found, Report
+from tests.judge.timeline import Gap
+from tests.judge.topics import Record
+from tests.judge.visible import STUCK_SECONDS, Standstill, judge_visible
+from tests.unit.judge.trials import FIRST, NOW, attempt, found, trial
+
+
+def connections(
+    attempts: list[dict[str, Any]], breaches: list[dict[str, Any]], *excused: tuple[float, float]
+) -> dict[Anomaly, str]:
+    findings = Findings()
+    judge_connections(attempts, breaches, excused, findings)
+    return {kind: it.first for kind, it in findings.found().items()}
+
+
+def breach(rule: str, at: float = 3.0) -> dict[str, Any]:
+    return {"at": NOW + at, "revision": 5, "rule": rule, "reason": f"{rule}: why"}
+
+
+def test_a_second_connection_is_found_outside_what_is_excused() -> None:
+    """One that replaces another, or is refused because of it."""
+    replaces = attempt(5, 0, replaced=True)
+    assert connections([FIRST, attempt(5, 0)], []) == {}
+    for attempts, breaches in (([FIRST, replaces], []), ([FIRST], [breach("active", 5.0)])):
+        assert list(connections(attempts, breaches)) == [Anomaly.SECOND_CONNECTION]
+        assert list(connections(attempts, breaches, (NOW, NOW + 4))) == [Anomaly.SECOND_CONNECTION]
+        assert connections(attempts, breaches, (NOW, NOW + 1), (NOW + 4, NOW + 6)) == {}
+
+
+@pytest.mark.parametrize("rule", ["initial", "proper", "large", "bucket"])
+def test_a_breach_of_a_limit_is_found(rule: str) -> None:
+    """Nothing excuses it; the earliest is told."""
+    found = connections([FIRST], [breach(rule), breach("proper", 2.0)], (NOW, NOW + 9))
+    assert found == {Anomaly.LIMIT_BREACHED: "proper: why at 1790000002.000, revision 5"}
+
+
+@pytest.mark.parametrize(
+    ("gap", "is_in_vain"),
+    [
+        (Gap(NOW - 2000, NOW - 990, "TooOld", NOW), False),
+        (Gap(NOW - 950, NOW - 900, "TooOld", NOW), False),  # in no time it would have been
+        (Gap(NOW - 900, NOW - 800, "TooOld", NOW), True),
+        (Gap(NOW - 900, NOW - 800, "MissingInReplay", NOW), True),
+        (Gap(NOW - 900, NOW - 800, "MissingInReplay", NOW + 20), False),  # forgotten meanwhile
+        (Gap(NOW - 900, NOW + 50, "PositionInFuture", NOW), False),
+        (Gap(NOW - 900, NOW - 1, "PositionInFuture", NOW), True),
+        (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), False),
+    ],
+)
+def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
+    """By what the provider remembered when it was declared: the last 1,000 seconds."""
+    of = trial(FIRST, forgotten=[{"at": NOW + 10, "before": NOW}])
+    judge_gaps([gap], of.timeline, of.findings)
+    assert list(found(of)) == ([Anomaly.GAP_IN_VAIN] if is_in_vain else [])
+
+
+def batch(first: int, last: int, fate: str = COMMITTED, records: int | None = None) -> Batch:
+    return Batch(first, last, last - first + 1 if records is None else records, "7/0", fate, NOW + last)
+
+
+def visible(log: list[Batch], *offsets: int) -> tuple[dict[Anomaly, str], list[float]]:
+    """What is found if readers see these offsets, and when these were committed, in seconds after NOW."""
+    findings = Findings()
+    records = [Record(0, offset, NOW, b"k", b"v", {}) for offset in offsets]
+    seen = [at - NOW for _, at in judge_visible(("bets", 0), records, log, findings)]
+    return {kind: it.first for kind, it in findings.found().items()}, seen
+
+
+def test_what_transactions_have_committed_is_visible_and_nothing_else() -> None:
+    """Markers and aborted records take offsets, too."""
+    log = [batch(0, 1), batch(3, 5, "aborted"), batch(7, 7), batch(8, 8), batch(10, 11, "aborted")]
+    assert visible(log, 0, 1, 7, 8) == ({}, [1.0, 1.0, 7.0, 8.0])
+    assert visible([], *()) == ({}, [])
+    for offset, seen in ((4, (0, 1, 4, 7, 8)), (10, (0, 1, 7, 8, 10))):
+        findings, _ = visible(log, *seen)
+        assert list(findings) == [Anomaly.ABORTED_READ]
+        assert f"offset {3 if offset == 4 else 10}:" in findings[Anomaly.ABORTED_READ]
+        assert findings[Anomaly.ABORTED_READ].endswith("of producer 7/0, aborted, are visible")
+    for hidden in (0, 1, 7, 8):
+        rest = [offset for offset in (0, 1, 7, 8) if offset != hidden]
+        assert list(visible(log, *rest)[0]) == [Anomaly.LOST_WRITE]
+
+
+def test_what_is_written_without_a_transaction_is_found() -> None:
+    """A dead letter, for example: a crash would leave it without its checkpoint."""
+    findings, _ = visible([batch(0, 0, "written without a transaction")], 0)
+    assert list(findings) == [Anomaly.ABORTED_READ]
+
+
+def test_a_last_stable_offset_that_stands_still_is_found() -> None:
+    """What moves, however slowly, does not."""
+    place = ("bets", 3)
+    stuck = Standstill({place: 10, ("gaps", 0): 0})
+    for now in range(int(STUCK_SECONDS)):
+        assert stuck.look(float(now), {place: 8, ("gaps", 0): 0})
+    assert not stuck.look(STUCK_SECONDS, {place: 8, ("gaps", 0): 0})
+    assert stuck.hidden == {place: 8}
+    slow = Standstill({place: 10})
+    for offset in range(10):
+        assert slow.look(0.9 * STUCK_SECONDS * offset, {place: offset})
+    assert not slow.look(0.9 * STUCK_SECONDS * 10, {place: 12})
+    assert slow.hidden == {}
+
+
+def test_a_report_is_true_when_nothing_was_found() -> None:
+    """It names the first example, and reads as JSON."""
+    clean = Report({}, {"bets": 1200}, 7)
+    assert (bool(clean), str(clean)) == (True, "nothing found\nbets 1,200, seed 7")
+    findings = Findings()
+    findings.add(Anomaly.DUPLICATE, 2.0, "the second")
+    findings.add(Anomaly.DUPLICATE, 1.0, lambda: "the first")
+    findings.add(Anomaly.LOST_WRITE, 3.0, "lost")
+    report = Report(findings.found(), {"bets": 1}, 7)
+    assert not report
+    assert list(report.anomalies) == [Anomaly.LOST_WRITE, Anomaly.DUPLICATE]
+    assert report.anomalies[Anomaly.DUPLICATE] == Found(2, "the first")
+    assert str(report).splitlines()[1] == "duplicate: 2, first the first"
+    assert report.json()["anomalies"]["lost write"] == {"count": 1, "first": "lost"}
