@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.request import Request, urlopen
+
+import fastavro
+from confluent_kafka import Message, Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import PATIENCE, Place, until
-from tests.judge import Case, judge, missing
+from tests.judge import Anomaly, Case, Report, judge, missing
 
 SCALE = 100
 
@@ -23,42 +31,109 @@ def post(feed: Simulator, path: str, **parameters: object) -> None:
         answer.read()
 
 
-async def test_a_bridge_that_is_killed_is_clean_and_planted_faults_are_seen(
-    place: Place, tmp_path: Path
-) -> None:
-    """Kills, drops and garbage leave nothing to find."""
+async def test_planted_anomalies_are_seen_and_nothing_else(place: Place, tmp_path: Path) -> None:
+    """A bridge that was killed twice, with drops, odd messages and garbage, is clean before."""
     settings = SimulatorSettings(
         port=0, control_port=0, rate=100, history_seconds=20, resettle=0.3, odd=0.05, limits_scale=SCALE
     )
-    polled, work = tmp_path / "missing", tmp_path / "work"
-    work.mkdir()
     async with Simulator(settings) as feed:
-        assert feed.control_url is not None
         case = Case(
-            place.cluster.bootstrap_servers,
-            place.cluster.registry_url,
-            place.prefix,
-            feed.control_url,
+            bootstrap_servers=place.cluster.bootstrap_servers,
+            registry_url=place.cluster.registry_url,
+            prefix=place.prefix,
+            control_url=feed.control_url or "",
             seed=7,
             limits_scale=SCALE,
         )
         chosen = {"FEED__BASE_URL": feed.url, "LIMITS__SCALE": str(SCALE)}
-        for _ in range(2):
+        for is_last in (False, False, True):
             bridge = place.bridge(**chosen)
             await until(lambda: "Live" in bridge.states(), "live")  # noqa: B023
             await asyncio.to_thread(post, feed, "/faults/garbage", count=6)
-            await asyncio.to_thread(post, feed, "/faults/drop", abort=True)
-            await asyncio.sleep(1)
-            bridge.kill()
-        bridge = place.bridge(**chosen)
-        await until(lambda: "Live" in bridge.states(), "live")
+            if not is_last:
+                await asyncio.to_thread(post, feed, "/faults/drop", abort=True)
+                await asyncio.sleep(1)
+                bridge.kill()
         await asyncio.to_thread(post, feed, "/stop")
-        await asyncio.to_thread(until_nothing_is_missing, case, polled)
+        await asyncio.to_thread(until_nothing_is_missing, case, tmp_path)
         assert await bridge.end() == 0
-        began = time.monotonic()
-        report = await asyncio.to_thread(judge, case, work)
-        print(report, time.monotonic() - began)
+        report = await asyncio.to_thread(judged, case, tmp_path)
         assert report, str(report)
+        figures = report.figures
+        assert figures["bets"] == figures["records"] > 2_000
+        assert figures["dead letters"] > 18
+        left_open = await asyncio.to_thread(plant, place)
+        message = next(it for it in feed.published() if it.bet_id).body.replace(b'"betId":"', b'"betId":"x')
+        for body in (message.decode(), "no bet"):  # which no bridge receives any more
+            await asyncio.to_thread(post, feed, "/faults/garbage", body=body)
+        found = (await asyncio.to_thread(judged, case, tmp_path)).anomalies
+    left_open.abort_transaction(60)
+    first = {name: it.first for name, it in found.items()}
+    assert {name: it.count for name, it in found.items()} == {
+        Anomaly.LOST_WRITE: 1,
+        Anomaly.DUPLICATE: 3,  # both bets, and the dead letter
+        Anomaly.ABORTED_READ: 1,
+        Anomaly.CHECKPOINT_BACK: 1,
+        Anomaly.DEAD_LETTER_LOST: 1,
+        Anomaly.DEAD_LETTER_ALTERED: 1,
+        Anomaly.WRONG_FIELD: 1,
+        Anomaly.STUCK_OFFSET: 1,
+        Anomaly.COUNTERS: 3,  # they fall, and are fewer than the bets and the dead letters
+    }, first
+    assert first[Anomaly.LOST_WRITE].startswith("bet x")
+    assert first[Anomaly.ABORTED_READ].endswith("written without a transaction, are visible")
+    assert re.search(r": data.payout \S+ became -1.5$", first[Anomaly.WRONG_FIELD])
+    assert first[Anomaly.STUCK_OFFSET].startswith("checkpoints, partition 0: ")
+
+
+def plant(place: Place) -> Producer:
+    """Write what no bridge would: all but an aborted transaction is an anomaly.
+
+    A bet again, as it is and with another payout; the first checkpoint again; a dead letter cut short,
+    without a transaction. Returns a producer whose transaction stays open.
+    """
+    bet, checkpoint, letter = (place.read(topic)[0] for topic in ("bets", "checkpoints", "deadletters"))
+    common = {
+        "bootstrap.servers": place.cluster.bootstrap_servers,
+        "partitioner": "murmur2_random",
+        "log_level": 0,
+    }
+
+    def write(producer: Producer, message: Message, value: bytes | None) -> None:
+        producer.produce(message.topic() or "", value, message.key(), headers=message.headers())
+        assert producer.flush(60) == 0
+
+    with_transactions = [Producer({**common, "transactional.id": f"{place.prefix}.{n}"}) for n in range(2)]
+    for producer in with_transactions:
+        producer.init_transactions(60)
+        producer.begin_transaction()
+    planted, _ = with_transactions
+    write(planted, bet, bet.value())
+    planted.abort_transaction(60)
+    planted.begin_transaction()
+    write(planted, bet, bet.value())
+    write(planted, bet, with_payout(place, bet.value() or b"", -1.5))
+    write(planted, checkpoint, checkpoint.value())
+    planted.commit_transaction(60)
+    write(Producer(common), letter, (letter.value() or b"")[:-1])
+    write(with_transactions[1], checkpoint, checkpoint.value())
+    return with_transactions[1]
+
+
+def with_payout(place: Place, value: bytes, payout: float) -> bytes:
+    """The record of a bet with another payout."""
+    with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
+        text = registry.get_schema(int.from_bytes(value[1:5], "big")).schema_str or ""
+    schema, changed = fastavro.parse_schema(json.loads(text)), BytesIO()
+    datum: Any = fastavro.schemaless_reader(BytesIO(value[5:]), schema, None)
+    fastavro.schemaless_writer(changed, schema, {**datum, "payout": payout})
+    return value[:5] + changed.getvalue()
+
+
+def judged(case: Case, directory: Path) -> Report:
+    """Judge, with a directory of its own."""
+    with TemporaryDirectory(dir=directory) as work:
+        return judge(case, Path(work))
 
 
 def until_nothing_is_missing(case: Case, work: Path) -> None:
