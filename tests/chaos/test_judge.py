@@ -1,0 +1,74 @@
+"""The judge on a topic of millions of bets, as a process: its peak memory and its rate."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.harness import Place, until
+
+RECORDS = int(os.environ.get("RECORDS", "1000000"))
+SEED = int(os.environ.get("SEED", "1"))
+HISTORY_SECONDS = 60 * 3600
+START_SECONDS = HISTORY_SECONDS + 300
+"""Before the first message when the bridge begins, and within the memory of three days."""
+PATIENCE = 8 * 3600.0
+MOST_MEGABYTES = 256
+
+
+def judged(place: Place, control_url: str, work: Path) -> tuple[dict[str, object], int]:
+    """The report of `python -m tests.judge`, and the peak memory of the process in MB."""
+    options = {
+        "--bootstrap-servers": place.cluster.bootstrap_servers,
+        "--registry-url": place.cluster.registry_url,
+        "--prefix": place.prefix,
+        "--control-url": control_url,
+        "--seed": str(SEED),
+        "--work": str(work),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "tests.judge",
+        "--json",
+        *(it for pair in options.items() for it in pair),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        report = json.loads(process.stdout.read())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return report, usage.ru_maxrss // 1024
+
+
+async def test_judge(place: Place, tmp_path: Path) -> None:
+    """Its memory does not depend on the number of records."""
+    settings = SimulatorSettings(
+        port=0, control_port=0, seed=SEED, rate=RECORDS / HISTORY_SECONDS, history_seconds=HISTORY_SECONDS
+    )
+    async with Simulator(settings) as feed:
+        bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=f"{START_SECONDS}s")
+        await until(lambda: "Live" in bridge.states(), "live", PATIENCE)
+        feed.stop_publishing()
+        await asyncio.sleep(10)
+        assert await bridge.end() == 0
+        began = time.monotonic()
+        report, megabytes = await asyncio.to_thread(judged, place, feed.control_url or "", tmp_path)
+        took = time.monotonic() - began
+    figures = {
+        "campaign": "judge",
+        **report,
+        "peak_megabytes": megabytes,
+        "took_seconds": round(took),
+        "records_a_second": round(RECORDS / took),
+    }
+    print(json.dumps(figures), flush=True)
+    assert report["clean"]
+    assert megabytes < MOST_MEGABYTES
