@@ -23,6 +23,7 @@ from tests.judge.gaps import judge_gaps
 from tests.judge.letters import Letter, Malformed, judge_letter
 from tests.judge.messages import Kind, content, differences, read
 from tests.judge.model import Anomaly, Case, Findings, Report
+from tests.judge.partition import partition_of
 from tests.judge.provider import Provider
 from tests.judge.timeline import Gap, Timeline
 from tests.judge.topics import Record, Topics
@@ -60,6 +61,7 @@ class _Judge:
         timeline = Timeline(state, attempts)
         judge_connections(attempts, breaches, case.excused, findings)
         ends = self._stable_ends()
+        self._partitions = sum(topic == "bets" for topic, _ in ends)
         gaps = self._read_gaps(ends)
         judge_gaps(gaps, timeline, findings)
         checkpoints = Checkpoints(timeline, gaps, findings)
@@ -124,7 +126,7 @@ class _Judge:
         datum = self._decode("checkpoints", record)
         if datum is not None:
             updated_at = datum["updatedAt"] / _MICROS
-            counters, moved = datum["counters"], datum["moved"]
+            counters, moved = {"redriven": 0, **datum["counters"]}, datum.get("moved")
             taken = Checkpoint(datum["revision"], updated_at, counters, moved, record.offset, committed)
             self._trial.checkpoints.take(taken)
 
@@ -134,9 +136,12 @@ class _Judge:
             return
         self._figures["records"] += 1
         bet = datum["betId"]
+        where = f"bet {bet} in partition {record.partition}, offset {record.offset}"
         if record.key != bet.encode():
-            where = f"partition {record.partition}, offset {record.offset}"
-            what = f"bet {bet} in {where} has the key {record.key!r}"
+            what = f"{where} has the key {record.key!r}"
+            self._findings.add(Anomaly.WRONG_FIELD, record.timestamp, what)
+        elif (right := partition_of(bet.encode(), self._partitions)) != record.partition:
+            what = f"{where} belongs into partition {right}"
             self._findings.add(Anomaly.WRONG_FIELD, record.timestamp, what)
         received = record.timestamp
         if redriven := record.headers.get("received"):  # a dead letter was there in time
