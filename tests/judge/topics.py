@@ -117,7 +117,7 @@ class Topics:
         try:
             consumer.assign([TopicPartition(self.name(topic), partition, start)])
             while start < end:
-                for message in consumer.consume(500, timeout=0.2):
+                for message in consumer.consume(500, timeout=0.05):
                     deadline = time.monotonic() + _SECONDS
                     offset, error = message.offset() or 0, message.error()
                     if error is not None and error.code() != KafkaError._PARTITION_EOF:

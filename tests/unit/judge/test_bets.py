@@ -48,6 +48,13 @@ def test_a_lost_write_is_found(messages: str, records: str, number: int) -> None
     assert list(bet(messages, records)) == [Anomaly.LOST_WRITE]
 
 
+def test_a_replay_excuses_only_what_follows_the_last_other_content() -> None:
+    """Between A, B, A, B and the third A it must begin behind the second B."""
+    for since, kinds in ((35, []), (20, [Anomaly.LOST_WRITE])):
+        of = trial(FIRST, attempt(45, since))
+        assert list(bet("1a 1b 1a 1b 1a", "1a 1b 1a 1b", of)) == kinds
+
+
 def test_what_was_published_before_the_first_attempt_asked_need_not_be_there() -> None:
     """It may be."""
     for records in ("1a 2b", "2b"):
@@ -134,6 +141,11 @@ def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> No
     gap = Gap(NOW + 5, NOW + 1000, "TooOld", NOW + 2000)
     for records in ("1a", "1a 2b", "1a 3c", "1a 2b 3c"):
         assert bet("1a 2b 3c", records, trial(*attempts, gaps=[gap])) == {}
+    assert found_in_gap("2b 1a", "2b", Gap(NOW - 5, NOW + 50, "TooOld", NOW + 30)) == []  # 1a is stale
+    assert found_in_gap("1a 2b", "2b", Gap(NOW - 5, NOW + 50, "TooOld", NOW + 30)) == [Anomaly.GAP_IN_VAIN]
+    assert found_in_gap("1a 2b", "2b", Gap(NOW - 5, NOW + 50, "MovedByOperator", NOW + 30)) == []
+    assert found_in_gap("1a 2b", "2b", Gap(NOW - 5, NOW + 50, "TooOld", NOW + 30), begin=5) == []
+    assert found_in_gap("1a 2b", "2b", Gap(NOW - 5, NOW + 50, "TooOld", NOW + 60)) == []  # in no time
     wide = gap._replace(end=NOW + 1500)
     of = trial(*attempts, gaps=[wide])
     messages = [it._replace(at=NOW + at) for it, at in zip(sent("1a 2b", of), (500, 1400), strict=True)]
@@ -143,9 +155,14 @@ def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> No
     assert "bet b: version 2, message 1, published at 1790001400.000" in it.first
 
 
+def found_in_gap(messages: str, records: str, gap: Gap, begin: float = -10) -> list[Anomaly]:
+    """What is found of a provider that remembers the last hundred seconds."""
+    return list(bet(messages, records, trial(attempt(0, begin), gaps=[gap], remembers_seconds=100.0)))
+
+
 def test_a_checkpoint_before_its_data_is_found() -> None:
     """It promises what was received, or committed, later."""
-    promise = [checkpoint(5, 9, 6), checkpoint(5, 12, 7)]
+    promise = [checkpoint(5, 9, 6), checkpoint(5, 12, 7), checkpoint(5, 20, 8)]
     assert bet("1a", "1a", trial(checkpoints=promise), after=9) == {}
     received = bet("1a", "1a", trial(checkpoints=promise), after=9.5)
     assert list(received) == [Anomaly.CHECKPOINT_AHEAD]
@@ -161,6 +178,12 @@ def test_a_checkpoint_before_its_data_is_found() -> None:
     assert (
         bet("1a", "1a", trial(checkpoints=[checkpoint(0, 9)]), after=500) == {}
     )  # it promises nothing of it
+
+
+def test_a_message_is_judged_by_its_first_record() -> None:
+    """One that is repeated after the checkpoint is a duplicate only."""
+    of = trial(checkpoints=[checkpoint(5, 9, 6), checkpoint(5, 12, 7)])
+    assert list(bet("1a", "1a 1a", of, after=5)) == [Anomaly.DUPLICATE]
 
 
 def test_a_bet_with_thousands_of_messages_is_compared_without_its_order() -> None:

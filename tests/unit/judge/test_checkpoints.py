@@ -35,6 +35,7 @@ def test_a_checkpoint_that_goes_back_is_found() -> None:
     gap = Gap(NOW + 30, NOW + 50, "PositionInFuture", NOW + 20)
     assert kinds(*back, gaps=(gap,)) == {}
     assert list(kinds(*back, gaps=(gap._replace(end=NOW + 45),))) == [Anomaly.CHECKPOINT_BACK]
+    assert list(kinds(*back, gaps=(gap._replace(start=NOW + 45),))) == [Anomaly.CHECKPOINT_BACK]
     assert list(kinds(*back, gaps=(gap._replace(cause="TooOld"),))) == [Anomaly.CHECKPOINT_BACK]
 
 
