@@ -1,0 +1,1 @@
+"""Of the parts of a storm that need no Kafka."""

@@ -1,0 +1,228 @@
+"""What a link does to its connections, on real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.storm.network import BUFFER_BYTES, Condition, Network, together
+
+GENEROUS = 60.0
+"""Seconds after which a socket that should answer is taken not to."""
+BRIEF = 0.3
+"""Seconds in which nothing must arrive."""
+HOLE = Condition(holds_there=True, holds_back=True)
+
+
+class Echo:
+    """A server that sends back what it receives, and closes when the client does."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._socket.getsockname()
+        self.ended = threading.Event()
+        """Set once a connection has ended."""
+        self._clients: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            self._clients.append(client)
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client:
+            try:
+                while data := client.recv(65_536):
+                    client.sendall(data)
+            except OSError:
+                pass
+        self.ended.set()
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for client in self._clients:
+            client.close()
+
+
+@pytest.fixture
+def echo() -> Iterator[Echo]:
+    server = Echo()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    with Network() as running:
+        yield running
+
+
+@pytest.fixture
+def address(network: Network, echo: Echo) -> tuple[str, int]:
+    return network.open("a>b", ("127.0.0.1", 0), echo.address)
+
+
+def connected(address: tuple[str, int]) -> socket.socket:
+    return socket.create_connection(address, GENEROUS)
+
+
+def answered(client: socket.socket, data: bytes) -> bytes:
+    """Send data, and return as much of what comes back."""
+    client.sendall(data)
+    return received(client, len(data))
+
+
+def received(client: socket.socket, size: int) -> bytes:
+    client.settimeout(GENEROUS)
+    got = b""
+    while len(got) < size and (more := client.recv(size - len(got))):
+        got += more
+    return got
+
+
+def is_silent(client: socket.socket) -> bool:
+    client.settimeout(BRIEF)
+    try:
+        client.recv(1)
+    except TimeoutError:
+        return True
+    return False
+
+
+def test_it_forwards_both_ways(address: tuple[str, int], echo: Echo) -> None:
+    """More than the buffers hold, and the end of a connection."""
+    data = bytes(range(256)) * (BUFFER_BYTES // 64)
+    with connected(address) as client:
+        threading.Thread(target=client.sendall, args=(data,), daemon=True).start()
+        assert received(client, len(data)) == data
+    assert echo.ended.wait(GENEROUS)
+
+
+def test_a_cut_link_resets_and_refuses_until_it_is_mended(network: Network, address: tuple[str, int]) -> None:
+    """At the same address as before."""
+    with connected(address) as client:
+        assert answered(client, b"one") == b"one"
+        network.begin("a>b", "f", Condition(cut=True))
+        with pytest.raises(ConnectionResetError):
+            received(client, 1)
+    with pytest.raises(ConnectionRefusedError):
+        connected(address)
+    network.end("a>b", "f")
+    with connected(address) as client:
+        assert answered(client, b"two") == b"two"
+
+
+def test_a_black_hole_accepts_and_answers_nothing_until_it_ends(
+    network: Network, address: tuple[str, int], echo: Echo
+) -> None:
+    """Neither data nor the end of a connection passes; afterwards both do, in order."""
+    with connected(address) as client, connected(address) as leaving:
+        assert answered(client, b"one") == b"one"
+        assert answered(leaving, b"one") == b"one"
+        network.begin("a>b", "f", HOLE)
+        leaving.close()
+        assert not echo.ended.wait(BRIEF)
+        with connected(address) as late:
+            client.sendall(b"two")
+            late.sendall(b"three")
+            assert is_silent(client)
+            assert is_silent(late)
+            network.end("a>b", "f")
+            assert received(client, 3) == b"two"
+            assert received(late, 5) == b"three"
+    assert echo.ended.wait(GENEROUS)
+
+
+@pytest.mark.parametrize("condition", [Condition(holds_there=True), Condition(holds_back=True)])
+def test_a_one_way_cut_holds_one_direction(
+    network: Network, address: tuple[str, int], condition: Condition
+) -> None:
+    """Here an answer needs both."""
+    with connected(address) as client:
+        assert answered(client, b"one") == b"one"
+        network.begin("a>b", "f", condition)
+        client.sendall(b"two")
+        assert is_silent(client)
+        network.end("a>b", "f")
+        assert received(client, 3) == b"two"
+
+
+def test_the_other_direction_of_a_one_way_cut_passes(network: Network) -> None:
+    """What the server sends arrives although it hears nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(GENEROUS)
+        with connected(network.open("a>b", ("127.0.0.1", 0), server.getsockname())) as client:
+            accepted, _ = server.accept()
+            with accepted:
+                network.begin("a>b", "f", Condition(holds_there=True))
+                client.sendall(b"unheard")
+                accepted.sendall(b"heard")
+                assert received(client, 5) == b"heard"
+                assert is_silent(accepted)
+
+
+def test_a_delay_is_added_in_each_direction(network: Network, address: tuple[str, int]) -> None:
+    """Once for all that is sent together: it is no throttle."""
+    network.begin("a>b", "f", Condition(delay=0.1))
+    with connected(address) as client:
+        began = time.monotonic()
+        for number in range(10):
+            client.sendall(b"%d" % number)
+        assert received(client, 10) == b"0123456789"
+        assert 0.2 <= time.monotonic() - began
+        network.end("a>b", "f")
+
+
+def test_a_throttle_holds_for_all_connections_together(network: Network, address: tuple[str, int]) -> None:
+    """At 1 MB/s, two times 100 kB take at least 0.2 s."""
+    network.begin("a>b", "f", Condition(bytes_per_second=1e6))
+    with connected(address) as one, connected(address) as two:
+        began = time.monotonic()
+        for client in (one, two):
+            threading.Thread(target=client.sendall, args=(bytes(100_000),), daemon=True).start()
+        assert [len(received(client, 100_000)) for client in (one, two)] == [100_000, 100_000]
+        assert time.monotonic() - began >= 0.2
+
+
+def test_a_reset_comes_in_the_middle_of_a_record(network: Network, address: tuple[str, int]) -> None:
+    """Half of it arrives; the next connection is as it was."""
+    with connected(address) as client:
+        assert answered(client, b"one") == b"one"
+        assert network.reset("a>b") == 1
+        client.sendall(b"half and half")
+        assert received(client, 6) == b"half a"
+        with pytest.raises(ConnectionResetError):
+            received(client, 1)
+    with connected(address) as client:
+        assert answered(client, b"two") == b"two"
+
+
+def test_a_target_that_is_not_there_resets_the_client(network: Network) -> None:
+    """It is no failure of the link."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nobody = server.getsockname()
+    with connected(network.open("a>b", ("127.0.0.1", 0), nobody)) as client, pytest.raises(ConnectionError):
+        received(client, 1)
+
+
+def test_an_address_that_is_taken_is_reported(network: Network, echo: Echo) -> None:
+    """To the owner, who may choose another."""
+    with pytest.raises(OSError, match="in use"):
+        network.open("a>b", echo.address, echo.address)
+
+
+def test_faults_add_up() -> None:
+    """The worst of each counts; without faults there is none."""
+    assert together([]) == Condition()
+    slow, late = Condition(bytes_per_second=1e6), Condition(delay=0.1, bytes_per_second=2e6)
+    assert together([slow, late, HOLE]) == Condition(False, True, True, 0.1, 1e6)
