@@ -69,6 +69,12 @@ class Slow(Lasting):
     per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1
 
 
+class Surge(Lasting):
+    """`per_second` messages a second are published, whatever the rate of the stream."""
+
+    per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 5000
+
+
 class Garbage(_Fault):
     """Publish `count` malformed messages, or `count` times the text `body`, as part of the truth."""
 
@@ -110,7 +116,7 @@ class Clear(_Fault):
     """End every lasting fault. The clock and the memory stay as they are."""
 
 
-Fault = Drop | Stall | HalfOpen | Pause | Slow | Garbage | Refuse | ClockJump | Forget | Clear
+Fault = Drop | Stall | HalfOpen | Pause | Slow | Surge | Garbage | Refuse | ClockJump | Forget | Clear
 
 FAULTS: dict[str, type[Fault]] = {
     re.sub("(?<=.)([A-Z])", r"-\1", kind.__name__).lower(): kind for kind in get_args(Fault)

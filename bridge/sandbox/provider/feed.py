@@ -203,13 +203,16 @@ class Provider:
             self.active = None
 
     def inflict(self, fault: Fault, now: float) -> None:
-        """Apply a fault from now on. Only `Garbage` changes what is published."""
+        """Apply a fault from now on. Only `Surge` and `Garbage` change what is published."""
         match fault:
             case faults.Drop():
                 self._dismiss(Farewell(fault.code, "dropped", fault.abort))
             case faults.HalfOpen():
                 if self.active:
                     self.active.half_open_until = fault.until(now)
+            case faults.Surge():
+                self.log.stream.quicken(now, fault.per_second, fault.until(now))
+                self.ongoing.begin(fault, now)
             case faults.Garbage():
                 for body in fault.bodies(len(self.log.injected)):
                     self.log.inject(body, now)
@@ -219,6 +222,7 @@ class Provider:
                 clock = self.log.stream.clock
                 self.forgotten.append((now, now if fault.before is None else clock.first(fault.before)))
             case faults.Clear():
+                self.log.stream.calm(now)
                 self.ongoing.clear()
                 self.inflict(faults.HalfOpen(seconds=0), now)
             case _:

@@ -3,7 +3,8 @@
 Slot n is published at origin + n / rate, or with the first slot of its burst, and holds one message: the
 first settlement of a bet, or a resettlement of an earlier one. Blocks of slots consist of lanes. A lane is a
 permutation of the same lane some blocks before: it maps a slot to the one that it may resettle. So each
-message is resettled at most once by its successor, versions rise by one, and any slot can be made alone.
+message is resettled at most once by its successor, versions rise by one, and any slot can be made alone. A
+fault may change the rate for a while.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf, nextafter
+from math import ceil, inf, nextafter
 from typing import Annotated
 
 import orjson
@@ -69,6 +70,16 @@ class StreamSettings(BaseModel):
     """Share of messages that are as in `bets.Oddity`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """How densely slots follow each other from one of them on."""
+
+    slot: int
+    at: float
+    """When it is published, Unix seconds."""
+    rate: float
+
+
 class Stream:
     """The endless stream of one seed. `origin` is the time of slot 0, Unix seconds."""
 
@@ -78,20 +89,49 @@ class Stream:
         self.clock = Clock()
         """The times that messages carry."""
         self.settings = settings
+        self._paces = [_Pace(0, origin, settings.rate)]
 
     def at(self, slot: int) -> float:
         """Return when the slot is published, Unix seconds. It never falls as the slot rises."""
+        paces = self._paces
+        pace = paces[-1] if len(paces) == 1 else paces[bisect_right(paces, slot, key=lambda it: it.slot) - 1]
         burst = self.settings.burst
-        return self.origin + slot // burst * burst / self.settings.rate
+        return pace.at + (slot - pace.slot) // burst * burst / pace.rate
 
     def first_slot(self, time: float) -> int:
         """Return the first slot published at `time` or later."""
         # A burst early, as rounding may be off, and nothing published at `time` may be missed.
+        size, paces = self.settings.burst, self._paces
+        number = max(1, bisect_right(paces, time, key=lambda it: it.at))
+        pace = paces[number - 1]
+        slot = pace.slot + max(0, int((time - pace.at) * pace.rate / size) - 1) * size
+        if number < len(paces):
+            slot = min(slot, paces[number].slot)
+        while self.at(slot) < time:
+            slot += size
+        return slot
+
+    def quicken(self, now: float, rate: float, until: float) -> None:
+        """Publish `rate` messages a second from now `until` then, instead of an earlier call's.
+
+        What was published until now, included, stays as it is.
+        """
         size = self.settings.burst
-        burst = max(0, int((time - self.origin) * self.settings.rate / size) - 1)
-        while self.at(burst * size) < time:
-            burst += 1
-        return burst * size
+        slot = self.first_slot(nextafter(now, inf))
+        paces = [pace for pace in self._paces if pace.slot < slot]
+        quick = _Pace(slot, now + size / rate, rate)
+        paces.append(quick)
+        if until < inf:
+            end = slot + max(0, ceil((until - quick.at) * rate / size)) * size
+            at = quick.at + (end - slot) / rate
+            paces.append(_Pace(end, at, self.settings.rate))
+        self._paces = paces  # at once: other threads read it
+
+    def calm(self, now: float) -> None:
+        """End what `quicken` has begun."""
+        last = self._paces[-1]
+        if last.at > now or last.rate != self.settings.rate:
+            self.quicken(now, self.settings.rate, inf)
 
     def message(self, slot: int) -> Published:
         """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""

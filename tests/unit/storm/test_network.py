@@ -179,7 +179,7 @@ def test_a_delay_is_added_in_each_direction(network: Network, address: tuple[str
         for number in range(10):
             client.sendall(b"%d" % number)
         assert received(client, 10) == b"0123456789"
-        assert 0.2 <= time.monotonic() - began
+        assert time.monotonic() - began >= 0.2
         network.end("a>b", "f")
 
 

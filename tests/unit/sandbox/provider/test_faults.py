@@ -23,6 +23,7 @@ from bridge.sandbox.provider.faults import (
     Refuse,
     Slow,
     Stall,
+    Surge,
 )
 from bridge.sandbox.provider.feed import Attempt, Connection, Farewell, Policy, Provider, Refusal
 from bridge.sandbox.provider.stream import StreamSettings
@@ -140,6 +141,25 @@ def test_a_late_driver_keeps_the_pace(feed: Provider) -> None:
     feed.inflict(Slow(per_second=100), NOW)
     got = [frame for tick in range(100) for frame in connection.frames(NOW + tick * 0.03, 100)]
     assert len(bets(got)) == pytest.approx(298, abs=2)
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_a_surge_is_published_densely_and_ends(feed: Provider, cleared: bool) -> None:
+    """At 1,000 a second instead of 10; then as before. A replay and the live connection have all of it."""
+    live = let_in(feed, NOW, int(NOW))
+    feed.inflict(Surge(per_second=1000, seconds=None if cleared else 2), NOW + 1)
+    during = received(live, NOW, NOW + 3)
+    assert feed.lasting(NOW + 2) == {"surge": inf if cleared else NOW + 3}
+    if cleared:
+        feed.inflict(Clear(), NOW + 3)
+    after = received(live, NOW + 3.0001, NOW + 5)
+    assert len(truth(feed, NOW, NOW + 1)) == 11
+    assert 2000 <= len(truth(feed, NOW + 1.0001, NOW + 3)) <= 2001
+    assert 19 <= len(truth(feed, NOW + 3.0001, NOW + 5)) <= 21
+    assert bets(during + after) == truth(feed, NOW, NOW + 5)
+    feed.disconnect(live)
+    replay = let_in(feed, NOW + 5, int(NOW))
+    assert bets(received(replay, NOW + 5, NOW + 5)) == bets(during + after)
 
 
 def test_garbage_is_part_of_the_truth(feed: Provider) -> None:

@@ -66,6 +66,34 @@ def test_the_first_slot_of_a_time_is_exact(
         assert first == 0 or stream.at(first - 1) < time
 
 
+@settings(deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(
+            st.floats(0.1, 50), st.sampled_from([0.5, 9.0, 5000.0]), st.sampled_from([0.0, 0.7, 3.0, inf])
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    burst=st.sampled_from([1, 7]),
+)
+def test_a_quickened_stream_is_still_one_stream(
+    world: World, changes: list[tuple[float, float, float]], burst: int
+) -> None:
+    """The past stays as it was, times never fall, and the first slot of a time is exact."""
+    stream, now = Stream(world, ORIGIN, StreamSettings(rate=20, burst=burst)), ORIGIN
+    for after, rate, seconds in changes:
+        now += after
+        past = [stream.at(slot) for slot in range(stream.first_slot(nextafter(now, inf)))]
+        stream.quicken(now, rate, now + seconds)
+        assert [stream.at(slot) for slot in range(len(past))] == past
+        first = stream.first_slot(nextafter(now, inf))
+        assert (first, stream.at(first) > now) == (len(past), True)
+        for slot in range(first, first + 200):
+            assert stream.at(slot) <= stream.at(slot + 1)
+            assert stream.first_slot(stream.at(slot)) == slot // burst * burst
+
+
 def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
     """Each changes the outcome; stake and prices stay."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.4))
