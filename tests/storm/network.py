@@ -283,7 +283,8 @@ async def _serve() -> None:
     # A thread reads: it waits in the kernel, and a busy owner delays nothing.
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         command = json.loads(line)
-        link, result = links[command["link"]], None
+        link = links[command["link"]]
+        result: Any = None
         try:
             match command["do"]:
                 case "open":

@@ -118,6 +118,10 @@ class Cluster:
             server.detach()
         return self._state()
 
+    def properties(self, node: int) -> str:
+        """Return the settings of a broker, as lines of a properties file."""
+        return servers.server_properties(node, list(self._listeners.values()))
+
     def _server(self, name: str, command: list[str], environment: dict[str, str] | None = None) -> Server:
         directory, log = self._data / name, self._data / f"{name}.log"
         temporary = directory / "tmp"  # native libraries and caches go here instead of staying in /tmp
@@ -131,8 +135,7 @@ class Cluster:
         command = servers.format_command(self._artifacts, self._cluster_id)
         for node, name in enumerate(self._listeners, 1):
             broker = self.servers[name]
-            properties = servers.server_properties(node, list(self._listeners.values()))
-            write_atomically(broker.directory / servers.PROPERTIES, properties)
+            write_atomically(broker.directory / servers.PROPERTIES, self.properties(node))
             if not (broker.directory / servers.FORMATTED).is_file():
                 fresh.append(Server(f"{broker.name} (format)", command, broker.directory, broker.log))
         try:
@@ -221,7 +224,7 @@ def start(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) 
                 "Stop it with `bridge dev down`, or name another directory by --data."
             )
         _stop(data)
-        return _launch(data, _prepare(progress), progress, **wanted)
+        return _launch(data, prepare(progress), progress, **wanted)
 
 
 def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> state.State:
@@ -233,7 +236,7 @@ def up(data: Path, *, progress: Progress = silent, **wanted: Unpack[Wanted]) -> 
             return running
         if _stop(data):
             progress(f"a part of the cluster in {data} had died: starting all of it again")
-        return _launch(data, _prepare(progress), progress, **wanted).detach()
+        return _launch(data, prepare(progress), progress, **wanted).detach()
 
 
 def down(data: Path, *, progress: Progress = silent) -> bool:
@@ -291,7 +294,7 @@ def _launch(
             progress("another process took a port in the meantime, trying others")
 
 
-def _prepare(progress: Progress) -> Artifacts:
+def prepare(progress: Progress) -> Artifacts:
     """Find the servers, and record their AOT caches once. Reports why there are none if that fails."""
     artifacts = obtain(progress)
     if not artifacts.aot.is_dir():
