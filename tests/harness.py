@@ -35,11 +35,11 @@ class Bridge:
     """A bridge command as a process, which dies with the test run."""
 
     def __init__(self, process: Process, log: Path) -> None:
-        self.process, self._log = process, log
+        self.process, self.log = process, log
 
     def lines(self) -> list[dict[str, Any]]:
         """Its log lines."""
-        return [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
     def states(self) -> list[str]:
         """The states it has been in, in order, without repetitions for another reason."""
@@ -47,11 +47,11 @@ class Bridge:
 
     def text(self) -> str:
         """Its complete stderr."""
-        return self._log.read_text()
+        return self.log.read_text()
 
     def output(self) -> str:
         """Its complete stdout."""
-        return _output(self._log).read_text()
+        return _output(self.log).read_text()
 
     def signal(self, number: int) -> None:
         """Send it a signal."""

@@ -1,14 +1,14 @@
 """Three brokers whose connections can be disturbed, each pair on its own.
 
-    source                     target                  how it gets to the link
-    bridge-1                   kafka-1 … kafka-3       a listener for each bridge on each broker, advertised at the link
-    bridge-1                   provider, registry      its settings name the link
-    kafka-1                    kafka-2, kafka-3        the JVM of kafka-1 has a hosts file of its own: the names under
-                                                       which brokers and controllers advertise themselves are the links
-    the judge, the tests       all                     directly
+    source      target               how it gets to the link
+    bridge-1    kafka-1 … kafka-3    each broker has a listener for each bridge, advertised at the link
+    bridge-1    provider, registry   its settings name the link
+    kafka-1     kafka-2, kafka-3     brokers and controllers advertise themselves by names, and the hosts file
+                                     of each JVM has the links under these names
+    the judge   all                  directly
 
-A link listens at the loopback address 127.0.SOURCE.TARGET, at the target's port. So it needs no port of its own, and
-Linux, where all of 127.0.0.0/8 is loopback.
+A link listens at the loopback address 127.0.SOURCE.TARGET, at the target's port. So it needs no port of its
+own, but Linux, where all of 127.0.0.0/8 is loopback.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Brokers(Cluster):
         self._open_to(PROVIDER, urlsplit(url).port or 0)
 
     def _open_links(self) -> None:
-        for number, source in enumerate(BROKERS):
+        for source in BROKERS:
             for target, listener in zip(BROKERS, self._client, strict=True):
                 if source != target:
                     for port in (self._between[target], listener.controller):

@@ -1,0 +1,511 @@
+"""The faults of a storm. Each is drawn from a seed, begins and ends; any may overlap with any other.
+
+A fault holds what it does under its own key, so that what two of them hold is free once both have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any, ClassVar, Self
+
+from confluent_kafka import ElectionType, Producer
+from confluent_kafka.admin import AdminClient
+
+from tests.storm.cluster import BROKERS, PROVIDER, REGISTRY, link
+from tests.storm.network import Condition
+from tests.storm.scene import Scene
+
+_KAFKA_SECONDS = 10
+_FOREIGN_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Fault(ABC):
+    """A fault with what it was drawn with."""
+
+    weight: ClassVar[float] = 1.0
+    """How often it is drawn, compared with others."""
+    most: ClassVar[int] = 1_000
+    """How often it is drawn at most in a round."""
+    shortest: ClassVar[float] = 1.0
+    longest: ClassVar[float] = 20.0
+    """Of its duration, in seconds; half of all are shorter than a tenth of the way between."""
+
+    @classmethod
+    def seconds(cls, random: Random) -> float:
+        """Draw a duration."""
+        return cls.shortest + (cls.longest - cls.shortest) * math.pow(random.random(), 10 / 3)
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        """Draw whom it hits, and how."""
+
+    @property
+    def excuses(self) -> bool:
+        """Whether it explains that a connection replaces one whose owner could not close it."""
+        return False
+
+    @abstractmethod
+    async def begin(self, scene: Scene, key: str) -> None:
+        """Begin it."""
+
+    async def end(self, scene: Scene, key: str) -> None:  # noqa: B027 (many faults end by themselves)
+        """End it."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what `FAULTS[name](**parameters)` takes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _OfBridge(Fault):
+    bridge: str
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(random.choice(bridges))
+
+    @property
+    def excuses(self) -> bool:
+        return True
+
+
+class KillBridge(_OfBridge):
+    """SIGKILL; another one starts after a while."""
+
+    weight = 3
+    shortest, longest = 0.1, 15.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.bridges[self.bridge].take_down(key, kill=True)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.bridges[self.bridge].let_up(key)
+
+
+class TerminateBridge(KillBridge):
+    """SIGTERM."""
+
+    weight = 2
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.bridges[self.bridge].take_down(key, kill=False)
+
+
+class StopBridge(_OfBridge):
+    """SIGSTOP, and SIGCONT; the longest outlasts a session and a transaction."""
+
+    weight = 4
+    shortest, longest = 0.1, 60.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        scene.bridges[self.bridge].stop(key)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        scene.bridges[self.bridge].resume(key)
+
+
+@dataclass(frozen=True)
+class RollingUpdate(Fault):
+    """All bridges end and start again, one after the other."""
+
+    pause: float
+    """Seconds that each is down."""
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(random.uniform(0.5, 3))
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        for bridge in scene.bridges.values():
+            await bridge.take_down(key, kill=False)
+            await asyncio.sleep(self.pause)
+            await bridge.let_up(key)
+
+
+@dataclass(frozen=True)
+class KillBrokers(Fault):
+    """SIGKILL of one, two or all brokers."""
+
+    brokers: tuple[str, ...]
+    weight = 2
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        [count] = random.choices((1, 2, 3), (6, 2, 1))
+        return cls(tuple(random.sample(BROKERS, count)))
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await asyncio.gather(*(scene.servers[name].take_down(key, kill=True) for name in self.brokers))
+
+    async def end(self, scene: Scene, key: str) -> None:
+        for name in self.brokers:
+            await scene.servers[name].let_up(key)
+
+
+@dataclass(frozen=True)
+class _OfBroker(Fault):
+    broker: str
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(random.choice(BROKERS))
+
+
+class RestartBroker(_OfBroker):
+    """A clean stop and a start."""
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.servers[self.broker].take_down(key, kill=False)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.servers[self.broker].let_up(key)
+
+
+class StopBroker(_OfBroker):
+    """SIGSTOP, and SIGCONT."""
+
+    weight = 2
+    shortest, longest = 0.1, 30.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        scene.servers[self.broker].stop(key)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        scene.servers[self.broker].resume(key)
+
+
+class FullDisk(_OfBroker):
+    """No file of a broker may become longer: each write fails as on a full disk, and the broker gives up."""
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        scene.servers[self.broker].fill_disk(key)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        scene.servers[self.broker].empty_disk(key)
+
+
+@dataclass(frozen=True)
+class Election(Fault):
+    """Every partition is to be led by its first replica again."""
+
+    shortest, longest = 0.0, 0.0
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls()
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        def elect() -> None:
+            admin = AdminClient({"bootstrap.servers": scene.bootstrap_servers, "log_level": 0})
+            admin.elect_leaders(ElectionType.PREFERRED, request_timeout=_KAFKA_SECONDS).result()
+
+        await scene.attempt("no election", elect)
+
+
+@dataclass(frozen=True)
+class _OfLinks(Fault):
+    links: tuple[str, ...]
+    weight = 1.5
+    shortest, longest = 0.2, 30.0
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        bridge, broker, other = random.choice(bridges), *random.sample(BROKERS, 2)
+        return cls(
+            random.choice(
+                [
+                    (link(bridge, broker),),
+                    tuple(link(bridge, each) for each in BROKERS),
+                    (link(bridge, PROVIDER),),
+                    (link(bridge, REGISTRY),),
+                    (link(broker, other), link(other, broker)),
+                    tuple(
+                        link(*pair)
+                        for each in BROKERS
+                        if each != broker
+                        for pair in ((broker, each), (each, broker))
+                    ),
+                ]
+            )
+        )
+
+    @property
+    def excuses(self) -> bool:
+        return any(each.startswith("bridge") and not each.endswith(REGISTRY) for each in self.links)
+
+    @abstractmethod
+    def condition(self) -> Condition:
+        """Return what becomes of the links."""
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        for each in self.links:
+            scene.network.begin(each, key, self.condition())
+
+    async def end(self, scene: Scene, key: str) -> None:
+        for each in self.links:
+            scene.network.end(each, key)
+
+
+class Cut(_OfLinks):
+    """Connections are reset, and new ones refused."""
+
+    def condition(self) -> Condition:
+        return Condition(cut=True)
+
+
+@dataclass(frozen=True)
+class OneWayCut(_OfLinks):
+    """One direction passes nothing."""
+
+    back: bool = False
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(super().draw(random, bridges).links, random.random() < 0.5)
+
+    def condition(self) -> Condition:
+        return Condition(holds_there=not self.back, holds_back=self.back)
+
+
+class BlackHole(_OfLinks):
+    """Connections stay open or are accepted, and pass nothing."""
+
+    def condition(self) -> Condition:
+        return Condition(holds_there=True, holds_back=True)
+
+
+class Late(_OfLinks):
+    """100 ms in each direction."""
+
+    def condition(self) -> Condition:
+        return Condition(delay=0.1)
+
+
+class Narrow(_OfLinks):
+    """3,000 kbit/s in each direction."""
+
+    def condition(self) -> Condition:
+        return Condition(bytes_per_second=3_000_000 / 8)
+
+
+class Reset(_OfLinks):
+    """Connections are reset in the middle of the next record."""
+
+    shortest, longest = 0.0, 0.0
+
+    def condition(self) -> Condition:
+        return Condition()
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        for each in self.links:
+            scene.network.reset(each)
+
+
+@dataclass(frozen=True)
+class _OfProvider(Fault):
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls()
+
+
+@dataclass(frozen=True)
+class Refusals(_OfProvider):
+    """Handshakes are refused: by a status of limits or of an outage, or by a close code."""
+
+    answer: tuple[str, int]
+    shortest, longest = 0.5, 10.0
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(
+            random.choice([("status", 429), ("status", 503), ("close_code", 1013), ("close_code", 4000)])
+        )
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        name, value = self.answer
+        await scene.control("refuse", **{name: value})
+        await scene.control("drop")
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.control("refuse", seconds=0)
+
+
+class HalfOpen(_OfProvider):
+    """The connection passes nothing any more, not even pings."""
+
+    shortest, longest = 1.0, 20.0
+
+    @property
+    def excuses(self) -> bool:
+        return True
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("half-open")
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.control("half-open", seconds=0)
+
+
+@dataclass(frozen=True)
+class Garbage(_OfProvider):
+    """Malformed messages."""
+
+    count: int
+    shortest, longest = 0.0, 0.0
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(random.randint(1, 50))
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("garbage", count=self.count)
+
+
+class Drop(_OfProvider):
+    """The provider closes the connection."""
+
+    shortest, longest = 0.0, 0.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("drop", code=1012)
+
+
+class Abort(_OfProvider):
+    """It breaks off during a surge, with frames under way."""
+
+    shortest, longest = 0.2, 0.5
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("surge", seconds=1)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.control("drop", abort=True)
+
+
+class Surge(_OfProvider):
+    """5,000 messages a second."""
+
+    shortest, longest = 0.5, 2.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("surge")
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.control("surge", seconds=0)
+
+
+class Forget(_OfProvider):
+    """The provider forgets all but the last seconds, without notice, and drops the connection."""
+
+    weight = 0.7
+    shortest, longest = 0.0, 5.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("drop")
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.control("forget")
+
+
+@dataclass(frozen=True)
+class ClockJump(_OfProvider):
+    """The provider's clock steps, by less than the margins allow, and back."""
+
+    by: float
+    most = 1
+
+    @classmethod
+    def draw(cls, random: Random, bridges: list[str]) -> Self:
+        return cls(random.uniform(-1.5, 1.5))
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.control("clock-jump", by=self.by)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.control("clock-jump", by=-self.by)
+
+
+class RegistryDown(_OfProvider):
+    """SIGKILL of the registry."""
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        await scene.servers[REGISTRY].take_down(key, kill=True)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        await scene.servers[REGISTRY].let_up(key)
+
+
+class ForeignTransaction(_OfProvider):
+    """Somebody leaves a transaction open on every partition of the bets; it is aborted in the end."""
+
+    shortest, longest = 1.0, 20.0
+
+    async def begin(self, scene: Scene, key: str) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": scene.bootstrap_servers,
+                "transactional.id": f"foreign-{key}",
+                "transaction.timeout.ms": _FOREIGN_TIMEOUT_MS,
+                "log_level": 0,
+            }
+        )
+
+        def leave_open() -> None:
+            producer.init_transactions(_KAFKA_SECONDS)
+            producer.begin_transaction()
+            partitions = producer.list_topics(f"{scene.prefix}.bets", _KAFKA_SECONDS).topics
+            for partition in partitions[f"{scene.prefix}.bets"].partitions:
+                producer.produce(f"{scene.prefix}.bets", b"never visible", b"other", partition=partition)
+            producer.flush(_KAFKA_SECONDS)
+            scene.foreign[key] = producer
+
+        await scene.attempt("no foreign transaction", leave_open)
+
+    async def end(self, scene: Scene, key: str) -> None:
+        producer = scene.foreign.pop(key, None)
+        if producer is not None:  # what is not aborted times out
+            await scene.attempt("no abort", lambda: producer.abort_transaction(_KAFKA_SECONDS))
+
+
+def _named(kind: type[Fault]) -> str:
+    return re.sub("(?<=.)([A-Z])", r"-\1", kind.__name__).lower()
+
+
+FAULTS: dict[str, type[Fault]] = {
+    _named(kind): kind
+    for kind in (
+        KillBridge,
+        TerminateBridge,
+        StopBridge,
+        RollingUpdate,
+        KillBrokers,
+        RestartBroker,
+        StopBroker,
+        FullDisk,
+        Election,
+        Cut,
+        OneWayCut,
+        BlackHole,
+        Late,
+        Narrow,
+        Reset,
+        Refusals,
+        HalfOpen,
+        Garbage,
+        Drop,
+        Abort,
+        Surge,
+        Forget,
+        ClockJump,
+        RegistryDown,
+        ForeignTransaction,
+    )
+}
+"""By name: `kill-bridge` is `KillBridge`."""

@@ -1,0 +1,145 @@
+"""Processes that run unless a fault keeps them from it, as under a supervisor that restarts them at once."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from bridge.sandbox.cluster.process import Server
+from tests.harness import Bridge
+
+Note = Callable[..., None]
+"""Writes into the history of a round: what happened, to whom, and more."""
+
+
+class HeldBridge:
+    """A place for a bridge: one that has ended is followed by another."""
+
+    def __init__(self, name: str, start: Callable[[], Bridge], note: Note) -> None:
+        self.name = name
+        self.unexpected: list[str] = []
+        """How processes ended that nobody had asked to."""
+        self._start, self._note = start, note
+        self._down: set[str] = set()
+        self._stopped: set[str] = set()
+        self._codes: set[int] = set()
+        """The exit codes that what was sent to this process may have."""
+        self.bridge: Bridge | None = None
+
+    async def take_down(self, key: str, *, kill: bool) -> None:
+        """End it, and keep it down until the fault is over."""
+        self._down.add(key)
+        self._end(signal.SIGKILL if kill else signal.SIGTERM)
+
+    async def let_up(self, key: str) -> None:
+        """End that fault."""
+        self._down.discard(key)
+
+    def stop(self, key: str) -> None:
+        """SIGSTOP, until the fault is over or the process has died."""
+        self._stopped.add(key)
+        if self.bridge is not None:
+            self.bridge.signal(signal.SIGSTOP)
+
+    def resume(self, key: str) -> None:
+        """End that fault."""
+        self._stopped.discard(key)
+        if self.bridge is not None and not self._stopped:
+            self.bridge.signal(signal.SIGCONT)
+
+    async def watch(self) -> None:
+        """Start another if the last one has ended and none is to be down."""
+        if self.bridge is not None and (code := self.bridge.process.poll()) is not None:
+            if code not in self._codes:
+                self.unexpected.append(f"{self.name} ended with {code}")
+            self._note("ended", self.name, code=code, expected=code in self._codes)
+            self.bridge = None
+            self._stopped.clear()
+        if self.bridge is None and not self._down:
+            self._codes = set()
+            self.bridge = self._start()
+            self._note("started", self.name, log=self.bridge.log.name)
+
+    async def close(self) -> None:
+        """SIGTERM; returns when it has ended."""
+        self._down.add("end")
+        self._end(signal.SIGTERM)
+        while self.bridge is not None:
+            await asyncio.sleep(0.1)
+            await self.watch()
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.bridge is not None:
+            # One that is told to end before it listens to signals dies of it.
+            self._codes |= {-signal.SIGKILL} if number is signal.SIGKILL else {0, -signal.SIGTERM}
+            self.bridge.signal(number)
+
+
+class HeldServer:
+    """A server of the cluster."""
+
+    def __init__(self, server: Server, note: Note) -> None:
+        self.name = server.name
+        self._server, self._note = server, note
+        self._down: set[str] = set()
+        self._stopped: set[str] = set()
+        self._lock = asyncio.Lock()
+
+    async def take_down(self, key: str, *, kill: bool) -> None:
+        """End it, and keep it down until the fault is over."""
+        self._down.add(key)
+        async with self._lock:
+            await asyncio.to_thread(self._server.stop, kill=kill)
+
+    async def let_up(self, key: str) -> None:
+        """End that fault."""
+        self._down.discard(key)
+
+    def stop(self, key: str) -> None:
+        """SIGSTOP, until the fault is over or the process has died."""
+        self._stopped.add(key)
+        self._signal("suspend")
+
+    def resume(self, key: str) -> None:
+        """End that fault."""
+        self._stopped.discard(key)
+        if not self._stopped:
+            self._signal("resume")
+
+    def fill_disk(self, key: str) -> None:
+        """Let no file of it become longer; what that ends is not started again until the fault is over."""
+        self._down.add(key)
+        self._limit(0)
+
+    def empty_disk(self, key: str) -> None:
+        """End that fault."""
+        self._limit(resource.RLIM_INFINITY)
+        self._down.discard(key)
+
+    async def watch(self) -> None:
+        """Start it if it has ended and is not to be down."""
+        async with self._lock:
+            if self._down or self._server.is_alive():
+                return
+            self._stopped.clear()
+            self._server.reap()
+            await asyncio.to_thread(self._server.start)
+            self._note("started", self.name)
+
+    def _limit(self, size: int) -> None:
+        identity = self._server.identity
+        if identity is not None and identity.find() is not None:
+            with suppress(ProcessLookupError):
+                _, hard = resource.prlimit(identity.pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(
+                    identity.pid, resource.RLIMIT_FSIZE, (min(size, hard) if hard >= 0 else size, hard)
+                )
+
+    def _signal(self, method: str) -> None:
+        process: Any = self._server.identity and self._server.identity.find()
+        if process is not None:
+            getattr(process, method)()

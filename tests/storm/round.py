@@ -1,0 +1,213 @@
+"""One round of a storm: start everything, play the plan, let it pass, judge what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from bridge.sandbox.cluster.ports import HOST, free_port
+from tests.harness import Bridge, Place, until
+from tests.judge import Case, judge, missing
+from tests.processes import Forked
+from tests.storm.cluster import PROVIDER, REGISTRY, Brokers, brokers
+from tests.storm.plan import Plan, Step
+from tests.storm.processes import HeldBridge, HeldServer
+from tests.storm.scene import History, Scene, post
+
+LIMITS_SCALE = 60
+"""How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
+EXCUSED_SECONDS = 5.0
+"""How long after its end a fault still explains that a connection is replaced: its owner must notice it."""
+STILL_SECONDS = 150.0
+"""After so long without another bet, what is missing is taken for lost."""
+SMALLEST_SEGMENT = 1024 * 1024
+LARGEST_MESSAGE = 64 * 1024
+"""Bytes; the bridge needs a segment of a topic of messages to be larger by `SMALLEST_SEGMENT`."""
+PREFIX = "storm"
+
+
+def run(plan: Plan, directory: Path) -> dict[str, Any]:
+    """Run a round in an empty directory; returns its result, which it also leaves there.
+
+    The directory then has `plan.json`, `history.jsonl`, `result.json`, a log of each process, and unless the
+    round was clean, the data of the brokers.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "plan.json").write_text(json.dumps(plan.json(), indent=1) + "\n")
+    began = time.monotonic()
+    with brokers(directory / "cluster", plan.bridges) as cluster:
+        place = Place(cluster, PREFIX, directory, start=Forked)
+        try:
+            result = asyncio.run(_Round(plan, cluster, place).run())
+        finally:
+            for bridge in place.bridges:
+                bridge.kill()
+    result["took_seconds"] = round(time.monotonic() - began)
+    (directory / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    if result["clean"]:
+        shutil.rmtree(directory / "cluster")
+    return result
+
+
+class _Round:
+    def __init__(self, plan: Plan, cluster: Brokers, place: Place) -> None:
+        self._plan, self._cluster, self._place = plan, cluster, place
+        self._note = History(place.directory / "history.jsonl")
+        self._excused: list[tuple[float, float]] = []
+
+    async def run(self) -> dict[str, Any]:
+        plan, cluster = self._plan, self._cluster
+        provider, control_url = await self._simulator()
+        cluster.open_provider(provider)
+        scene = Scene(cluster.bootstrap_servers, PREFIX, control_url, cluster.network, self._note)
+        for server in cluster.servers.values():
+            scene.servers[server.name] = HeldServer(server, self._note)
+        for name in cluster.bridges:
+            scene.bridges[name] = HeldBridge(name, partial(self._bridge, name, provider), self._note)
+        watching = asyncio.create_task(scene.watch())
+        try:
+            await until(self._is_live, "a live bridge", so_far=self._logs)
+            if plan.compacts:
+                await asyncio.to_thread(self._compact)
+            self._note("storm")
+            async with asyncio.TaskGroup() as steps:
+                for number, step in enumerate(plan.steps):
+                    steps.create_task(self._play(scene, number, step))
+            await scene.control("clear")
+            await asyncio.to_thread(post, f"{control_url}/stop", {})
+            self._note("calm")
+            case = Case(
+                cluster.bootstrap_servers,
+                cluster.registry_url,
+                PREFIX,
+                control_url,
+                plan.seed,
+                limits_scale=LIMITS_SCALE,
+                excused=tuple(self._excused),
+            )
+            with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
+                waited = await self._settled(case, Path(work))
+                report = await asyncio.to_thread(judge, case, Path(work))
+            for bridge in scene.bridges.values():
+                await bridge.close()
+            assert not watching.done(), watching.exception()
+        finally:
+            watching.cancel()
+        unexpected = [what for bridge in scene.bridges.values() for what in bridge.unexpected]
+        self._note("end", clean=bool(report))
+        return {
+            "campaign": "storm",
+            **{name: value for name, value in plan.json().items() if name != "steps"},
+            "faults": dict(Counter(step.name for step in plan.steps)),
+            "waited_seconds": round(waited),
+            "excused": self._excused,
+            **report.json(),
+            "ended_by_themselves": unexpected,
+            "clean": bool(report) and not unexpected,
+        }
+
+    async def _simulator(self) -> tuple[str, str]:
+        """Start it; returns its address and that of its control endpoint."""
+        plan = self._plan
+        port = free_port()
+        control_port = free_port({port})
+        file = self._place.directory / "provider.toml"
+        file.write_text(
+            f"port = {port}\ncontrol_port = {control_port}\nseed = {plan.seed}\nrate = {plan.rate}\n"
+            f'limits_scale = {LIMITS_SCALE}\nsecond = "{plan.second}"\nping_seconds = 1\n'
+            "resettle = 0.1\nodd = 0.01\n"
+        )
+        simulator = self._place.bridge("simulate", "--config", str(file))
+        await until(lambda: "control at " in simulator.text(), "the simulator", so_far=simulator.text)
+        assert "is taken" not in simulator.text(), simulator.text()
+        return f"http://{HOST}:{port}", f"http://{HOST}:{control_port}"
+
+    def _bridge(self, name: str, provider: str) -> Bridge:
+        cluster = self._cluster
+        return self._place.bridge(
+            KAFKA__BOOTSTRAP_SERVERS=cluster.bootstrap_servers_of(name),
+            KAFKA__SESSION_TIMEOUT_MS="6000",
+            KAFKA__HEARTBEAT_INTERVAL_MS="1000",
+            KAFKA__TRANSACTION_TIMEOUT_MS="10000",
+            REGISTRY__URL=cluster.url_of(name, REGISTRY, cluster.registry_url),
+            FEED__BASE_URL=cluster.url_of(name, PROVIDER, provider),
+            FEED__PROXY="none",
+            FEED__START="1m",
+            FEED__ON_GAP="continue",
+            FEED__IDLE_TIMEOUT_SECONDS="8",
+            FEED__CONNECT_TIMEOUT_SECONDS="5",
+            FEED__LIVE_AFTER_PINGS_SECONDS="10",
+            FEED__MAX_OUT_OF_ORDERNESS_SECONDS="10",
+            FEED__SAFETY_MARGIN_SECONDS="5",
+            FEED__MAX_MESSAGE_BYTES=str(LARGEST_MESSAGE),
+            LIMITS__SCALE=str(LIMITS_SCALE),
+        )
+
+    def _is_live(self) -> bool:
+        return any("Live" in bridge.states() for bridge in self._place.bridges)
+
+    def _logs(self) -> str:
+        return "\n".join(bridge.text()[-2000:] for bridge in self._place.bridges)
+
+    def _compact(self) -> None:
+        """Give the topics the smallest segments and a cleaner that is never idle."""
+        eager = {"min.cleanable.dirty.ratio": "0.001", "segment.ms": "5000", "delete.retention.ms": "100"}
+        sizes = {
+            "bets": SMALLEST_SEGMENT + LARGEST_MESSAGE,
+            "deadletters": SMALLEST_SEGMENT + LARGEST_MESSAGE,
+            "checkpoints": SMALLEST_SEGMENT,
+        }
+        resources = [
+            ConfigResource(
+                ResourceType.TOPIC,
+                f"{PREFIX}.{topic}",
+                incremental_configs=[
+                    ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                    for name, value in {**eager, "segment.bytes": str(size)}.items()
+                ],
+            )
+            for topic, size in sizes.items()
+        ]
+        for future in self._place.admin().incremental_alter_configs(resources).values():
+            future.result()
+
+    async def _play(self, scene: Scene, number: int, step: Step) -> None:
+        key = f"{number} {step.name}"
+        await asyncio.sleep(step.at)
+        began = time.time()
+        self._note("begin", key, **step.json())
+        await step.fault.begin(scene, key)
+        await asyncio.sleep(step.seconds)
+        await step.fault.end(scene, key)
+        self._note("end", key)
+        if step.fault.excuses:
+            self._excused.append((began, time.time() + EXCUSED_SECONDS))
+
+    async def _settled(self, case: Case, work: Path) -> float:
+        """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took."""
+        began = changed = time.monotonic()
+        left = -1
+        while time.monotonic() - changed < STILL_SECONDS:
+            try:
+                found = await asyncio.to_thread(missing, case, work)
+            except (OSError, KafkaException) as error:  # brokers may still be starting
+                self._note("no answer", reason=str(error))
+                found = left
+            if found == 0:
+                await asyncio.sleep(2)  # what is doubled may still be on its way
+                break
+            if found != left:
+                changed, left = time.monotonic(), found
+                self._note("missing", count=found)
+            await asyncio.sleep(1)
+        return time.monotonic() - began

@@ -1,0 +1,77 @@
+"""What a storm goes over: brokers, bridges, network and simulator, and the history of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from confluent_kafka import KafkaException, Producer
+
+from tests.storm.network import Network
+from tests.storm.processes import HeldBridge, HeldServer
+
+_CONTROL_SECONDS = 60.0
+
+
+class History:
+    """What happened when: a file with a JSON object on each line."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._lock = file, threading.Lock()
+
+    def __call__(self, what: str, whom: str = "", **more: Any) -> None:
+        """Write a line, with the time in Unix seconds."""
+        line = json.dumps({"at": round(time.time(), 3), "what": what, "whom": whom, **more})
+        with self._lock, self._file.open("a") as file:
+            file.write(line + "\n")
+
+
+@dataclass
+class Scene:
+    """Everything that a fault may touch."""
+
+    bootstrap_servers: str
+    """Of the brokers themselves, past the network with faults."""
+    prefix: str
+    control_url: str
+    network: Network
+    note: History
+    bridges: dict[str, HeldBridge] = field(default_factory=dict)
+    servers: dict[str, HeldServer] = field(default_factory=dict)
+    """Brokers and registry."""
+    foreign: dict[str, Producer] = field(default_factory=dict)
+    """Producers with an open transaction, by the key of the fault."""
+
+    async def watch(self) -> None:
+        """Restart what has ended, until cancelled."""
+        while True:
+            for server in self.servers.values():
+                await server.watch()
+            for bridge in self.bridges.values():
+                await bridge.watch()
+            await asyncio.sleep(0.1)
+
+    async def control(self, fault: str, **parameters: Any) -> None:
+        """Inject a fault into the provider."""
+        await asyncio.to_thread(post, f"{self.control_url}/faults/{fault}", parameters)
+
+    async def attempt(self, failure: str, call: Callable[[], object]) -> None:
+        """Call Kafka in a thread. That it fails in a storm is noted, and no failure of the round."""
+        try:
+            await asyncio.to_thread(call)
+        except KafkaException as error:
+            self.note(failure, reason=str(error))
+
+
+def post(url: str, parameters: dict[str, Any]) -> Any:
+    """POST to the simulator's control endpoint; returns its answer. Raises OSError."""
+    request = Request(url, json.dumps(parameters).encode(), {"Content-Type": "application/json"})
+    with urlopen(request, timeout=_CONTROL_SECONDS) as answer:
+        return json.load(answer)
