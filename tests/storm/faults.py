@@ -34,12 +34,12 @@ class Fault(ABC):
     """How often it is drawn at most in a round."""
     shortest: ClassVar[float] = 1.0
     longest: ClassVar[float] = 20.0
-    """Of its duration, in seconds; half of all are shorter than a tenth of the way between."""
+    """Of its duration, in seconds; half of all are shorter than a quarter of the way between."""
 
     @classmethod
     def seconds(cls, random: Random) -> float:
         """Draw a duration."""
-        return cls.shortest + (cls.longest - cls.shortest) * math.pow(random.random(), 10 / 3)
+        return cls.shortest + (cls.longest - cls.shortest) * math.pow(random.random(), 2)
 
     @classmethod
     @abstractmethod
@@ -90,9 +90,13 @@ class KillBridge(_OfBridge):
 
 
 class TerminateBridge(KillBridge):
-    """SIGTERM."""
+    """SIGTERM, which explains nothing: the bridge closes its connection first."""
 
     weight = 2
+
+    @property
+    def excuses(self) -> bool:
+        return False
 
     async def begin(self, scene: Scene, key: str) -> None:
         await scene.bridges[self.bridge].take_down(key, kill=False)
@@ -238,7 +242,9 @@ class _OfLinks(Fault):
 
     @property
     def excuses(self) -> bool:
-        return any(each.startswith("bridge") and not each.endswith(REGISTRY) for each in self.links)
+        on = self.condition()
+        of_owner = any(each.startswith("bridge") and not each.endswith(REGISTRY) for each in self.links)
+        return of_owner and (on.cut or on.holds_there or on.holds_back)
 
     @abstractmethod
     def condition(self) -> Condition:

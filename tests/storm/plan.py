@@ -12,7 +12,7 @@ from tests.storm.faults import FAULTS, Fault
 
 CALM_SECONDS = 3.0
 """Without faults, at the beginning."""
-_SECONDS_FOR_EACH = 8.0
+_SECONDS_FOR_EACH = 6.0
 """A round has one fault for so many seconds, so that some overlap and the bridge gets ahead at times."""
 
 

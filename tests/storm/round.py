@@ -178,14 +178,15 @@ class _Round:
             )
             for topic, size in sizes.items()
         ]
-        for future in self._place.admin().incremental_alter_configs(resources).values():
+        admin = self._place.admin()
+        for future in admin.incremental_alter_configs(resources).values():
             future.result()
 
     async def _play(self, scene: Scene, number: int, step: Step) -> None:
         key = f"{number} {step.name}"
         await asyncio.sleep(step.at)
         began = time.time()
-        self._note("begin", key, **step.json())
+        self._note("begin", key, step=step.json())
         await step.fault.begin(scene, key)
         await asyncio.sleep(step.seconds)
         await step.fault.end(scene, key)
