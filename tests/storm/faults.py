@@ -207,8 +207,11 @@ class Election(Fault):
 
     async def begin(self, scene: Scene, key: str) -> None:
         def elect() -> None:
-            admin = AdminClient({"bootstrap.servers": scene.bootstrap_servers, "log_level": 0})
-            admin.elect_leaders(ElectionType.PREFERRED, request_timeout=_KAFKA_SECONDS).result()
+            timeout = {
+                "socket.timeout.ms": 1000 * _KAFKA_SECONDS
+            }  # confluent-kafka 2.16 takes no argument for it
+            admin = AdminClient({"bootstrap.servers": scene.bootstrap_servers, "log_level": 0, **timeout})
+            admin.elect_leaders(ElectionType.PREFERRED).result()
 
         await scene.attempt("no election", elect)
 
