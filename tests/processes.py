@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from ctypes import CDLL
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Protocol
@@ -107,6 +108,8 @@ class Forked:
 
 def _main(command: tuple[str, ...], environment: dict[str, str], stdout: str, stderr: str) -> None:
     """What `python -m command` does."""
+    # It is what keeps the server alive: without it the server, and so each child, ends with the test run.
+    os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]
     as_from_a_terminal()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()

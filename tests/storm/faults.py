@@ -207,9 +207,8 @@ class Election(Fault):
 
     async def begin(self, scene: Scene, key: str) -> None:
         def elect() -> None:
-            timeout = {
-                "socket.timeout.ms": 1000 * _KAFKA_SECONDS
-            }  # confluent-kafka 2.16 takes no argument for it
+            # In confluent-kafka 2.16 elect_leaders fails with any argument by name, such as a time-out.
+            timeout = {"socket.timeout.ms": 1000 * _KAFKA_SECONDS}
             admin = AdminClient({"bootstrap.servers": scene.bootstrap_servers, "log_level": 0, **timeout})
             admin.elect_leaders(ElectionType.PREFERRED).result()
 

@@ -1,0 +1,98 @@
+"""Processes that faults hold, and what becomes of them when their owner dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Bridge
+from tests.processes import start_cold
+from tests.storm.processes import HeldBridge
+
+GENEROUS = 60.0
+OWNER = """
+import os, sys, time
+from pathlib import Path
+from tests.processes import Forked
+file = Path(sys.argv[1])
+print(Forked(("http.server", "--bind", "127.0.0.1", "0"), os.environ, file, file).pid, flush=True)
+time.sleep(600)
+"""
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the children of one that is killed live on")
+def test_a_forked_command_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
+    """So that a round which is killed leaves nothing behind."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path / "log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        pid = int(owner.stdout.readline())
+        assert is_running(pid)
+        owner.kill()
+    deadline = time.monotonic() + GENEROUS
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+class Place:
+    """Starts sleeping processes in the place of bridges."""
+
+    def __init__(self, directory: Path) -> None:
+        self.history: list[str] = []
+        self.held = HeldBridge("bridge-1", self.start, lambda what, *_, **__: self.history.append(what))
+        self._directory = directory
+
+    def start(self) -> Bridge:
+        log = self._directory / "log"
+        command = ("http.server", "--bind", "127.0.0.1", "0")
+        return Bridge(start_cold(command, os.environ, log, log), log)
+
+    async def ended(self) -> None:
+        """Wait for the end of the process, and watch."""
+        assert self.held.bridge is not None
+        await self.held.bridge.wait(GENEROUS)
+        await self.held.watch()
+
+
+async def test_a_bridge_is_down_until_the_last_fault_has_let_it_up(tmp_path: Path) -> None:
+    """Two faults may kill it at the same time."""
+    place = Place(tmp_path)
+    await place.held.watch()
+    await place.held.take_down("one", kill=True)
+    await place.held.take_down("two", kill=False)
+    await place.ended()
+    await place.held.let_up("one")
+    await place.held.watch()
+    assert place.history == ["started", "ended"]
+    await place.held.let_up("two")
+    await place.held.watch()
+    assert place.history == ["started", "ended", "started"]
+    assert place.held.unexpected == []
+    await place.held.close()
+
+
+async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: Path) -> None:
+    """Nobody has asked it to."""
+    place = Place(tmp_path)
+    await place.held.watch()
+    assert place.held.bridge is not None
+    place.held.bridge.process.send_signal(signal.SIGABRT)
+    await place.ended()
+    assert place.held.unexpected == ["bridge-1 ended with -6"]
+    assert place.history == ["started", "ended", "started"]
+    await place.held.close()
+    assert len(place.held.unexpected) == 1
