@@ -11,7 +11,7 @@ from tests.storm.faults import FAULTS
 from tests.storm.plan import draw
 from tests.storm.round import run
 
-SEED = 28
+SEED = 86
 DEAR = {"registry-down", "restart-broker", "rolling-update"}
 """What starts many processes, which takes the other tests their time."""
 

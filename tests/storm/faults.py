@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.storm.cluster import BROKERS, PROVIDER, REGISTRY, link
 from tests.storm.network import Condition
-from tests.storm.scene import Scene
+from tests.storm.scene import OWNER, Scene
 
 _KAFKA_SECONDS = 10
 _FOREIGN_TIMEOUT_MS = 30_000
@@ -69,7 +69,7 @@ class _OfBridge(Fault):
 
     @classmethod
     def draw(cls, random: Random, bridges: list[str]) -> Self:
-        return cls(random.choice(bridges))
+        return cls(_bridge(random, bridges))
 
     @property
     def excuses(self) -> bool:
@@ -83,10 +83,10 @@ class KillBridge(_OfBridge):
     shortest, longest = 0.1, 15.0
 
     async def begin(self, scene: Scene, key: str) -> None:
-        await scene.bridges[self.bridge].take_down(key, kill=True)
+        await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=True)
 
     async def end(self, scene: Scene, key: str) -> None:
-        await scene.bridges[self.bridge].let_up(key)
+        await scene.bridges[scene.hit(self.bridge, key)].let_up(key)
 
 
 class TerminateBridge(KillBridge):
@@ -99,7 +99,7 @@ class TerminateBridge(KillBridge):
         return False
 
     async def begin(self, scene: Scene, key: str) -> None:
-        await scene.bridges[self.bridge].take_down(key, kill=False)
+        await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=False)
 
 
 class StopBridge(_OfBridge):
@@ -109,10 +109,10 @@ class StopBridge(_OfBridge):
     shortest, longest = 0.1, 60.0
 
     async def begin(self, scene: Scene, key: str) -> None:
-        scene.bridges[self.bridge].stop(key)
+        scene.bridges[scene.hit(self.bridge, key)].stop(key)
 
     async def end(self, scene: Scene, key: str) -> None:
-        scene.bridges[self.bridge].resume(key)
+        scene.bridges[scene.hit(self.bridge, key)].resume(key)
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class _OfLinks(Fault):
 
     @classmethod
     def draw(cls, random: Random, bridges: list[str]) -> Self:
-        bridge, broker, other = random.choice(bridges), *random.sample(BROKERS, 2)
+        bridge, broker, other = _bridge(random, bridges), *random.sample(BROKERS, 2)
         return cls(
             random.choice(
                 [
@@ -245,7 +245,7 @@ class _OfLinks(Fault):
     @property
     def excuses(self) -> bool:
         on = self.condition()
-        of_owner = any(each.startswith("bridge") and not each.endswith(REGISTRY) for each in self.links)
+        of_owner = not any(each.startswith(BROKERS) or each.endswith(REGISTRY) for each in self.links)
         return of_owner and (on.cut or on.holds_there or on.holds_back)
 
     @abstractmethod
@@ -253,12 +253,16 @@ class _OfLinks(Fault):
         """Return what becomes of the links."""
 
     async def begin(self, scene: Scene, key: str) -> None:
-        for each in self.links:
+        for each in self.hit(scene, key):
             scene.network.begin(each, key, self.condition())
 
     async def end(self, scene: Scene, key: str) -> None:
-        for each in self.links:
+        for each in self.hit(scene, key):
             scene.network.end(each, key)
+
+    def hit(self, scene: Scene, key: str) -> list[str]:
+        """Return the links that it hits."""
+        return [link(scene.hit(source, key), to) for source, to in (each.split(">") for each in self.links)]
 
 
 class Cut(_OfLinks):
@@ -312,7 +316,7 @@ class Reset(_OfLinks):
         return Condition()
 
     async def begin(self, scene: Scene, key: str) -> None:
-        for each in self.links:
+        for each in self.hit(scene, key):
             scene.network.reset(each)
 
 
@@ -480,6 +484,11 @@ class ForeignTransaction(_OfProvider):
         producer = scene.foreign.pop(key, None)
         if producer is not None:  # what is not aborted times out
             await scene.attempt("no abort", lambda: producer.abort_transaction(_KAFKA_SECONDS))
+
+
+def _bridge(random: Random, bridges: list[str]) -> str:
+    """Draw a bridge, in every other case the owner."""
+    return random.choice([random.choice(bridges), OWNER])
 
 
 def _named(kind: type[Fault]) -> str:

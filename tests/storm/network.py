@@ -109,6 +109,10 @@ class Network:
         """Reset each connection after half of what it receives next. Returns how many there are."""
         return int(self._ask(do="reset", link=link))
 
+    def connections(self, link: str) -> int:
+        """Return how many connections there are, of those that the one who was connected to knows."""
+        return int(self._ask(do="connections", link=link))
+
     def _ask(self, **command: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -165,7 +169,11 @@ class _Link:
         """Have every connection break in the middle of what it receives next."""
         for side in self.sides:
             side.is_breaking = True
-        return len(self.sides) // 2
+        return self.connections()
+
+    def connections(self) -> int:
+        """Return how many there are with both sides."""
+        return sum(side.way is Way.BACK for side in self.sides)
 
     def holds(self, way: Way) -> bool:
         """Whether nothing passes in this direction."""
@@ -201,7 +209,7 @@ class _Side(asyncio.Protocol):
     """One side of a connection: it takes what this side sends, and passes it on when the link lets it."""
 
     def __init__(self, link: _Link, way: Way, target: Address | None = None) -> None:
-        self._link, self._way, self._target = link, way, target
+        self._link, self.way, self._target = link, way, target
         self.peer: _Side | None = None
         """None until the other side is connected."""
         self.is_breaking = False
@@ -253,7 +261,7 @@ class _Side(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
         peer = self.peer
-        if peer is None or self._link.holds(self._way):
+        if peer is None or self._link.holds(self.way):
             return
         loop = asyncio.get_running_loop()
         while self._queue and self._queue[0][0] <= loop.time() and not peer._is_full:
@@ -269,7 +277,7 @@ class _Side(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _put(self, data: bytes) -> None:
-        self._queue.append((self._link.due(self._way, len(data)), data))
+        self._queue.append((self._link.due(self.way, len(data)), data))
         self._size += len(data)
         if self._size > BUFFER_BYTES:
             self._transport.pause_reading()
@@ -297,6 +305,8 @@ async def _serve() -> None:
                     await link.change()
                 case "reset":
                     result = link.reset()
+                case "connections":
+                    result = link.connections()
             answer: dict[str, Any] = {"result": result}
         except OSError as error:
             answer = {"error": str(error)}

@@ -28,7 +28,7 @@ LIMITS_SCALE = 60
 """How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
 EXCUSED_SECONDS = 5.0
 """How long after its end a fault still explains that a connection is replaced: its owner must notice it."""
-STILL_SECONDS = 150.0
+STILL_SECONDS = 300.0
 """After so long without another bet, what is missing is taken for lost."""
 SMALLEST_SEGMENT = 1024 * 1024
 LARGEST_MESSAGE = 64 * 1024

@@ -14,9 +14,12 @@ from urllib.request import Request, urlopen
 
 from confluent_kafka import KafkaException, Producer
 
+from tests.storm.cluster import PROVIDER, link
 from tests.storm.network import Network
 from tests.storm.processes import HeldBridge, HeldServer
 
+OWNER = "owner"
+"""Stands for the bridge that owns the feed when a fault begins."""
 _CONTROL_SECONDS = 60.0
 
 
@@ -46,8 +49,21 @@ class Scene:
     bridges: dict[str, HeldBridge] = field(default_factory=dict)
     servers: dict[str, HeldServer] = field(default_factory=dict)
     """Brokers and registry."""
+    aimed: dict[str, str] = field(default_factory=dict)
+    """Whom faults that were to hit the owner hit, by their keys."""
     foreign: dict[str, Producer] = field(default_factory=dict)
     """Producers with an open transaction, by the key of the fault."""
+
+    def hit(self, name: str, key: str) -> str:
+        """Return the bridge that a fault hits until its end: itself, or for `OWNER` the owner at its begin.
+
+        That is the one with a connection to the provider; the first of all without one.
+        """
+        if name == OWNER and key not in self.aimed:
+            count = {bridge: self.network.connections(link(bridge, PROVIDER)) for bridge in self.bridges}
+            self.aimed[key] = max(count, key=lambda bridge: count[bridge])
+            self.note("aimed", key, bridge=self.aimed[key])
+        return self.aimed[key] if name == OWNER else name
 
     async def watch(self) -> None:
         """Restart what has ended, until cancelled."""

@@ -99,12 +99,14 @@ def is_silent(client: socket.socket) -> bool:
     return False
 
 
-def test_it_forwards_both_ways(address: tuple[str, int], echo: Echo) -> None:
+def test_it_forwards_both_ways(network: Network, address: tuple[str, int], echo: Echo) -> None:
     """More than the buffers hold, and the end of a connection."""
     data = bytes(range(256)) * (BUFFER_BYTES // 64)
+    assert network.connections("a>b") == 0
     with connected(address) as client:
         threading.Thread(target=client.sendall, args=(data,), daemon=True).start()
         assert received(client, len(data)) == data
+        assert network.connections("a>b") == 1
     assert echo.ended.wait(GENEROUS)
 
 
