@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -14,6 +15,9 @@ from tests.harness import Bridge
 
 Note = Callable[..., None]
 """Writes into the history of a round: what happened, to whom, and more."""
+
+END_SECONDS = 60.0
+"""From SIGTERM to the end of a bridge, at most."""
 
 
 class HeldBridge:
@@ -65,10 +69,14 @@ class HeldBridge:
             self._note("started", self.name, log=self.bridge.log.name)
 
     async def close(self) -> None:
-        """SIGTERM; returns when it has ended."""
+        """SIGTERM; returns when it has ended. One that does not is reported, and killed."""
         self._down.add("end")
         self._end(signal.SIGTERM)
+        deadline = time.monotonic() + END_SECONDS
         while self.bridge is not None:
+            if time.monotonic() > deadline:
+                self.unexpected.append(f"{self.name} did not end within {END_SECONDS:g} s")
+                self.bridge.kill()
             await asyncio.sleep(0.1)
             await self.watch()
 
@@ -113,11 +121,11 @@ class HeldServer:
     def fill_disk(self, key: str) -> None:
         """Let no file of it become longer; what that ends is not started again until the fault is over."""
         self._down.add(key)
-        self._limit(0)
+        self._limit_files(full=True)
 
     def empty_disk(self, key: str) -> None:
         """End that fault."""
-        self._limit(resource.RLIM_INFINITY)
+        self._limit_files(full=False)
         self._down.discard(key)
 
     async def watch(self) -> None:
@@ -130,14 +138,12 @@ class HeldServer:
             await asyncio.to_thread(self._server.start)
             self._note("started", self.name)
 
-    def _limit(self, size: int) -> None:
+    def _limit_files(self, *, full: bool) -> None:
         identity = self._server.identity
         if identity is not None and identity.find() is not None:
             with suppress(ProcessLookupError):
                 _, hard = resource.prlimit(identity.pid, resource.RLIMIT_FSIZE)
-                resource.prlimit(
-                    identity.pid, resource.RLIMIT_FSIZE, (min(size, hard) if hard >= 0 else size, hard)
-                )
+                resource.prlimit(identity.pid, resource.RLIMIT_FSIZE, (0 if full else hard, hard))
 
     def _signal(self, method: str) -> None:
         process: Any = self._server.identity and self._server.identity.find()

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Bridge
+from bridge.sandbox.cluster.process import Server
+from tests.harness import Bridge, until
 from tests.processes import start_cold
-from tests.storm.processes import HeldBridge
+from tests.storm.processes import HeldBridge, HeldServer
 
 GENEROUS = 60.0
 OWNER = """
@@ -23,6 +24,13 @@ from tests.processes import Forked
 file = Path(sys.argv[1])
 print(Forked(("http.server", "--bind", "127.0.0.1", "0"), os.environ, file, file).pid, flush=True)
 time.sleep(600)
+"""
+WRITER = """
+import time
+while True:
+    with open("written", "ab", buffering=0) as file:
+        file.write(b"more")
+    time.sleep(0.01)
 """
 
 
@@ -96,3 +104,27 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
     assert place.history == ["started", "ended", "started"]
     await place.held.close()
     assert len(place.held.unexpected) == 1
+
+
+async def test_a_full_disk_ends_what_writes_and_lets_it_start_again(tmp_path: Path) -> None:
+    """The next process writes on."""
+    history: list[str] = []
+    server, file = (
+        Server("writer", [sys.executable, "-c", WRITER], tmp_path, tmp_path / "log"),
+        tmp_path / "written",
+    )
+    held = HeldServer(server, lambda what, *_: history.append(what))
+    await held.watch()
+    try:
+        await until(file.exists, "something written")
+        held.fill_disk("one")
+        await until(lambda: not server.is_alive(), "its end")
+        full = file.stat().st_size
+        await held.watch()
+        assert not server.is_alive()
+        held.empty_disk("one")
+        await held.watch()
+        await until(lambda: file.stat().st_size > full, "more written")
+        assert history == ["started", "started"]
+    finally:
+        await held.take_down("end", kill=True)
