@@ -41,7 +41,10 @@ def is_running(pid: int) -> bool:
         return False
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the children of one that is killed live on")
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is no such call")
+
+
+@ON_LINUX
 def test_a_forked_command_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
     """So that a round which is killed leaves nothing behind."""
     command = [sys.executable, "-c", OWNER, str(tmp_path / "log")]
@@ -106,6 +109,7 @@ async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: P
     assert len(place.held.unexpected) == 1
 
 
+@ON_LINUX
 async def test_a_full_disk_ends_what_writes_and_lets_it_start_again(tmp_path: Path) -> None:
     """The next process writes on."""
     history: list[str] = []
