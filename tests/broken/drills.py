@@ -1,0 +1,383 @@
+"""Drills: the shortest campaigns in which the faults show. The sound bridge is clean in each of them.
+
+A drill is played on the ground that it has prepared: a simulator and the topics of its own. It never fails
+for what a bridge does or does not do; the judge does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bridge.sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse, Slow
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from tests.broken.copies import Starter
+from tests.harness import Bridge, Place
+from tests.judge import Case, Report, judge, missing
+
+CONNECTED_SECONDS = 60.0
+"""How long a drill waits for what a sound bridge does on a busy machine; a broken one may never do it."""
+SETTLED_SECONDS = 8.0
+"""How long nothing more may come before a broken bridge is taken to have published all that it will."""
+_DEFAULTS: Mapping[str, Any] = {
+    "port": 0,
+    "control_port": 0,
+    "rate": 100,
+    "resettle": 0.3,
+    "odd": 0.03,
+    "ping_seconds": 0.3,
+    "limits_scale": 1000,
+}
+_BRIDGE = {
+    "KAFKA__SESSION_TIMEOUT_MS": "2000",
+    "KAFKA__HEARTBEAT_INTERVAL_MS": "300",
+    "FEED__ON_GAP": "continue",
+    "FEED__MAX_OUT_OF_ORDERNESS_SECONDS": "2",
+    "FEED__SAFETY_MARGIN_SECONDS": "3",
+    "FEED__MAX_CLOCK_SKEW_SECONDS": "1",
+    "FEED__LIVE_AFTER_PINGS_SECONDS": "2",
+    "FEED__CONNECT_TIMEOUT_SECONDS": "1",
+    "FEED__START": "1m",
+}
+
+
+@dataclass(eq=False)
+class Ground:
+    """Where a drill is played: topics, a simulator, and the processes of one copy of the bridge."""
+
+    place: Place
+    feed: Simulator
+    starter: Starter
+    settings: Mapping[str, str]
+    excused: list[tuple[float, float]] = field(default_factory=list)
+    _bets: count[int] = field(default_factory=count)
+
+    def bridge(self, interruption: str = "") -> Bridge:
+        """Start a bridge."""
+        self.starter.interruption = interruption
+        scale = f"{self.feed.settings.limits_scale:g}"
+        return self.place.bridge(
+            FEED__BASE_URL=self.feed.url, **_BRIDGE | {"LIMITS__SCALE": scale} | dict(self.settings)
+        )
+
+    async def wait(self, condition: Callable[[], bool], seconds: float = CONNECTED_SECONDS) -> bool:
+        """Wait until it holds; return whether it came to that."""
+        deadline = time.monotonic() + seconds
+        while not (holds := condition()) and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+        return holds
+
+    async def connected(self, more_than: int = 0) -> bool:
+        """Wait until there was more than this number of attempts, and there is a connection."""
+        return await self.wait(
+            lambda: len(self.feed.connections) > more_than and self.feed._provider.active is not None
+        )
+
+    async def live(self, bridge: Bridge) -> bool:
+        """Wait until the bridge is live, or has ended."""
+        await self.wait(lambda: "Live" in bridge.states() or bridge.process.poll() is not None)
+        return bridge.process.poll() is None
+
+    async def died(self, bridge: Bridge) -> None:
+        """Wait until an interruption has killed the bridge; kill it if it never comes to that."""
+        await self.wait(lambda: bridge.process.poll() is not None)
+        bridge.kill()
+
+    def bet(self, payout: float, version: int, bet: str, settled_at: float | None = None) -> dict[str, Any]:
+        """Return a message with a bet that the provider could send."""
+        message = _sample(self.feed)
+        at = self.feed.now() if settled_at is None else settled_at
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{at % 1:.6f}"[2:] + "Z"
+        message["data"] |= {
+            "betId": bet,
+            "payout": payout,
+            "settlementVersion": version,
+            "settlementTime": text,
+        }
+        return message
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Publish a message."""
+        self.feed.inject(orjson.dumps(message))
+
+    async def case(self) -> Case:
+        """End the stream; return the case when nothing more comes."""
+        self.feed.stop_publishing()
+        case, work = self._case(), self.place.directory
+        before, since = -1, time.monotonic()
+        while left := await asyncio.to_thread(missing, case, work):
+            if left != before:
+                before, since = left, time.monotonic()
+            if time.monotonic() - since > SETTLED_SECONDS and not self._waits():
+                break
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(1.0)  # what is doubled may still be on its way
+        return self._case()
+
+    def _case(self) -> Case:
+        cluster = self.place.cluster
+        return Case(
+            bootstrap_servers=cluster.bootstrap_servers,
+            registry_url=cluster.registry_url,
+            prefix=self.place.prefix,
+            control_url=str(self.feed.control_url),
+            limits_scale=self.feed.settings.limits_scale,
+            excused=tuple(self.excused),
+        )
+
+    def _waits(self) -> bool:
+        """Whether a running bridge waits for a limit, and so may go on."""
+        running = [bridge for bridge in self.place.bridges if bridge.process.poll() is None]
+        return any((bridge.states() or [""])[-1] in ("WaitingForLimit", "BackingOff") for bridge in running)
+
+
+def _sample(feed: Simulator) -> dict[str, Any]:
+    """Return a bet of the stream with a map of several entries."""
+    for it in feed.published():
+        if it.bet_id is not None and b'"bog"' in it.body:
+            message: dict[str, Any] = orjson.loads(it.body)
+            return message
+    raise AssertionError("the stream has no such bet yet")
+
+
+@dataclass(frozen=True)
+class Drill:
+    """A drill: its simulator, settings of the bridge that differ, and what happens."""
+
+    story: Callable[[Ground], Awaitable[None]]
+    provider: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+async def play(drill: Drill, place: Place, starter: Starter, seed: int) -> Report:
+    """Play a drill and judge it."""
+    place.start = starter
+    async with Simulator(SimulatorSettings(**{**_DEFAULTS, **drill.provider, "seed": seed})) as feed:
+        ground = Ground(place, feed, starter, drill.settings)
+        await drill.story(ground)
+        case = await ground.case()
+        for bridge in place.bridges:
+            if bridge.process.poll() is None:
+                bridge.signal(signal.SIGCONT)
+                bridge.signal(signal.SIGTERM)
+        await ground.wait(lambda: all(bridge.process.poll() is not None for bridge in place.bridges), 15)
+        for bridge in place.bridges:
+            bridge.kill()
+        work = place.directory / "judge"
+        work.mkdir()
+        return await asyncio.to_thread(judge, case, Path(work))
+
+
+async def _replay(ground: Ground) -> None:
+    """A history, two seconds live, and odd messages of every kind."""
+    bridge = ground.bridge()
+    if not await ground.live(bridge):
+        return
+    feed = ground.feed
+    feed.inflict(Garbage(count=12))
+    feed.inflict(Garbage(body='{"settled":{"betId":"in another envelope"}}'))
+    feed.inflict(Garbage(body='{"pingId":null,"data":null}'))
+    first = ground.bet(1.5, 1, "the same bet")
+    ground.send(first)
+    for item in first["data"]["selections"] or ():
+        if item.get("parameters"):
+            item["parameters"] = dict(reversed(item["parameters"].items()))
+    await asyncio.sleep(1.0)
+    ground.send(first)
+    await asyncio.sleep(1.0)
+
+
+async def _reconnections(ground: Ground) -> None:
+    """Changes of one bet, live; then connections that are cut, so that each replay repeats what is known."""
+    bridge, feed = ground.bridge(), ground.feed
+    if not await ground.live(bridge):
+        return
+    await asyncio.sleep(6.5)  # longer than what was received before it went live may be a repetition
+    for payout, version in ((1.0, 2), (2.0, 2), (1.0, 2), (9.0, 1)):
+        ground.send(ground.bet(payout, version, "there and back"))
+        await asyncio.sleep(0.3)
+    feed.inflict(Garbage(count=6))
+    for payout in (1.0, 2.0, 3.0):
+        ground.send(ground.bet(payout, 1, "corrected twice"))
+    await asyncio.sleep(1.0)
+    for abort in (True, False):
+        attempts = len(feed.connections)
+        feed.inflict(Drop(abort=abort))
+        await ground.connected(attempts)
+        await asyncio.sleep(2.5)
+
+
+async def _kills(ground: Ground) -> None:
+    """Killed with a complete transaction that is not committed, then right behind a commit, then at random."""
+    points = (
+        "bridge.kafka.transactions:TransactionalWriter._seal after 12",
+        "bridge.kafka.transactions:TransactionalWriter._attempt after 9",
+    )
+    for point in points:
+        bridge = ground.bridge(point)
+        await ground.connected(len(ground.feed.connections))
+        ground.feed.inflict(Garbage(count=6))
+        await ground.died(bridge)
+    bridge = ground.bridge()
+    await ground.live(bridge)
+    await asyncio.sleep(1.0)
+    bridge.kill()
+    ground.bridge()
+    await ground.connected(len(ground.feed.connections))
+    await asyncio.sleep(0.5)
+
+
+async def _unanswered(ground: Ground) -> None:
+    """Commits that took place without an answer, that did not, and that have to be aborted."""
+    bridge = ground.bridge("commits 6 unanswered,10 unsent,14 aborted,18 unanswered,22 unsent,26 aborted")
+    await ground.live(bridge)
+    await asyncio.sleep(3.0)
+
+
+async def _standby(ground: Ground) -> None:
+    """Two bridges; the one that is connected is killed."""
+    first = ground.bridge()
+    await ground.live(first)
+    ground.bridge()
+    await asyncio.sleep(5.0)
+    attempts = len(ground.feed.connections)
+    killed = time.time()
+    first.kill()
+    ground.excused.append((killed - 0.5, killed + 0.5))
+    await ground.connected(attempts)
+    await asyncio.sleep(1.0)
+
+
+async def _stopped_owner(ground: Ground) -> None:
+    """Two bridges; the one that is connected is stopped until the other one has taken over, then resumed."""
+    first = ground.bridge()
+    await ground.live(first)
+    second = ground.bridge()
+    await ground.wait(lambda: "Standby" in second.states())
+    await asyncio.sleep(1.0)
+    began, attempts = time.time(), len(ground.feed.connections)
+    first.signal(signal.SIGSTOP)
+    await ground.connected(attempts)
+    await ground.live(second)
+    first.signal(signal.SIGCONT)
+    ground.excused.append((began, time.time() + 2.0))
+    await asyncio.sleep(6.0)
+
+
+async def _slow_replay(ground: Ground) -> None:
+    """A slow replay with a pause, in which some settlementTimes lie near the time of the replay."""
+    feed = ground.feed
+    await asyncio.sleep(1.0)
+    for place in range(40):
+        await asyncio.sleep(0.1)
+        ground.send(ground.bet(1.0, 1, f"ahead {place}", feed.now() + 3.0 + place / 4))
+    await asyncio.sleep(4.0)
+    bridge = ground.bridge()
+    if not await ground.connected():
+        return
+    await asyncio.sleep(1.5)
+    feed.inflict(Pause(seconds=2.0))
+    await ground.live(bridge)
+
+
+async def _slow_feed(ground: Ground) -> None:
+    """Live, while the provider sends fewer messages than it publishes."""
+    bridge = ground.bridge()
+    await ground.live(bridge)
+    ground.feed.inflict(Slow(per_second=70, seconds=4.0))
+    await asyncio.sleep(5.0)
+
+
+async def _drops(ground: Ground) -> None:
+    """Every connection is cut as soon as it is there."""
+    bridge, feed = ground.bridge(), ground.feed
+    end = time.monotonic() + CONNECTED_SECONDS
+    if not await ground.connected():
+        return
+    end = time.monotonic() + 14.0
+    while time.monotonic() < end and bridge.process.poll() is None:
+        if feed._provider.active is not None:
+            feed.inflict(Drop(abort=True))
+        await asyncio.sleep(0.05)
+
+
+async def _refusals(ground: Ground) -> None:
+    """Attempts that the provider refuses for a limit, as far as the bridge can tell."""
+    bridge = ground.bridge()
+    if not await ground.live(bridge):
+        return
+    ground.feed.inflict(Refuse(count=2, status=429))
+    attempts = len(ground.feed.connections)
+    ground.feed.inflict(Drop(abort=True))
+    await ground.connected(attempts + 2)
+    await asyncio.sleep(1.0)
+
+
+async def _crash_at_the_handshake(ground: Ground) -> None:
+    """Killed when the provider has accepted the connection, and started again."""
+    for _ in range(2):
+        bridge = ground.bridge("bridge.feed.rate_limits:Limiter.answered before 1")
+        await ground.wait(lambda: bridge.process.poll() is not None, 25)  # noqa: B023
+        bridge.kill()
+    ground.bridge()
+
+
+async def _too_old(ground: Ground) -> None:
+    """The position at the start is older than what the provider can replay."""
+    bridge = ground.bridge()
+    await ground.live(bridge)
+
+
+async def _forgotten(ground: Ground) -> None:
+    """What is published while the bridge is down is forgotten."""
+    bridge = ground.bridge()
+    await ground.live(bridge)
+    await asyncio.sleep(2.0)
+    bridge.kill()
+    await asyncio.sleep(3.0)
+    ground.feed.inflict(Forget())
+    bridge = ground.bridge()
+    await ground.connected(len(ground.feed.connections))
+    await ground.live(bridge)
+    await asyncio.sleep(9.0)
+
+
+_LIMITS = {"limits_scale": 100, "rate": 50}
+DRILLS = {
+    "replay": Drill(_replay, {"history_seconds": 15}),
+    "reconnections": Drill(_reconnections, {"history_seconds": 5}),
+    "kills": Drill(_kills, {"history_seconds": 5}),
+    "unanswered commits": Drill(_unanswered, {"history_seconds": 5}),
+    "standby": Drill(_standby, {"history_seconds": 5}),
+    "stopped owner": Drill(_stopped_owner, {"history_seconds": 5, "second": "replace"}),
+    "slow replay": Drill(_slow_replay, {"history_seconds": 3, "replay_rate": 180}),
+    "slow feed": Drill(_slow_feed, {"history_seconds": 5}),
+    "drops": Drill(
+        _drops, _LIMITS | {"history_seconds": 40}, {"FEED__START": "26s", "FEED__SAFETY_MARGIN_SECONDS": "20"}
+    ),
+    "refusals": Drill(
+        _refusals,
+        _LIMITS | {"history_seconds": 5},
+        {"FEED__START": "18s", "FEED__SAFETY_MARGIN_SECONDS": "15"},
+    ),
+    "large recoveries": Drill(
+        _drops, _LIMITS | {"history_seconds": 70}, {"FEED__START": "65s", "FEED__SAFETY_MARGIN_SECONDS": "60"}
+    ),
+    "crash at the handshake": Drill(
+        _crash_at_the_handshake,
+        _LIMITS | {"history_seconds": 40},
+        {"FEED__START": "26s", "FEED__SAFETY_MARGIN_SECONDS": "20"},
+    ),
+    "too old": Drill(_too_old, {"history_seconds": 70, "limits_scale": 8640}),
+    "forgotten": Drill(_forgotten, {"history_seconds": 5}),
+}
+"""By name."""
