@@ -21,7 +21,7 @@ from bridge.sandbox.provider.faults import Drop, Forget, Garbage, Pause, Refuse,
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.broken.copies import Starter
-from tests.harness import Bridge, Place
+from tests.harness import Bridge, Place, until
 from tests.judge import Case, Report, judge, missing
 
 CONNECTED_SECONDS = 60.0
@@ -71,10 +71,11 @@ class Ground:
 
     async def wait(self, condition: Callable[[], bool], seconds: float = CONNECTED_SECONDS) -> bool:
         """Wait until it holds; return whether it came to that."""
-        deadline = time.monotonic() + seconds
-        while not (holds := condition()) and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
-        return holds
+        try:
+            await until(condition, "it", seconds)
+        except AssertionError:
+            return False
+        return True
 
     async def connected(self, more_than: int = 0) -> bool:
         """Wait until there was more than this number of attempts, and there is a connection."""
@@ -217,7 +218,7 @@ async def _reconnections(ground: Ground) -> None:
 
 
 async def _kills(ground: Ground) -> None:
-    """Killed with a complete transaction that is not committed, then right behind a commit, then at random."""
+    """Killed with a complete transaction that is not committed, right behind a commit, and at random."""
     points = (
         "bridge.kafka.transactions:TransactionalWriter._seal after 12",
         "bridge.kafka.transactions:TransactionalWriter._attempt after 9",
@@ -300,7 +301,6 @@ async def _slow_feed(ground: Ground) -> None:
 async def _drops(ground: Ground) -> None:
     """Every connection is cut as soon as it is there."""
     bridge, feed = ground.bridge(), ground.feed
-    end = time.monotonic() + CONNECTED_SECONDS
     if not await ground.connected():
         return
     end = time.monotonic() + 14.0

@@ -135,7 +135,8 @@ FAULTS = (
             Patch(
                 "feed/rate_limits.py",
                 "        for attempt in sorted(self.ledger, key=self._seen_at):",
-                "        for attempt in sorted((a for a in self.ledger if not a.refused), key=self._seen_at):",
+                "        for attempt in sorted((a for a in self.ledger if not"
+                " a.refused), key=self._seen_at):",
             ),
         ),
     ),

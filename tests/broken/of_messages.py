@@ -1,4 +1,4 @@
-"""Faults in what becomes of a message: its fields, its dead letter, its counter, its place among duplicates."""
+"""Faults in what becomes of a message: its fields, its dead letter, its counter, duplicates."""
 
 from __future__ import annotations
 
@@ -165,7 +165,8 @@ FAULTS = (
             _TRANSCODED,
             Patch(
                 "messages/transcoder.py",
-                "            write_long(out, size)\n            for key in sorted(value) if size > 1 else value:",
+                "            write_long(out, size)\n            for key in"
+                " sorted(value) if size > 1 else value:",
                 "            write_long(out, 1)\n            for key in sorted(value)[:1]:",
             ),
         ),
@@ -231,7 +232,8 @@ FAULTS = (
             Patch(
                 "service/pipeline.py",
                 "        if bet is not None:\n            self._publish_bet(message, body, bet)",
-                "        if bet is not None and ping_id is None:\n            self._publish_bet(message, body, bet)",
+                "        if bet is not None and ping_id is None:\n           "
+                " self._publish_bet(message, body, bet)",
             ),
         ),
     ),
@@ -319,7 +321,8 @@ FAULTS = (
         (
             Patch(
                 "service/pump.py",
-                "                deduplicated_from(self._feed, min(committed.revision, self.pipeline.replays_from))",
+                "                deduplicated_from(self._feed, min(committed.revision,"
+                " self.pipeline.replays_from))",
                 "                self._clock().wall",
             ),
         ),
@@ -332,7 +335,8 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        if chain is not None and replaying and chain.walk(content, rewrite, self._connection):",
+                "        if chain is not None and replaying and chain.walk(content,"
+                " rewrite, self._connection):",
                 "        if chain is not None and content in chain.contents:",
             ),
         ),
@@ -345,7 +349,8 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        return DedupResult.DUPLICATE if _same(last, content, rewrite) else DedupResult.CORRECTION",
+                "        return DedupResult.DUPLICATE if _same(last, content, rewrite)"
+                " else DedupResult.CORRECTION",
                 "        return DedupResult.DUPLICATE",
             ),
         ),
@@ -358,7 +363,8 @@ FAULTS = (
         (
             Patch(
                 "state/deduplicator.py",
-                "        if chain is not None and replaying and chain.walk(content, rewrite, self._connection):",
+                "        if chain is not None and replaying and chain.walk(content,"
+                " rewrite, self._connection):",
                 "        if False:",
             ),
         ),

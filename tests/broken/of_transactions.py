@@ -17,7 +17,8 @@ _SECOND_PRODUCER = Patch(
 _CONFIRMED_UNASKED = Patch(
     "kafka/election.py",
     "        while self.owner and not give_up():\n            self._answers = SimpleQueue()",
-    "        return True\n        while self.owner and not give_up():\n            self._answers = SimpleQueue()",
+    "        return True\n        while self.owner and not give_up():\n   "
+    "         self._answers = SimpleQueue()",
 )
 _HOLDS_FOR_EVER = Patch(
     "kafka/election.py", "        return self.owner and self._term == term", "        return True"
@@ -34,7 +35,8 @@ FAULTS = (
             _NOT_EARLY,
             Patch(
                 "service/checkpointer.py",
-                "        self.committer.start(self.pipeline.take_batch(), record, check_generation=check_generation)",
+                "        self.committer.start(self.pipeline.take_batch(), record,"
+                " check_generation=check_generation)",
                 "        later = self.pipeline.take_batch()\n"
                 '        ready, self._held = getattr(self, "_held", None) or type(later)(), later\n'
                 "        self.committer.start(ready, record, check_generation=check_generation)",
@@ -271,7 +273,8 @@ FAULTS = (
             Patch(
                 "service/pipeline.py",
                 "Record(self._topics.bets.name, key, value, int(message.at * 1000))",
-                "Record(self._topics.bets.name, key, value, int(message.at * 1000), None, self.counters.received % 2)",
+                "Record(self._topics.bets.name, key, value, int(message.at * 1000),"
+                " None, self.counters.received % 2)",
             ),
         ),
     ),

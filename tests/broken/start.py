@@ -69,7 +69,7 @@ def fail_commits(outcomes: dict[int, str]) -> None:
                     KafkaError(KafkaError._FAIL, f"a test: {outcome}", txn_requires_abort=aborted)
                 )
 
-    clients.Producer = Failing  # type: ignore[misc]
+    setattr(clients, "Producer", Failing)  # noqa: B010
 
 
 def interrupt(interruption: str) -> None:
