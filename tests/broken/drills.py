@@ -226,7 +226,11 @@ async def _kills(ground: Ground) -> None:
     for point in points:
         bridge = ground.bridge(point)
         await ground.connected(len(ground.feed.connections))
-        ground.feed.inflict(Garbage(count=6))
+        for _ in range(100):  # some in each transaction
+            ground.feed.inflict(Garbage())
+            await asyncio.sleep(0.05)
+            if bridge.process.poll() is not None:
+                break
         await ground.died(bridge)
     bridge = ground.bridge()
     await ground.live(bridge)
@@ -258,9 +262,9 @@ async def _standby(ground: Ground) -> None:
     await asyncio.sleep(1.0)
 
 
-async def _stopped_owner(ground: Ground) -> None:
+async def _stopped_owner(ground: Ground, interruption: str = "") -> None:
     """Two bridges; the one that is connected is stopped until the other one has taken over, then resumed."""
-    first = ground.bridge()
+    first = ground.bridge(interruption)
     await ground.live(first)
     second = ground.bridge()
     await ground.wait(lambda: "Standby" in second.states())
@@ -272,6 +276,11 @@ async def _stopped_owner(ground: Ground) -> None:
     first.signal(signal.SIGCONT)
     ground.excused.append((began, time.time() + 2.0))
     await asyncio.sleep(6.0)
+
+
+async def _late_notice(ground: Ground) -> None:
+    """The same, and the one that is resumed learns three seconds late that it was replaced."""
+    await _stopped_owner(ground, "bridge.kafka.election:LeaderElection._revoked delay 3")
 
 
 async def _slow_replay(ground: Ground) -> None:
@@ -331,10 +340,14 @@ async def _crash_at_the_handshake(ground: Ground) -> None:
     ground.bridge()
 
 
-async def _too_old(ground: Ground) -> None:
-    """The position at the start is older than what the provider can replay."""
+async def _outage(ground: Ground) -> None:
+    """Down for longer than the provider remembers."""
     bridge = ground.bridge()
     await ground.live(bridge)
+    await asyncio.sleep(2.0)
+    bridge.kill()
+    await asyncio.sleep(28.0)
+    await ground.live(ground.bridge())
 
 
 async def _forgotten(ground: Ground) -> None:
@@ -359,6 +372,7 @@ DRILLS = {
     "unanswered commits": Drill(_unanswered, {"history_seconds": 5}),
     "standby": Drill(_standby, {"history_seconds": 5}),
     "stopped owner": Drill(_stopped_owner, {"history_seconds": 5, "second": "replace"}),
+    "late notice": Drill(_late_notice, {"history_seconds": 20, "second": "replace", "rate": 10}),
     "slow replay": Drill(_slow_replay, {"history_seconds": 3, "replay_rate": 180}),
     "slow feed": Drill(_slow_feed, {"history_seconds": 5}),
     "drops": Drill(
@@ -377,7 +391,11 @@ DRILLS = {
         _LIMITS | {"history_seconds": 40},
         {"FEED__START": "26s", "FEED__SAFETY_MARGIN_SECONDS": "20"},
     ),
-    "too old": Drill(_too_old, {"history_seconds": 70, "limits_scale": 8640}),
+    "outage": Drill(
+        _outage,
+        {"history_seconds": 5, "limits_scale": 10_800, "rate": 50},
+        {"FEED__START": "5s", "FEED__SAFETY_MARGIN_SECONDS": "1"},
+    ),
     "forgotten": Drill(_forgotten, {"history_seconds": 5}),
 }
 """By name."""

@@ -191,14 +191,14 @@ FAULTS = (
     Fault(
         "gap not declared",
         "the position skips what is too old without a record",
-        "too old",
+        "outage",
         (Anomaly.UNDECLARED_GAP,),
         (Patch("service/pipeline.py", "        self.gaps += 1\n", "        return\n"),),
     ),
     Fault(
         "gap begins too late",
         "the gap begins where the feed goes on",
-        "too old",
+        "outage",
         (Anomaly.UNDECLARED_GAP,),
         (
             Patch(

@@ -80,8 +80,8 @@ FAULTS = (
     Fault(
         "no fencing",
         "each process has a transactional id of its own",
-        "kills",
-        (Anomaly.STUCK_OFFSET, Anomaly.DUPLICATE, Anomaly.LOST_WRITE),
+        "late notice",
+        (Anomaly.DUPLICATE, Anomaly.COUNTERS, Anomaly.CHECKPOINT_BACK),
         (
             Patch(
                 "kafka/batch_writer.py",
@@ -275,6 +275,19 @@ FAULTS = (
                 "Record(self._topics.bets.name, key, value, int(message.at * 1000))",
                 "Record(self._topics.bets.name, key, value, int(message.at * 1000),"
                 " None, self.counters.received % 2)",
+            ),
+        ),
+    ),
+    Fault(
+        "another partitioner",
+        "keys are hashed by CRC32, as librdkafka does by default",
+        "replay",
+        (Anomaly.WRONG_FIELD,),
+        (
+            Patch(
+                "kafka/clients.py",
+                '            "partitioner": "murmur2_random",',
+                '            "partitioner": "consistent_random",',
             ),
         ),
     ),

@@ -5,6 +5,7 @@ one that is imported. INTERRUPTION is empty or one of
 
     PLACE before|after NUMBER       SIGKILL before or after the call of that number, counted from 1; PLACE is
                                     `module:name.of.a.function`
+    PLACE delay SECONDS             each call takes so much longer
     commits NUMBER unanswered|unsent|aborted
                                     the error of the commit of that number: it took place and the answer is
                                     lost, it did not take place and nobody knows, or it has to be aborted.
@@ -18,6 +19,7 @@ import itertools
 import os
 import signal
 import sys
+import time
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -31,8 +33,8 @@ def check(copy: Path, modules: str) -> None:
             sys.exit(f"{name} is not the module of the copy: {file}")
 
 
-def kill_at(place: str, when: str, number: int) -> None:
-    """Have this process killed at a call."""
+def interrupt_calls(place: str, when: str, number: int) -> None:
+    """Have this process killed at a call, or each call delayed."""
     module, _, path = place.partition(":")
     *parents, name = path.split(".")
     holder: Any = reduce(getattr, parents, importlib.import_module(module))
@@ -40,10 +42,12 @@ def kill_at(place: str, when: str, number: int) -> None:
 
     def called(*arguments: Any, **named: Any) -> Any:
         due = next(calls) == number
-        if due and when == "before":
+        if when == "delay":
+            time.sleep(number)
+        elif due and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         result = function(*arguments, **named)
-        if due:
+        if due and when == "after":
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
@@ -79,7 +83,7 @@ def interrupt(interruption: str) -> None:
         fail_commits({int(n): what for n, what in (it.split() for it in rest.split(","))})
     elif first:
         when, number = rest.split()
-        kill_at(first, when, int(number))
+        interrupt_calls(first, when, int(number))
 
 
 if __name__ == "__main__":
