@@ -166,9 +166,10 @@ class _Ways:
             yield 0, "", (i + 1, f + 1)
 
     def _fits(self, i: int, f: int) -> bool:
-        """Whether record f may be that of message i: a reader never sees a bet go back."""
+        """Whether record f may be that of message i: no bet goes back, or has a content twice in a row."""
         record = self._records[f]
-        return self._sent[i][:2] == record[:2] and record.version >= self._highest[f]
+        again = f > 0 and self._records[f - 1][:2] == record[:2]
+        return self._sent[i][:2] == record[:2] and record.version >= self._highest[f] and not again
 
     def _may_lack(self, i: int, f: int) -> bool:
         """Whether message i need not have a record after the first f records."""

@@ -64,7 +64,13 @@ def test_what_was_published_before_the_first_attempt_asked_need_not_be_there() -
 
 @pytest.mark.parametrize(
     ("messages", "records", "offset"),
-    [("1a", "1a 1a", 101), ("1a 2b", "1a 1a 2b", 101), ("1a 1b", "1a 1b 1a", 102), ("1a", "1a 1a 1a", 101)],
+    [
+        ("1a", "1a 1a", 101),
+        ("1a 1a", "1a 1a", 101),
+        ("1a 2b", "1a 1a 2b", 101),
+        ("1a 1b", "1a 1b 1a", 102),
+        ("1a", "1a 1a 1a", 101),
+    ],
 )
 def test_a_duplicate_is_found(messages: str, records: str, offset: int) -> None:
     """The first of them is the one named."""
