@@ -253,7 +253,7 @@ async def _standby(ground: Ground) -> None:
     first = ground.bridge()
     await ground.live(first)
     ground.bridge()
-    await asyncio.sleep(5.0)
+    await asyncio.sleep(10.0)
     attempts = len(ground.feed.connections)
     killed = time.time()
     first.kill()

@@ -253,7 +253,7 @@ FAULTS = (
     Fault(
         "corrections miscounted",
         "a correction that is published is counted as a duplicate",
-        "replay",
+        "reconnections",
         (Anomaly.COUNTERS,),
         (
             Patch(
