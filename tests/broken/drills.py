@@ -203,8 +203,9 @@ async def _reconnections(ground: Ground) -> None:
     if not await ground.live(bridge):
         return
     await asyncio.sleep(6.5)  # longer than what was received before it went live may be a repetition
+    settled_at = feed.now()
     for payout, version in ((1.0, 2), (2.0, 2), (1.0, 2), (9.0, 1)):
-        ground.send(ground.bet(payout, version, "there and back"))
+        ground.send(ground.bet(payout, version, "there and back", settled_at))
         await asyncio.sleep(0.3)
     feed.inflict(Garbage(count=6))
     for payout in (1.0, 2.0, 3.0):
