@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,6 @@ class Ground:
     starter: Starter
     settings: Mapping[str, str]
     excused: list[tuple[float, float]] = field(default_factory=list)
-    _bets: count[int] = field(default_factory=count)
 
     def bridge(self, interruption: str = "") -> Bridge:
         """Start a bridge."""
