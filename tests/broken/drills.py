@@ -345,7 +345,7 @@ async def _outage(ground: Ground) -> None:
     await ground.live(bridge)
     await asyncio.sleep(2.0)
     bridge.kill()
-    await asyncio.sleep(28.0)
+    await asyncio.sleep(46.0)
     await ground.live(ground.bridge())
 
 
@@ -392,7 +392,7 @@ DRILLS = {
     ),
     "outage": Drill(
         _outage,
-        {"history_seconds": 5, "limits_scale": 10_800, "rate": 50},
+        {"history_seconds": 5, "limits_scale": 7000, "rate": 30},
         {"FEED__START": "5s", "FEED__SAFETY_MARGIN_SECONDS": "1"},
     ),
     "forgotten": Drill(_forgotten, {"history_seconds": 5}),

@@ -61,7 +61,7 @@ FAULTS = (
         "dead letter outside the transaction",
         "dead letters are written by a producer without transactions",
         "kills",
-        (Anomaly.DUPLICATE, Anomaly.COUNTERS),
+        (Anomaly.ABORTED_READ, Anomaly.DUPLICATE, Anomaly.COUNTERS),
         (
             _NOT_EARLY,
             _SECOND_PRODUCER,
