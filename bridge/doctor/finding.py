@@ -37,7 +37,7 @@ def finding_as_lines(name: str, finding: Finding, width: int) -> str:
     """Return a finding for people; the name takes `width` columns."""
     first, *rest = finding.message.splitlines()
     if finding.advice:
-        rest.append(f"→ {finding.advice}")
+        rest += f"→ {finding.advice}".splitlines()
     indent = " " * (width + 4)
     return "\n".join(
         [f"{_MARKS[finding.outcome]} {name:{width}}  {first}", *(indent + line for line in rest)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import ConsumerGroupState, TopicCollection
@@ -12,16 +12,20 @@ from confluent_kafka.admin import AdminClient
 from bridge import clock
 from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
-from bridge.formatting import plural
+from bridge.formatting import format_duration, plural
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
+from bridge.kafka.open_transactions import HANGING_SECONDS, OpenTransaction, TransactionWatch, commands
 from bridge.kafka.registry import Standing
 
 COORDINATOR_SECONDS = 5.0
 """A cluster creates its coordinators' topic at the first request for one."""
 RETRY_SECONDS = 0.25
+LOOKS = 3
+LOOK_SECONDS = 2.0
+"""Between looks for open transactions. A live bridge ends each of its own before the last one."""
 TOPIC_RIGHTS = frozenset({"READ", "WRITE", "DESCRIBE_CONFIGS"})
 GROUP_RIGHTS = frozenset({"READ"})
 SUBJECTS_OF_JOBS = ("translations-value", "currencies-value", "snapshots-value")
@@ -116,6 +120,34 @@ def assess_leadership(name: str, group: Group) -> Finding:
             "Repeat: an assignment takes seconds. If it stays so, look at the logs of the bridges.",
         )
     return Finding(Outcome.OK, f"owned from {', '.join(group.owners)}, {plural(group.standbys, 'standby')}")
+
+
+def find_open_transactions(settings: Settings) -> list[OpenTransaction]:
+    """Return the transactions that stay open for some seconds. Raises as `explained`."""
+    watch = TransactionWatch(settings, [topic.name for topic in topics.declare(settings).all()])
+    found = list(watch.look(clock.now()))
+    for _ in range(LOOKS):
+        time.sleep(LOOK_SECONDS)
+        if not (found := list(watch.look(clock.now()))):
+            break
+    return found
+
+
+def assess_transactions(settings: Settings, found: Sequence[OpenTransaction], now: float) -> Finding:
+    """Whether a transaction hides records from readers and from the next owner, at `now`, Unix seconds."""
+    if not found:
+        return Finding(Outcome.OK, "none stays open")
+    lines = [
+        f"{transaction}: open for {format_duration(max(0.0, now - transaction.began))}"
+        for transaction in found
+    ]
+    advice = [
+        "Find the producer and its id, and end that program; if nobody runs it, abort the transaction.",
+        'Read "A transaction hangs" in docs/operations.md before.',
+        *(command for transaction in found for command in commands(settings.kafka, transaction.place)),
+    ]
+    hangs = any(now - transaction.began > HANGING_SECONDS for transaction in found)
+    return Finding(Outcome.FAIL if hangs else Outcome.WARN, "\n".join(lines), "\n".join(advice))
 
 
 def _group(client: AdminClient, name: str) -> Any:

@@ -73,6 +73,14 @@ CHECKS = (
         ("kafka",),
     ),
     Check(
+        "transactions",
+        lambda s: kafka_checks.assess_transactions(
+            s, kafka_checks.find_open_transactions(s), clock.now().wall
+        ),
+        _KAFKA,
+        ("kafka",),
+    ),
+    Check(
         "checkpoint",
         lambda s: feed_checks.assess_checkpoint(s, feed_checks.committed(s), clock.now().wall),
         (*_KAFKA, "registry.url"),

@@ -62,8 +62,8 @@ def producer(
     )
 
 
-def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consumer:
-    """Create a `read_committed` consumer for partitions assigned by hand.
+def reader(settings: KafkaSettings, *, name: str, prompt: bool = False, committed: bool = True) -> Consumer:
+    """Create a `read_committed` consumer for partitions assigned by hand; `read_uncommitted` on request.
 
     librdkafka requires a group id, and Kafka the right to describe that group; no consumer joins it.
 
@@ -81,7 +81,13 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False) -> Consu
             # The pause before fetching again when that queue is full; default 1000.
             "fetch.queue.backoff.ms": 10,
         },
-        ours={**_BY_HAND, "auto.offset.reset": "earliest", "enable.partition.eof": True, "group.id": name},
+        ours={
+            **_BY_HAND,
+            **({} if committed else {"isolation.level": "read_uncommitted"}),
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "group.id": name,
+        },
     )
 
 

@@ -20,10 +20,11 @@ from bridge.avro.codec import Codec
 from bridge.clock import Clock
 from bridge.config import Settings
 from bridge.errors import NotOurs, SchemaError, TopologyError
-from bridge.formatting import format_duration
+from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
-from bridge.kafka.errors import KafkaUnavailable, Stalled, denied, explained, lacks_right
+from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, explained, lacks_right
+from bridge.kafka.open_transactions import Place, first_times, how_to_end
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
@@ -70,6 +71,8 @@ def with_fresh_clients(
             reason, stalled = str(error), isinstance(error, Stalled)
             if not isinstance(error, RegistryUnavailable):
                 reason = outage.explain(error.args[0])
+            if isinstance(error, Hidden):
+                reason += explain_hidden(settings, [Place(*place) for place in error.places])
             on_status(reason)
             get().debug("read failed, retrying", error=reason)
             time.sleep(RETRY_SECONDS)
@@ -77,6 +80,13 @@ def with_fresh_clients(
             if attempt is not None:
                 attempt.close()
     return reason
+
+
+def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
+    """Return since when an open transaction hides records, as far as known, and how to end it."""
+    times = first_times(settings, places)
+    since = f", since {format_utc(round(min(times.values())))}" if times else ""
+    return f"{since}. {how_to_end(settings.kafka, places)}"
 
 
 def starts_since(
@@ -321,8 +331,7 @@ class TopicScan:
             least = self._least_stall_seconds
             self.stall_seconds = min(self.stall_seconds + least, MAX_STALL_FACTOR * least)
             return Stalled(f"the broker has more of {self.topic} than its client gets")
-        hidden = ", ".join(f"partition {place.partition} from offset {place.offset}" for place in cursor.left)
-        return Stalled(f"an open transaction hides what is in {self.topic}: {hidden}")
+        return Hidden(self.topic, [(place.partition, stable[place.partition]) for place in cursor.left])
 
     def _report(self, cursor: Cursor, reached: int) -> None:
         if self.progress is not None:

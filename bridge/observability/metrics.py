@@ -56,6 +56,14 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
     yield Gauge("bridge_state_until_timestamp_seconds", "End of the current wait, if known.", status.until)
     yield Gauge("bridge_leader", "1 if this process owns the feed, else 0.", status.owner)
     yield filled(
+        Gauge(
+            "bridge_open_transaction_timestamp_seconds",
+            "Start of a transaction that stays open and hides the rest of a partition.",
+            labels=["topic", "partition"],
+        ),
+        {(place.topic, str(place.partition)): began for place, began in status.open_transactions},
+    )
+    yield filled(
         Counter(
             "bridge_connections_total",
             "Connection attempts since this process last became owner, by result.",

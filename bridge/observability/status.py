@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from bridge.feed.rate_limits import LimitUsage
+from bridge.kafka.open_transactions import OpenTransaction
 from bridge.state.checkpoint import State
 from bridge.state.counters import Counters
 
@@ -101,6 +102,8 @@ class StatusSnapshot:
     """Messages that the transcoder left to pydantic."""
     queue_messages: int = 0
     """Messages read from the socket and not yet handled."""
+    open_transactions: tuple[OpenTransaction, ...] = ()
+    """Transactions that stay open and hide records of the feed's topics."""
     batch_records: int = 0
     """Records produced and not yet committed."""
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)

@@ -20,7 +20,7 @@ from bridge.avro.codec import Codecs
 from bridge.avro.encoder import compiled
 from bridge.clock import AnchoredClock
 from bridge.config import Settings
-from bridge.errors import NotOwner
+from bridge.errors import BridgeError, NotOwner
 from bridge.feed import client, provider_clock
 from bridge.kafka import clients, topics
 from bridge.kafka.batch_writer import BatchWriter, transactional
@@ -28,6 +28,8 @@ from bridge.kafka.blocking import Worker, discard
 from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
+from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
+from bridge.kafka.open_transactions import OpenTransaction, TransactionWatch, how_to_end
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
@@ -90,6 +92,7 @@ class _Service:
         self._changed = asyncio.Event()
         """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
+        self._open_transactions: tuple[OpenTransaction, ...] = ()
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
@@ -154,6 +157,7 @@ class _Service:
             ask_time=provider_clock.ask,
             clock=self._clock,
         )
+        watch = asyncio.create_task(self._watch_transactions(declared))
         try:
             while True:
                 self._status.become(State.STANDBY)
@@ -165,6 +169,7 @@ class _Service:
                 await self._one_term(dependencies, leadership)
                 await asyncio.sleep(PAUSE_SECONDS)
         finally:
+            watch.cancel()
             with contextlib.suppress(asyncio.CancelledError):  # SIGTERM must not hide why it ends
                 await asyncio.to_thread(leadership.close)
             self._status.become(State.STOPPED)
@@ -193,6 +198,34 @@ class _Service:
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             worker.close(0)
+
+    async def _watch_transactions(self, declared: topics.Topics) -> NoReturn:
+        """Report transactions that stay open, whoever owns the feed: readers see nothing behind them."""
+        worker = Worker("transactions")  # a daemon: a look may block
+        watch = TransactionWatch(self._settings, [topic.name for topic in declared.of_feed()])
+        try:
+            while True:
+                try:
+                    found = await asyncio.wrap_future(worker.submit(lambda: watch.look(self._clock())))
+                except BridgeError as error:  # unknown: what was found last may still be open
+                    get().debug("open transactions unknown", reason=str(error))
+                else:
+                    self._report_transactions(found)
+                await asyncio.sleep(WATCH_SECONDS)
+        finally:
+            worker.close(0)
+
+    def _report_transactions(self, found: tuple[OpenTransaction, ...]) -> None:
+        """Log each transaction that stays open once, and its end."""
+        before, self._open_transactions = set(self._open_transactions), found
+        if new := [transaction for transaction in found if transaction not in before]:
+            get().warning(
+                "open transaction hides records",
+                what="; ".join(map(str, new)),
+                what_to_do=how_to_end(self._settings.kafka, [transaction.place for transaction in new]),
+            )
+        for transaction in before.difference(found):
+            get().info("open transaction ended", what=str(transaction.place))
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         self._owner = FeedOwner(dependencies)
@@ -253,6 +286,7 @@ class _Service:
             reason=status.reason,
             since=status.since,
             until=status.until,
+            open_transactions=self._open_transactions,
             **(self._owner.snapshot() if self._owner else {}),
         )
 

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from bridge.clock import Instant
+from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.observability.endpoints import make_app
 from bridge.observability.health import judge
 from bridge.observability.metrics import collect
@@ -30,6 +31,7 @@ LIVE = StatusSnapshot(
     revision=1_789_999_970,
     committed_at=NOW - 1.5,
     skew=2.0,
+    open_transactions=(OpenTransaction(Place("t.bets", 3, 7), 1_789_999_950),),
 )
 STALLED = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
 STARTED = StatusSnapshot(at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW)
@@ -67,6 +69,7 @@ def test_a_live_bridge_is_healthy_and_ready(path: str) -> None:
         "loopAgeSeconds": 0.25,
         "nextConnect": None,
         "gaps": 0,
+        "openTransactions": ["t.bets partition 3 from offset 7, since 2026-09-21T14:12:30Z"],
     }
 
 

@@ -90,6 +90,7 @@ class Log:
         monkeypatch.setattr(admin, "partition_count", lambda *_: len(self.written))
         monkeypatch.setattr(admin, "end_offsets", self._end_offsets)
         monkeypatch.setattr(reader, "RETRY_SECONDS", 0)
+        monkeypatch.setattr(reader, "explain_hidden", lambda *_: "")
         return self
 
     def clock(self) -> Instant:

@@ -1,0 +1,145 @@
+"""Find transactions that stay open and hide what is committed behind them, and say how to end them.
+
+A `read_committed` reader sees a partition up to its last stable offset: the first record of the oldest open
+transaction. librdkafka reports neither the producers of a partition nor the producer of a record, so the
+producer id comes from Kafka's own tool, whose commands are returned complete (decision 0030).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from bridge.clock import Instant
+from bridge.config import KafkaSettings, Settings
+from bridge.formatting import format_utc
+from bridge.kafka import admin, clients
+from bridge.kafka.blocking import Clients
+from bridge.kafka.errors import KafkaUnavailable
+
+LOOK_SECONDS = 10.0
+"""How often a bridge looks for open transactions. One that is there at two looks is reported."""
+PEEKS = 15
+"""Attempts to read the first record of a transaction."""
+PEEK_SECONDS = 0.2
+HANGING_SECONDS = 45
+"""A bridge's own transaction is open for at most 30 s, and Kafka ends it within 10 s after that."""
+
+
+class Place(NamedTuple):
+    """The first record that an open transaction hides."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic} partition {self.partition} from offset {self.offset}"
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that hides the rest of a partition. `began` is in Unix seconds."""
+
+    place: Place
+    began: float
+    """The timestamp of its first record, as its producer gave it; if later or unknown, when it was found."""
+
+    def __str__(self) -> str:
+        return f"{self.place}, since {format_utc(round(self.began))}"
+
+
+def hidden(client: AdminClient, topics: Iterable[str]) -> list[Place]:
+    """Return where open transactions begin that hide records now, in those of the topics that exist.
+
+    A transaction that is written at this moment is among them. Raises as `admin.end_offsets`.
+    """
+    present = admin.metadata(client).topics
+    found = []
+    for topic in topics:
+        count = len(present[topic].partitions) if topic in present else 0
+        if count:
+            stable = admin.end_offsets(client, topic, count, visible=True)
+            written = admin.end_offsets(client, topic, count)
+            both = zip(stable, written, strict=True)
+            found += [Place(topic, p, first) for p, (first, end) in enumerate(both) if first < end]
+    return found
+
+
+def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, float]:
+    """Return the timestamps of the records at these places, Unix seconds, as far as they can be read soon."""
+    wanted = {(place.topic, place.partition): place for place in places}
+    found: dict[Place, float] = {}
+    try:
+        reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", committed=False)
+        reading = Clients(clients.admin(settings.kafka), reader)
+    except KafkaUnavailable:
+        return found
+    try:
+        reader.assign([TopicPartition(*place) for place in places])
+        for _ in range(PEEKS):
+            for message in reader.consume(100, PEEK_SECONDS):
+                place = wanted.get((message.topic() or "", message.partition() or 0))
+                if message.error() is None and place is not None and message.offset() == place.offset:
+                    found[place] = message.timestamp()[1] / 1000
+                    reader.pause([TopicPartition(place.topic, place.partition)])
+            if len(found) == len(wanted):
+                break
+    finally:
+        del reader
+        reading.close()
+    return found
+
+
+class TransactionWatch:
+    """Remembers from look to look which transactions stay open. `look` and `forget` block."""
+
+    def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._client: AdminClient | None = None
+        self._seen: Mapping[Place, float] = {}
+        """When each place was first seen, Unix seconds."""
+        self._began: Mapping[Place, float] = {}
+
+    def look(self, now: Instant) -> tuple[OpenTransaction, ...]:
+        """Return the transactions that are open now and were at the last look.
+
+        Raises KafkaUnavailable, after which the next look uses a new client, and else as `hidden`.
+        """
+        self._client = self._client or clients.admin(self._settings.kafka)
+        try:
+            places = hidden(self._client, self._topics)
+        except KafkaUnavailable:
+            self._client = None
+            raise
+        lasting = [place for place in places if place in self._seen]
+        self._seen = {place: self._seen.get(place, now.wall) for place in places}
+        began = {place: self._began[place] for place in lasting if place in self._began}
+        if unknown := [place for place in lasting if place not in began]:
+            times = first_times(self._settings, unknown)
+            began |= {place: min(times.get(place, now.wall), self._seen[place]) for place in unknown}
+        self._began = began
+        return tuple(OpenTransaction(place, began[place]) for place in lasting)
+
+
+def commands(settings: KafkaSettings, place: Place) -> tuple[str, str]:
+    """Return the commands of Kafka's tool that show the producer of a transaction, and that end it."""
+    tool = f"kafka-transactions.sh --bootstrap-server {shlex.quote(settings.bootstrap_servers or '')}"
+    if str((settings.model_extra or {}).get("security_protocol", "plaintext")).lower() != "plaintext":
+        tool += " --command-config admin.properties"
+    where = f"--topic {shlex.quote(place.topic)} --partition {place.partition}"
+    return f"{tool} describe-producers {where}", f"{tool} abort {where} --start-offset {place.offset}"
+
+
+def how_to_end(settings: KafkaSettings, places: Sequence[Place]) -> str:
+    """Return, in one line, the commands for the first place, and where those for the others are."""
+    describe, abort = commands(settings, places[0])
+    others = "; `bridge doctor` has the commands for the other partitions" if len(places) > 1 else ""
+    return (
+        f'Its producer: `{describe}`; to end it, after reading "A transaction hangs" in docs/operations.md: '
+        f"`{abort}`{others}"
+    )
