@@ -60,6 +60,7 @@ async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
         rejected = {**one, "settlementVersion": one["settlementVersion"] + 1, **changes}
         with Engine(place, ENGINE) as engine:
             await until(lambda: not differences(latest(engine.rows()), truth), "the same", so_far=engine.text)
+            before = len(engine.rows())  # a row may also come and go while Flink reads what is there
             feed.inject(json.dumps({"data": rejected}).encode())
             feed.rest.catalogue.rename("sport", 1, NEW_NAME)
             await publish_names(place, feed)
@@ -68,7 +69,7 @@ async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
             await until(lambda: not differences(latest(engine.rows()), truth), "both", so_far=engine.text)
             assert await engine.end() == 0, engine.text()
         assert await bridge.end() == 0
-    assert [key(row) for row in engine.rows() if row.get("deleted")] == [key(alone)]
+    assert [key(row) for row in engine.rows()[before:] if row.get("deleted")] == [key(alone)]
     assert any(row.get("sport") == NEW_NAME for row in engine.rows())
 
 
