@@ -146,6 +146,7 @@ def checkpoint_show(config: Config = None, json: Json = False) -> None:
 
 checkpoint.command("set")(repair.set_checkpoint)
 checkpoint.command("reset")(repair.reset_checkpoint)
+checkpoint.command("retire")(repair.retire_feed)
 
 
 @topics.command("plan")

@@ -63,6 +63,34 @@ def reset_checkpoint(
     _move(settings, first_revision(settings, clock.now().wall), reason, yes, dry_run, json)
 
 
+def retire_feed(
+    name: Annotated[str, typer.Argument(metavar="FEED", help="The feed that is over.")],
+    config: Config = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Declare another feed of this prefix to be over, so that feed.name can use its topics.
+
+    For a feed whose feed.name was changed, or that the provider has replaced. No process may own it. If
+    feed.name has no checkpoint yet, it takes over the position and the connection attempts.
+    """
+    from bridge.inspection.readers import checkpoint_as_json
+    from bridge.repair.retirement import retire
+
+    if not yes and (json or not sys.stdin.isatty()):
+        raise SettingsError("this ends a feed: give --yes")
+    settings = load(config)
+    if not yes:
+        typer.confirm(f"Retire {name}? {settings.feed.name} uses its topics from now on.", abort=True)
+    successor = retire(settings, name)
+    show(
+        {"retired": name, "successor": successor and checkpoint_as_json(successor)},
+        f"{name} is retired"
+        + (f"; {settings.feed.name} goes on from its position" if successor is not None else ""),
+        json=json,
+    )
+
+
 def _move(settings: Settings, revision: int, reason: str, yes: bool, dry_run: bool, json: bool) -> None:
     from bridge import clock
     from bridge.repair.ownership import members, owning, refuse_members

@@ -16,8 +16,10 @@ from bridge.formatting import format_duration, format_utc
 from bridge.inspection.limits import LimitForecast, usage_in_words
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka import admin, clients, topics
+from bridge.kafka.registry import Registry
 from bridge.observability.health import COMMIT_SECONDS
 from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.restore import StateReader
 
 PACKAGE = Path(__file__).parents[1]
 REQUIRED = ("feed.base_url", "kafka.bootstrap_servers", "registry.url")
@@ -100,6 +102,18 @@ def committed(settings: Settings) -> Checkpoint | None:
     topic = topics.declare(settings).checkpoints.name
     exists = admin.topic_id(clients.admin(settings.kafka), topic, admin.LOOK_SECONDS) is not None
     return read_checkpoint(settings) if exists else None
+
+
+def check_feeds(settings: Settings) -> Finding:
+    """Whether no other feed uses the topics. Raises TopologyError, which names it, and as the readers."""
+    declared = topics.declare(settings)
+    alone = Finding(Outcome.OK, f"no other feed uses {settings.topics.prefix}.…")
+    if admin.topic_id(clients.admin(settings.kafka), declared.checkpoints.name, admin.LOOK_SECONDS) is None:
+        return alone
+    with Registry(settings.registry) as registry:
+        state = StateReader(settings, declared, registry.schema_by_id)
+        state.refuse_other_feeds(lambda: False, lambda _: None, visible=True)
+    return alone
 
 
 def assess_checkpoint(settings: Settings, checkpoint: Checkpoint | None, now: float) -> Finding:

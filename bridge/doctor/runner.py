@@ -80,6 +80,7 @@ CHECKS = (
         _KAFKA,
         ("kafka",),
     ),
+    Check("feeds", feed_checks.check_feeds, (*_KAFKA, "registry.url"), ("kafka", "registry")),
     Check(
         "checkpoint",
         lambda s: feed_checks.assess_checkpoint(s, feed_checks.committed(s), clock.now().wall),

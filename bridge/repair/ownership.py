@@ -22,7 +22,7 @@ from bridge.avro.codec import Codecs
 from bridge.config import Settings
 from bridge.errors import NotOwner
 from bridge.kafka import admin, clients
-from bridge.kafka.batch import Batch, Record
+from bridge.kafka.batch import Batch, Header, Record
 from bridge.kafka.batch_writer import BatchWriter
 from bridge.kafka.election import LeaderElection, group_of, look
 from bridge.kafka.group import Group, release
@@ -67,31 +67,39 @@ class OwnedFeed:
         """Return whether the feed is not owned any more."""
         return not self._election.holds(self._term)
 
-    def commit(self, batch: Batch, checkpoint: Checkpoint) -> None:
+    def commit(self, batch: Batch, checkpoint: Checkpoint, headers: list[Header] | None = None) -> None:
         """Commit the batch with the checkpoint that covers it, in one transaction.
+
+        `headers` are those of the record of the checkpoint.
 
         Raises NotOwner if the feed was lost, in which case `bridge checkpoint show` tells what was committed,
         and SinkBroken if Kafka refuses.
         """
         assert checkpoint.counters.balanced, f"messages unaccounted for: {checkpoint.counters}"
-        record = Record(
-            self.topics.checkpoints.name,
-            checkpoint.feed.encode(),
-            self.codecs.checkpoints.encode(checkpoint.to_avro()),
-            round(checkpoint.updated_at * 1000),
-            partition=0,
-        )
+        record = self.record(checkpoint, headers)
         # The group is asked each time: a command commits seldom.
         self._writer.run(partial(self._writer.commit, batch, record, check_generation=True)).result()
         self.checkpoint = checkpoint
 
+    def record(self, checkpoint: Checkpoint, headers: list[Header] | None = None) -> Record:
+        """Return the record of a checkpoint."""
+        return Record(
+            self.topics.checkpoints.name,
+            checkpoint.feed.encode(),
+            self.codecs.checkpoints.encode(checkpoint.to_avro()),
+            round(checkpoint.updated_at * 1000),
+            headers,
+            partition=0,
+        )
+
 
 @contextmanager
-def owning(settings: Settings) -> Iterator[OwnedFeed]:
+def owning(settings: Settings, *, alone: bool = True) -> Iterator[OwnedFeed]:
     """Own the feed in the block. Registers the schemas of an owner.
 
-    Raises NotOwner at once if the owner group has a member, TopologyError if a topic or a right is missing,
-    KafkaUnavailable if no broker answers, SinkBroken if Kafka refuses to write.
+    Raises NotOwner at once if the owner group has a member, TopologyError if a topic or a right is missing or
+    another feed uses the topics (not asked unless this one must be `alone`), KafkaUnavailable if no broker
+    answers, SinkBroken if Kafka refuses to write.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topics = declare(settings)
@@ -110,7 +118,10 @@ def owning(settings: Settings) -> Iterator[OwnedFeed]:
             writer = BatchWriter(settings, election, state.checkpoint, _report)
             done = False
             try:
-                yield OwnedFeed(settings, topics, codecs, owner_id, state, writer, election)
+                owned = OwnedFeed(settings, topics, codecs, owner_id, state, writer, election)
+                if alone:
+                    state.refuse_other_feeds(owned.lost, _report)
+                yield owned
                 done = True
             finally:
                 writer.close(abandon=not done)

@@ -166,7 +166,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
             "Nothing was changed; run the command again."
         )
     now = max(clock.now().wall, before.updated_at)
-    move = Move(now, _operator(), before.revision, plan.revision, reason)
+    move = Move(now, operator(), before.revision, plan.revision, reason)
     checkpoint = replace(
         before,
         revision=plan.revision,
@@ -197,7 +197,7 @@ def commit_move(owned: OwnedFeed, plan: MovePlan, reason: str) -> Checkpoint:
     return checkpoint
 
 
-def _operator() -> str:
+def operator() -> str:
     """Return user and host, as far as they have names."""
     try:
         user = getpass.getuser()

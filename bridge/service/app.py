@@ -148,6 +148,7 @@ class _Service:
             topics=declared,
             codecs=codecs,
             restore=state_reader.deduplicator,
+            refuse_other_feeds=state_reader.refuse_other_feeds,
             leadership=leadership,
             leadership_changed=self._changed,
             writer=lambda on_error: BatchWriter(

@@ -51,6 +51,8 @@ class Connector:
     wake: asyncio.Event
     still_owner: Callable[[], Awaitable[bool]]
     """Asks the group's coordinator whether this process still owns the feed."""
+    refuse_other_feeds: Callable[[], Awaitable[None]]
+    """Raises TopologyError if another feed has begun on the same topics before this one."""
     certain_revision: int | None
     """The revision to go back to if the position was in the future when the state was restored."""
 
@@ -87,7 +89,10 @@ class Connector:
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
+            first_of_feed = self.checkpointer.committed is None
             await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
+            if first_of_feed:  # a feed that began at the same time could not be seen before
+                await self.refuse_other_feeds()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("checkpoint commit took too long, asking the limiter again")
                 self.limiter.withdraw()  # its decision may be outdated

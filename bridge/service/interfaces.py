@@ -101,6 +101,13 @@ class Ownership(Protocol):
         """Ask the coordinator whether this process still is the owner. May block."""
 
 
+class RefuseOtherFeeds(Protocol):
+    """As `bridge.state.restore.StateReader.refuse_other_feeds`."""
+
+    def __call__(self, give_up: GiveUp, on_status: Callable[[str], None], /, *, begun: bool = False) -> None:
+        """Raise TopologyError if another feed uses the topics. May block."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
     """What a term of leadership depends on."""
@@ -114,6 +121,7 @@ class Dependencies:
     restore: Callable[[float, GiveUp, Callable[[str], None]], Deduplicator]
     """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
     argument receives the reason of each delay."""
+    refuse_other_feeds: RefuseOtherFeeds
     leadership: Ownership
     leadership_changed: asyncio.Event
     """Set when leadership may have changed."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from bridge.config import parse_start
-from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError
+from bridge.errors import AuthError, ClockError, FeedError, GapError, NotOwner, SettingsError, TopologyError
 from bridge.feed.position import Position
 from bridge.feed.rate_limits import Limiter
 from bridge.log import get
@@ -60,8 +60,8 @@ class FeedOwner:
     async def run(self) -> NoReturn:
         """Own the feed until cancelled. What was received is then committed, if Kafka answers in time.
 
-        Raises NotOwner when leadership is lost, GapError, ClockError, AuthError, SinkBroken and
-        SettingsError when an operator has to act.
+        Raises NotOwner when leadership is lost, GapError, ClockError, AuthError, SinkBroken, SettingsError
+        and TopologyError when an operator has to act.
         """
         try:
             await unless(self._own(), self._loss())
@@ -70,6 +70,9 @@ class FeedOwner:
             await self._commit_last()
             if self._status.state is State.STOPPED_ON_GAP:
                 raise self._stopped_on_gap() from None
+            raise
+        except TopologyError as error:  # nothing is committed any more: the topics may be another feed's
+            self._status.become(State.STOPPED, str(error))
             raise
         except (ClockError, AuthError, SettingsError) as error:
             self._status.become(State.STOPPED, str(error))
@@ -112,6 +115,7 @@ class FeedOwner:
         committer, timekeeper = self._committer, self._timekeeper
         settings, codecs = dependencies.settings, dependencies.codecs
         value = await committer.run(committer.writer.open, "taking over from the former owner")
+        await self._refuse_other_feeds()
         committed = None if value is None else Checkpoint.from_avro(codecs.checkpoints.decode(value))
         if committed and committed.state is State.STOPPED_ON_GAP and feed.on_gap == "stop":
             self._status.become(State.STOPPED_ON_GAP, committed.reason)
@@ -142,7 +146,15 @@ class FeedOwner:
         )
         checkpointer = Checkpointer(dependencies, limiter, pipeline, committer, timekeeper, committed)
         connector = Connector(
-            dependencies, limiter, pipeline, timekeeper, checkpointer, self._wake, self._still_owner, certain
+            dependencies,
+            limiter,
+            pipeline,
+            timekeeper,
+            checkpointer,
+            self._wake,
+            self._still_owner,
+            partial(self._refuse_other_feeds, begun=True),
+            certain,
         )
         get().info(
             "owning the feed",
@@ -192,6 +204,12 @@ class FeedOwner:
     async def _still_owner(self) -> bool:
         confirm = partial(self._dependencies.leadership.confirm, self._gone)
         return await self._committer.run(confirm, "confirming the leadership")
+
+    async def _refuse_other_feeds(self, *, begun: bool = False) -> None:
+        refuse = partial(
+            self._dependencies.refuse_other_feeds, self._gone, self._committer.report_error, begun=begun
+        )
+        await self._committer.run(refuse, "looking for other feeds on these topics")
 
     def _gone(self) -> bool:
         """Return whether a thread that waits for Kafka must give up."""

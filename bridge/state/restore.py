@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
@@ -15,7 +15,8 @@ from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
 from bridge.config import FeedSettings, Settings
-from bridge.errors import NotOurs, SchemaError
+from bridge.errors import NotOurs, SchemaError, TopologyError
+from bridge.formatting import format_utc
 from bridge.kafka import admin
 from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
 from bridge.kafka.topics import Topics
@@ -24,6 +25,8 @@ from bridge.state.deduplicator import Deduplicator, fingerprint
 
 LOOKBACK = 1_000
 """The search for a feed's checkpoint starts this many records before the end of the topic."""
+RETIRED: Final = "retired"
+"""Header of the last checkpoint of a feed that is over: the feed that uses its topics now."""
 SAMPLE = DeadLetterKind.SAMPLE.value.encode()
 REDRIVE = DeadLetterKind.REDRIVE.value.encode()
 
@@ -34,6 +37,18 @@ class Published(NamedTuple):
     deduplicator: Deduplicator
     received: dict[bytes, float]
     """The time of receipt of the last record of each bet, Unix seconds; of a redriven one the original's."""
+
+
+class _Rival(NamedTuple):
+    """Another feed: the offset of its first checkpoint in the part that was read, and its last one."""
+
+    first: int
+    last: Message
+
+
+class _Checkpoints(NamedTuple):
+    own: Message | None
+    others: dict[bytes, _Rival]
 
 
 class StateReader:
@@ -65,15 +80,56 @@ class StateReader:
         With `visible`, do not wait for open transactions. Raises SchemaError, with the record's place, if it
         is not a checkpoint: an earlier one would be out of date.
         """
+        found = self._search(give_up, on_status, visible=visible).own
+        return None if found is None else found.value()
+
+    def refuse_other_feeds(
+        self,
+        give_up: Callable[[], bool],
+        on_status: Callable[[str], None],
+        *,
+        visible: bool = False,
+        begun: bool = False,
+    ) -> None:
+        """Raise TopologyError, which names it and the fix, if another feed has written behind this one.
+
+        Without a checkpoint of this feed, any other that is not retired counts. `begun` says that this feed
+        has just committed its first one: of two that began together, the earlier one goes on. Does not raise
+        once `give_up`. `visible` as in `checkpoint`.
+        """
+        found = self._search(give_up, on_status, visible=visible)
+        if give_up():
+            return
+        own = found.own
+        place = -1 if own is None or retired(own) else own.offset() or 0
+        rivals = [
+            rival.last
+            for rival in found.others.values()
+            if not retired(rival.last)
+            and ((rival.first < place) if begun else ((rival.last.offset() or 0) > place))
+            and self._is_checkpoint(rival.last)
+        ]
+        if rivals:
+            raise TopologyError(self._of_another_feed(max(rivals, key=_received)))
+
+    def _search(
+        self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool
+    ) -> _Checkpoints:
+        """Return the last checkpoints, of other feeds at least from this one's on. Raises as `checkpoint`."""
         topic, key = self._topics.checkpoints.name, self._settings.feed.name.encode()
         found: Message | None = None
+        others: dict[bytes, _Rival] = {}
         scan: TopicScan | None = None
         lookback = LOOKBACK
 
         def take(message: Message) -> None:
             nonlocal found
-            if message.key() == key:
+            name = message.key()
+            if name == key:
                 found = None if message.value() is None else message
+            elif isinstance(name, bytes):
+                first = others[name].first if name in others else message.offset() or 0
+                others[name] = _Rival(first, message)
 
         def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal scan, lookback
@@ -88,11 +144,30 @@ class StateReader:
                 if found is not None or not scan.done or scan.start == {0: 0}:
                     break
                 scan, lookback = None, 10 * lookback
+                others.clear()
             if found is not None:
                 decode(self._checkpoints, found, found.value() or b"")
 
         with_fresh_clients(self._settings, search, give_up, on_status)
-        return None if found is None else found.value()
+        return _Checkpoints(found, others)
+
+    def _is_checkpoint(self, message: Message) -> bool:
+        try:
+            key_of(message)
+            self._checkpoints.decode(message.value() or b"")
+        except SchemaError:
+            return False  # foreign, or a tombstone
+        return True
+
+    def _of_another_feed(self, rival: Message) -> str:
+        prefix, name = self._settings.topics.prefix, (rival.key() or b"").decode()
+        return (
+            f"the feed {name} uses the topics {prefix}.…, and last wrote at "
+            f"{format_utc(round(_received(rival)))}. Two feeds on one prefix lose bets: each takes "
+            f"the other's for its own. Give {self._settings.feed.name} a prefix of its own: topics.prefix "
+            f"(BRIDGE_TOPICS__PREFIX). If {name} is over, for example because feed.name was changed, run "
+            f'`bridge checkpoint retire {name}` first. See "Several feeds" in docs/scale.md.'
+        )
 
     def deduplicator(
         self, since: float, give_up: Callable[[], bool], on_status: Callable[[str], None]
@@ -158,6 +233,11 @@ class StateReader:
             foreign.add(at(message, error))
         except SchemaError as error:
             raise at(message, error) from None
+
+
+def retired(checkpoint: Message) -> bool:
+    """Return whether the feed of this checkpoint is over (`bridge checkpoint retire`)."""
+    return RETIRED in dict(checkpoint.headers() or [])
 
 
 def deduplicated_from(feed: FeedSettings, revision: float) -> float:

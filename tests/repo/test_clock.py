@@ -41,6 +41,7 @@ DRIVERS = {
     "bridge.feed.provider_clock": "compares it with the provider's",
     "bridge.cli.repair": "the same",
     "bridge.repair.ownership": "waits for the feed",
+    "bridge.repair.retirement": "says when a feed was retired",
     "bridge.repair.position": "says when the position was moved",
     "bridge.audit.run": "says how long it took, and what compaction has reached",
     "bridge.inspection.readers": "gives up waiting for a broker",

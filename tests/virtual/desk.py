@@ -71,6 +71,7 @@ class Desk:
             topics=topics,
             codecs=CODECS,
             restore=self.kafka.deduplicator,
+            refuse_other_feeds=lambda *_, **__: None,
             leadership=Leadership(),
             leadership_changed=asyncio.Event(),
             writer=lambda _: MemoryWriter(self.kafka),
@@ -95,8 +96,12 @@ class Desk:
             self.checkpointer,
             wake,
             self._still_owner,
+            self._alone,
             None,
         )
+
+    async def _alone(self) -> None:
+        """No other feed uses the topics."""
 
     def machine(self) -> Instant:
         """Return the machine's clocks."""

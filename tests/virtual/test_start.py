@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from bridge.errors import TopologyError
 from bridge.sandbox.provider.faults import Refuse
 from bridge.sandbox.provider.feed import Policy
 from bridge.state.checkpoint import State
@@ -43,6 +44,31 @@ async def test_a_first_start_from_an_age_has_everything_since(world: World) -> N
     world.start()
     assert await world.check() >= 2 * HOUR * 0.2
     assert world.provider.attempts[0].revision == EPOCH - 2 * HOUR
+
+
+@pytest.mark.parametrize(("other", "committed"), [("before", 0), ("meanwhile", 1)])
+@in_world(rate=0.5)
+async def test_a_feed_on_the_topics_of_another_never_connects(
+    world: World, other: Literal["before", "meanwhile"], committed: int
+) -> None:
+    """One that was there has nothing written beside it; of one that began meanwhile, only the attempt is."""
+    world.other_feed = other
+    world.start()
+    assert isinstance(await world.ended(), TopologyError)
+    assert world.status.state is State.STOPPED
+    assert world.provider.attempts == []
+    assert world.kafka.transactions == committed
+
+
+@in_world(rate=0.5)
+async def test_a_feed_that_goes_on_asks_for_no_other_that_has_begun(world: World) -> None:
+    """Only its first attempt could have come at the same time."""
+    world.start()
+    await world.until(State.LIVE)
+    world.other_feed = "meanwhile"
+    world.unreachable(60)
+    await asyncio.sleep(100)
+    await world.check()
 
 
 @pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])

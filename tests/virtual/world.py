@@ -15,14 +15,14 @@ from functools import partial
 from itertools import groupby
 from math import inf
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 import structlog
 
 from bridge.clock import AnchoredClock, Instant
 from bridge.config import BatchSettings, FeedSettings, LimitsSettings, Settings
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, TopologyError
 from bridge.kafka.topics import declare
 from bridge.sandbox.provider.bets import message
 from bridge.sandbox.provider.faults import Clear, Fault
@@ -128,6 +128,8 @@ class World:
         self.leadership_changed = asyncio.Event()
         self.kafka = Kafka(declare(self.settings))
         self.status = Status("f", self.clock)
+        self.other_feed: Literal["", "before", "meanwhile"] = ""
+        """Whether another feed uses the topics before the first start, or has begun since it looked."""
         self.processes = 0
         """Started so far."""
         self._before = 0
@@ -167,6 +169,7 @@ class World:
             topics=self.kafka.topics,
             codecs=CODECS,
             restore=self.kafka.deduplicator,
+            refuse_other_feeds=lambda *_, begun=False: self._look_for_other_feeds(begun),
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka),
@@ -176,6 +179,10 @@ class World:
         )
         self.owner = FeedOwner(dependencies)
         self._process = self._loop.create_task(self.owner.run())
+
+    def _look_for_other_feeds(self, begun: bool) -> None:
+        if self.other_feed == ("meanwhile" if begun else "before"):
+            raise TopologyError("another feed uses the topics")
 
     async def kill(self) -> None:
         """Kill the process as SIGKILL does. Raises the error with which the process had ended before."""

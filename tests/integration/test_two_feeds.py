@@ -1,0 +1,129 @@
+"""Two feeds on one prefix: the second is refused before it connects. One that is over can be retired."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+from confluent_kafka import Producer
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.sandbox.provider.server import Simulator
+from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
+from tests.harness import Place, assert_exact, until
+from tests.integration.publishing import prepared
+
+
+def feed() -> Simulator:
+    """Return a provider; all of them have the same betIds, as two brands of one sportsbook may."""
+    return Simulator(SimulatorSettings(port=0, rate=40, history_seconds=60))
+
+
+def settings(name: str, provider: Simulator) -> dict[str, str]:
+    return {"FEED__NAME": name, "FEED__BASE_URL": provider.url}
+
+
+async def test_a_second_feed_is_refused_before_it_connects(place: Place) -> None:
+    """It would take the other's bets for its own: these would be lost, and count as repeated."""
+    async with feed() as one, feed() as two:
+        first = place.bridge(**settings("one", one))
+        await until(lambda: "Live" in first.states(), "live", so_far=first.text)
+        second = place.bridge(**settings("two", two))
+        await until(lambda: second.process.poll() is not None or "Live" in second.states(), "refused")
+        if second.process.poll() is None:
+            await asyncio.sleep(2)
+            shown = place.run("checkpoint", "show", "--json", **settings("two", two))
+            raise AssertionError(f"it is live: {json.loads(shown.stdout)['counters']}")
+        assert (await second.wait(), two.connections) == (6, [])
+        last = second.text().splitlines()[-1]
+        for words in ("the feed one", f"{place.prefix}.", "BRIDGE_TOPICS__PREFIX", "checkpoint retire one"):
+            assert words in second.text(), last
+        redrive = await asyncio.to_thread(lambda: place.run("deadletters", "redrive", **settings("two", two)))
+        assert redrive.returncode == 6, redrive.stderr
+        assert "the feed one" in redrive.stderr
+        doctor = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings("two", two)))
+        [finding] = [found for found in json.loads(doctor.stdout) if found["check"] == "feeds"]
+        assert finding["outcome"] == "fail"
+        assert "the feed one" in finding["message"]
+        assert_exact(await place.settled(one, first))
+
+
+async def test_of_two_that_start_together_one_goes_on(place: Place) -> None:
+    """On a new prefix neither can see the other before its own first checkpoint."""
+    async with feed() as one, feed() as two:
+        await asyncio.to_thread(prepared, place)
+        bridges = {
+            name: place.bridge(**settings(name, provider)) for name, provider in (("one", one), ("two", two))
+        }
+        await until(lambda: any(b.process.poll() is not None for b in bridges.values()), "one refused")
+        [left] = [name for name, bridge in bridges.items() if bridge.process.poll() is None]
+        [gone] = bridges.keys() - {left}
+        providers = {"one": one, "two": two}
+        assert await bridges[gone].wait() == 6
+        assert providers[gone].connections == []
+        await until(lambda: "Live" in bridges[left].states(), "live")
+        # Nor does the one that lost come later, nor is the other held up by what it has written.
+        again = place.bridge(**settings(gone, providers[gone]))
+        assert await again.wait() == 6
+        assert await bridges[left].end() == 0
+        bridge = place.bridge(**settings(left, providers[left]))
+        await until(lambda: "Live" in bridge.states(), "live")
+        assert_exact(await place.settled(providers[left], bridge))
+
+
+async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Place) -> None:
+    """Also with its connection attempts. The old one cannot return, and the audit holds."""
+    async with feed() as provider:
+        old, new = settings("old", provider), settings("new", provider)
+        bridge = place.bridge(**old)
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        retire = ("checkpoint", "retire", "old", "--yes", "--json")
+        busy = await asyncio.to_thread(lambda: place.run(*retire, **new))
+        assert busy.returncode == 1
+        assert "the feed old is not free" in busy.stderr
+        assert await bridge.end() == 0
+        refused = place.bridge(**new)
+        assert await refused.wait() == 6
+        ran = await asyncio.to_thread(lambda: place.run(*retire, **new))
+        assert ran.returncode == 0, ran.stderr
+        before, after = (
+            json.loads(place.run("checkpoint", "show", "--json", FEED__NAME=name).stdout)
+            for name in ("old", "new")
+        )
+        assert before["reason"].startswith("retired by ")
+        assert [after[n] for n in ("revision", "connections", "newestSettlement")] == [
+            before[n] for n in ("revision", "connections", "newestSettlement")
+        ]
+        assert set(after["counters"].values()) == {0}
+        bridge = place.bridge(**new)
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        returned = place.bridge(**old)
+        assert await returned.wait() == 6
+        assert_exact(await place.settled(provider, bridge))
+        assert await bridge.end() == 0
+        audited = await asyncio.to_thread(lambda: place.run("audit"))
+        assert audited.returncode == 0, audited.stdout
+        assert not provider.breaches
+
+
+async def test_a_feed_that_was_renamed_before_goes_on(place: Place) -> None:
+    """By an earlier version of the bridge: the old name has written nothing since."""
+    await asyncio.to_thread(prepared, place)
+    registered = await asyncio.to_thread(lambda: place.run("schemas", "register", "--json"))
+    topic = f"{place.prefix}.checkpoints"
+    codec = Codec(load("feed-checkpoint"), json.loads(registered.stdout)[f"{topic}-value"])
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    now = time.time()
+    for name in ("old", "new"):
+        checkpoint = Checkpoint(name, int(now) - 30, State.LIVE, (), Counters(), now, "me")
+        producer.produce(topic, codec.encode(checkpoint.to_avro()), name.encode())
+        assert producer.flush(20) == 0
+    async with feed() as provider:
+        bridge = place.bridge(**settings("new", provider))
+        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
+        old = place.bridge(**settings("old", provider))
+        assert await old.wait() == 6
