@@ -144,6 +144,14 @@ COMMANDS = {
         }
     ),
     "checkpoint reset": Command({**NO_FILE, "--yes": "feed.start (BRIDGE_FEED__START) is 0"}),
+    "checkpoint retire": Command(
+        {
+            "": "Missing argument 'FEED'",
+            "an-old-feed": "this ends a feed: give --yes",
+            "settlement-v4 --yes": "settlement-v4 is feed.name itself: set feed.name (BRIDGE_FEED__NAME)",
+            "an-old-feed --yes --config nowhere.toml": "there is no settings file nowhere.toml",
+        }
+    ),
     "deadletters list": Command({**NO_FILE, **LETTERS}),
     "deadletters show": Command(
         {"": "Missing argument 'KEY'", " ": "KEY is empty: give a key or its beginning"}
