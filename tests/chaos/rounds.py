@@ -1,0 +1,49 @@
+"""A campaign in rounds. What is finished stays in `.chaos/CAMPAIGN`, so an interrupted campaign goes on.
+
+A round is finished once its directory has a `result.json`; `FRESH=1` begins anew. A round with another extent
+(other counts, another seed) is another round.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+_RESULT = "result.json"
+
+
+class Rounds:
+    """The directories of a campaign's rounds."""
+
+    def __init__(self, campaign: str, extent: dict[str, Any]) -> None:
+        self.directory = ROOT / ".chaos" / campaign
+        self._extent = extent
+        if os.environ.get("FRESH"):
+            shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def result(self, name: str) -> dict[str, Any] | None:
+        """Return the result of a finished round of this extent, or None."""
+        file = self.directory / name / _RESULT
+        if not file.is_file():
+            return None
+        stored = json.loads(file.read_text("utf-8"))
+        return dict(stored["result"]) if stored["extent"] == self._extent else None
+
+    def begin(self, name: str) -> Path:
+        """Return the empty directory of a round that is not finished."""
+        directory = self.directory / name
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        return directory
+
+    def finish(self, name: str, result: dict[str, Any]) -> None:
+        """Store the result of a round."""
+        file = self.directory / name / _RESULT
+        partial = file.with_suffix(".partial")
+        partial.write_text(json.dumps({"extent": self._extent, "result": result}, indent=1) + "\n", "utf-8")
+        partial.rename(file)

@@ -1,0 +1,326 @@
+"""How long a hand-over takes, on three real brokers: from the event to the first new bet that is visible.
+
+Two bridges have the product's own session time-out and margins. The one that owns the feed is ended
+(SIGTERM), killed (SIGKILL) or stopped (SIGSTOP, resumed when the other has taken over), or the broker that
+coordinates the owner group is killed. A `read_committed` consumer polls all the time. Time in the limits runs
+`SCALE` times faster at both ends, so that the provider allows as many connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from benchmarks import report
+from benchmarks.__main__ import machine
+from bridge.kafka.clients import SESSION_MS
+from bridge.sandbox import cluster as dev
+from bridge.sandbox.cluster.process import Server
+from tests.chaos.owners import FEED, Members, judged
+from tests.chaos.provider import Provider
+from tests.chaos.rounds import ROOT, Rounds
+from tests.harness import PATIENCE, Bridge, Place, until
+from tests.processes import start_cold
+
+FULL = 50
+TIMES = int(os.environ.get("TIMES", FULL))
+SEED = int(os.environ.get("SEED", "1"))
+RATE = 200
+SCALE = 100
+PARTITIONS = 6
+BEHIND_SECONDS = 2.0
+"""Once each partition shows bets that are younger, a hand-over is over."""
+GOALS = {
+    "SIGTERM": 3.0,
+    "SIGKILL": SESSION_MS / 1000 + 3,
+    "SIGSTOP": SESSION_MS / 1000 + 3,
+    "coordinator": None,
+}
+"""Each event with the seconds within which the first new bet is to be visible, if there is a goal."""
+EVENTS = {
+    "SIGTERM": "SIGTERM of the owner",
+    "SIGKILL": "SIGKILL of the owner",
+    "SIGSTOP": "SIGSTOP of the owner",
+    "coordinator": "SIGKILL of the group's coordinator",
+}
+OBSERVED_SECONDS = {"coordinator": 15.0}
+"""How long to look at least: the rest of a broker's session may bring a second stall."""
+PAGE = ROOT / "docs" / "reliability.md"
+
+
+class Sight(NamedTuple):
+    """A bet that has become visible: when, and when it was published; Unix seconds."""
+
+    at: float
+    published: float
+
+
+class Handover(NamedTuple):
+    """One event, in seconds from it."""
+
+    connected: float | None
+    """Until the provider accepted the successor; None if the owner kept its connection."""
+    visible: float
+    """Until the first new bet was visible: published after the event and, of a successor, by it."""
+    longest: float
+    """The longest that a bet published after the event has waited to be visible."""
+
+
+def handover(at: float, connected: float | None, sights: Sequence[Sight]) -> Handover:
+    """Compute the figures of an event from what was seen after it; all times in Unix seconds."""
+    new = [sight for sight in sights if sight.published > at]
+    first = min(sight.at for sight in new if sight.at > (connected or at))
+    longest = max(sight.at - sight.published for sight in new)
+    return Handover(None if connected is None else connected - at, first - at, longest)
+
+
+class Watcher:
+    """A `read_committed` consumer on its own thread, which notes when each bet is seen first.
+
+    A betId ends with the number of the message that settled the bet first, which says when it was published.
+    The client has a connection to each broker, so a killed one delays only what is behind its partitions.
+    """
+
+    def __init__(self, place: Place, origin: float) -> None:
+        self._origin = origin
+        self._topic = f"{place.prefix}.bets"
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": place.cluster.bootstrap_servers,
+                "group.id": "watcher",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 10,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self._sights: dict[int, Sight] = {}
+        self._newest = dict.fromkeys(range(PARTITIONS), 0.0)
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def begin(self) -> None:
+        """Begin once the topic is there."""
+        self._thread.start()
+
+    def __enter__(self) -> Watcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def since(self, at: float) -> list[Sight]:
+        """Return the first sight of each bet published later, and forget those before."""
+        with self._lock:
+            self._sights = {slot: sight for slot, sight in self._sights.items() if sight.published > at}
+            return list(self._sights.values())
+
+    @property
+    def behind(self) -> float:
+        """The age of the newest bet seen in the partition that is furthest behind, seconds."""
+        return time.time() - min(self._newest.values())
+
+    def _run(self) -> None:
+        self._consumer.assign([TopicPartition(self._topic, p, 0) for p in range(PARTITIONS)])
+        while not self._ending.is_set():
+            message = self._consumer.poll(0.1)
+            if message is None or message.error() is not None:  # a broker that is away comes back
+                continue
+            now, key, partition = time.time(), message.key(), message.partition()
+            assert isinstance(key, bytes)
+            slot = int(key.replace(b"-", b"")[16:], 16)
+            published = self._origin + slot / RATE
+            with self._lock:
+                self._sights.setdefault(slot, Sight(now, published))
+                self._newest[partition or 0] = max(self._newest[partition or 0], published)
+        self._consumer.close()
+
+
+class Pair:
+    """Two bridges on three brokers, and what may happen to them."""
+
+    def __init__(self, place: Place, provider: Provider, watcher: Watcher) -> None:
+        self._place, self._provider, self._watcher = place, provider, watcher
+        self._members = Members(place)
+        self._admin = place.admin()
+        self.excused: list[tuple[float, float]] = []
+
+    def start(self) -> None:
+        """Start a bridge with the defaults of what a hand-over depends on."""
+        self._place.bridge(
+            FEED__BASE_URL=self._provider.url,
+            LIMITS__SCALE=str(SCALE),
+            KAFKA__SESSION_TIMEOUT_MS=str(SESSION_MS),
+            KAFKA__HEARTBEAT_INTERVAL_MS="1000",
+        )
+
+    async def steady(self) -> Bridge:
+        """Wait for an owner, a standby, all replicas, and bets that arrive in time. Returns the owner."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            group, owner = await self._members.group(), await self._members.owner()
+            calm = len(group.members) == 2 and not group.joining and self._watcher.behind < BEHIND_SECONDS
+            if calm and owner and await asyncio.to_thread(self._replicated):
+                return owner
+            assert time.monotonic() < deadline, (group, owner, self._watcher.behind)
+            await asyncio.sleep(0.5)
+
+    async def measure(self, kind: str, random: Random) -> Handover:
+        """Let the event happen once, and look until the hand-over is over; then make up for it."""
+        owner = await self.steady()
+        coordinator = await asyncio.to_thread(self._coordinator)
+        await asyncio.sleep(random.uniform(0, 3))
+        at = time.time()
+        if kind == "coordinator":
+            await asyncio.to_thread(coordinator.stop, kill=True)
+        else:
+            owner.signal(signal.Signals[kind])
+        observed = at + OBSERVED_SECONDS.get(kind, 0.0)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            connected = await self._connected(at)
+            sights = [sight for sight in self._watcher.since(at) if sight.at > (connected or at)]
+            over = sights and self._watcher.behind < BEHIND_SECONDS and time.time() > observed
+            if over and (connected or kind == "coordinator"):
+                break
+            assert time.monotonic() < deadline, f"no hand-over after {kind}"
+            await asyncio.sleep(0.1)
+        self.excused.append((at, time.time()))
+        found = handover(at, connected, self._watcher.since(at))
+        if kind == "coordinator":
+            await asyncio.to_thread(self._place.cluster.restart, coordinator.name)
+        elif kind == "SIGSTOP":
+            owner.signal(signal.SIGCONT)
+        else:
+            code = await owner.wait()
+            assert code == (0 if kind == "SIGTERM" else -signal.SIGKILL), owner.text()
+            self.start()
+        return found
+
+    async def _connected(self, at: float) -> float | None:
+        """When the first connection was accepted after the event; None if there was none."""
+        attempts = await self._provider.get("/attempts")
+        return next((a["at"] for a in attempts if a["at"] > at and a["status"] == 101), None)
+
+    def _coordinator(self) -> Server:
+        """The broker that coordinates the owner group."""
+        group = f"{self._place.prefix}.{FEED}.owner"
+        for _ in range(int(PATIENCE)):
+            with suppress(KafkaException):  # it is moving back to a broker that was restarted
+                described = self._admin.describe_consumer_groups([group])[group].result(PATIENCE)
+                return self._place.cluster.servers[f"kafka-{described.coordinator.id}"]
+            time.sleep(1)
+        raise AssertionError(f"{group} has no coordinator")
+
+    def _replicated(self) -> bool:
+        """Whether all replicas of all partitions are in sync."""
+        topics = self._admin.list_topics(timeout=PATIENCE).topics.values()
+        return all(len(p.isrs) == len(p.replicas) for topic in topics for p in topic.partitions.values())
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
+    """Three brokers and a registry."""
+    with dev.start(tmp_path_factory.mktemp("brokers"), kafka_port=0, registry_port=0, brokers=3) as running:
+        yield running
+
+
+async def hand_over(place: Place, kind: str, times: int) -> dict[str, Any]:
+    """Measure an event so many times, and have the whole feed judged."""
+    random = Random(f"{SEED} {kind}")
+    provider = await Provider.start(
+        place, seed=SEED, rate=RATE, limits_scale=SCALE, second="replace", ping_seconds=1
+    )
+    state = await provider.get("/state")
+    with Watcher(place, state["origin"]) as watcher:
+        pair = Pair(place, provider, watcher)
+        pair.start()
+        await until(lambda: "Live" in place.bridges[-1].states(), "live", so_far=place.bridges[-1].text)
+        watcher.begin()
+        pair.start()
+        found = []
+        for number in range(times):
+            found.append(await pair.measure(kind, random))
+            print(json.dumps({"event": kind, "number": number + 1, **found[-1]._asdict()}), flush=True)
+        await pair.steady()
+        judgement = await judged(place, provider, scale=SCALE, seed=SEED, excused=tuple(pair.excused))
+    return {"event": kind, "handovers": [it._asdict() for it in found], **judgement.json()}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
+@pytest.mark.parametrize("kind", GOALS)
+async def test_handover(kind: str, cluster: dev.Cluster) -> None:
+    """Nothing is lost, doubled or undeclared; how long it took is a figure, and no condition."""
+    rounds = Rounds("handover", {"times": TIMES, "seed": SEED})
+    if (result := rounds.result(kind)) is None:
+        directory = rounds.begin(kind)
+        place = Place(cluster, f"handover-{kind.lower()}", directory, start=start_cold)
+        try:
+            result = await hand_over(place, kind, TIMES)
+        finally:
+            for bridge in place.bridges:
+                bridge.kill()
+        rounds.finish(kind, result)
+    handovers = [Handover(**it) for it in result["handovers"]]
+    figures = {"campaign": "handover", **result, "handovers": len(handovers), **summary(handovers)}
+    print(json.dumps(figures), flush=True)
+    results = {kind: found for kind in GOALS if (found := rounds.result(kind))}
+    if TIMES >= FULL and len(results) == len(GOALS):
+        write(results)
+    assert result["anomalies"] == {}
+
+
+def summary(handovers: Sequence[Handover]) -> dict[str, Any]:
+    """Return median, 99th percentile and maximum of each figure, seconds; those that are known."""
+    columns = {
+        name: sorted(it for handover in handovers if (it := getattr(handover, name)) is not None)
+        for name in Handover._fields
+    }
+    return {
+        name: {"p50": share(values, 0.5), "p99": share(values, 0.99), "max": values[-1]}
+        for name, values in columns.items()
+        if values
+    }
+
+
+def share(values: Sequence[float], part: float) -> float:
+    """Return the smallest value that this part of the sorted values does not exceed."""
+    return values[max(0, ceil(part * len(values)) - 1)]
+
+
+def table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the figures of all events as a table in Markdown."""
+    rows = []
+    for kind, goal in GOALS.items():
+        handovers = [Handover(**it) for it in results[kind]["handovers"]]
+        found = summary(handovers)
+        cells = [
+            " / ".join(f"{found[name][it]:.2f}" for it in ("p50", "p99", "max")) if name in found else "–"
+            for name in Handover._fields
+        ]
+        met = "–" if goal is None else f"{sum(it.visible <= goal for it in handovers)} within {goal:g} s"
+        rows.append([EVENTS[kind], f"{len(handovers)}", *cells, met])
+    head = ["event", "times", "connected, s", "first new bet visible, s", "longest wait of a bet, s", "goal"]
+    return report.table(head, rows)
+
+
+def write(results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the table into the page."""
+    content = f"{table(results)}\nEach cell: median / 99th percentile / maximum. {machine()}\n"
+    PAGE.write_text(report.replaced(PAGE.read_text("utf-8"), "handover", content), "utf-8")
