@@ -41,6 +41,8 @@ class _Feed:
     last: Checkpoint
     updated_at: float = -inf
     """The newest time of a commit."""
+    is_retired: bool = False
+    """Whether the last checkpoint says that the feed is over."""
 
 
 class CheckpointsCheck:
@@ -70,12 +72,18 @@ class CheckpointsCheck:
         """
         return dict(self._newest.values())
 
-    def take(self, checkpoint: Checkpoint, place: Finding) -> None:
-        """Judge the next checkpoint. `place` is its place, with any text."""
+    def take(self, checkpoint: Checkpoint, place: Finding, *, retires: bool = False) -> None:
+        """Judge the next checkpoint. `place` is its place, with any text.
+
+        One that retires its feed may be followed by one with the position of the feed that came after it.
+        """
         self.records += 1
         self._identity(checkpoint, place)
         feed = self._feeds.setdefault(checkpoint.feed, _Feed(checkpoint))
-        self._compare(feed.last, checkpoint, place)
+        self._compare_counters(feed.last, checkpoint, place)
+        if not feed.is_retired:
+            self._compare_positions(feed.last, checkpoint, place)
+        feed.is_retired = retires
         feed.updated_at = max(feed.updated_at, checkpoint.updated_at)
         if checkpoint.revision > feed.updated_at + 2 * self._skew:
             text = f"the position {format_utc(checkpoint.revision)} is later than any commit before it"
@@ -115,12 +123,14 @@ class CheckpointsCheck:
             text = f"the outcomes do not add up to what was received: {words}"
             self._findings.violate(place._replace(proof=Proof.IDENTITY, text=text))
 
-    def _compare(self, before: Checkpoint, after: Checkpoint, place: Finding) -> None:
+    def _compare_counters(self, before: Checkpoint, after: Checkpoint, place: Finding) -> None:
         counts = zip(_COUNTERS, _counts(before.counters), _counts(after.counters), strict=True)
         back = [f"{camel_case(name)} from {old:,} to {new:,}" for name, old, new in counts if new < old]
         if back:
             text = f"a counter went back: {', '.join(back)}"
             self._findings.violate(place._replace(proof=Proof.COUNTERS, text=text))
+
+    def _compare_positions(self, before: Checkpoint, after: Checkpoint, place: Finding) -> None:
         if after.revision < before.revision and after.moved == before.moved:
             text = (
                 f"the position went back from {format_utc(before.revision)} to {format_utc(after.revision)}"

@@ -124,7 +124,7 @@ def assess_leadership(name: str, group: Group) -> Finding:
 
 def find_open_transactions(settings: Settings) -> list[OpenTransaction]:
     """Return the transactions that stay open for some seconds. Raises as `explained`."""
-    watch = TransactionWatch(settings, [topic.name for topic in topics.declare(settings).all()])
+    watch = TransactionWatch(settings, [topic.name for topic in topics.declare(settings).of_feed()])
     found = list(watch.look(clock.now()))
     for _ in range(LOOKS):
         time.sleep(LOOK_SECONDS)

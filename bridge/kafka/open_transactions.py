@@ -11,11 +11,12 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
+from bridge.errors import BridgeError
 from bridge.formatting import format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
@@ -76,7 +77,7 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
     try:
         reader = clients.reader(settings.kafka, name=f"{settings.topics.prefix}.reader", committed=False)
         reading = Clients(clients.admin(settings.kafka), reader)
-    except KafkaUnavailable:
+    except BridgeError:  # also a certificate that is just being replaced
         return found
     try:
         reader.assign([TopicPartition(*place) for place in places])
@@ -88,6 +89,8 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
                     reader.pause([TopicPartition(place.topic, place.partition)])
             if len(found) == len(wanted):
                 break
+    except KafkaException:  # what is not known by now is not needed
+        return found
     finally:
         del reader
         reading.close()
@@ -95,7 +98,7 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
 
 
 class TransactionWatch:
-    """Remembers from look to look which transactions stay open. `look` and `forget` block."""
+    """Remembers from look to look which transactions stay open. `look` blocks."""
 
     def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
         self._settings = settings

@@ -94,12 +94,12 @@ class OwnedFeed:
 
 
 @contextmanager
-def owning(settings: Settings, *, alone: bool = True) -> Iterator[OwnedFeed]:
+def owning(settings: Settings, *, beside: str = "") -> Iterator[OwnedFeed]:
     """Own the feed in the block. Registers the schemas of an owner.
 
     Raises NotOwner at once if the owner group has a member, TopologyError if a topic or a right is missing or
-    another feed uses the topics (not asked unless this one must be `alone`), KafkaUnavailable if no broker
-    answers, SinkBroken if Kafka refuses to write.
+    another feed than the one `beside` this one uses the topics, KafkaUnavailable if no broker answers,
+    SinkBroken if Kafka refuses to write.
     """
     settings.need("kafka.bootstrap_servers", "registry.url")
     topics = declare(settings)
@@ -115,12 +115,11 @@ def owning(settings: Settings, *, alone: bool = True) -> Iterator[OwnedFeed]:
         )
         try:
             _wait_for_feed(settings, election, client, changed, owner_id)
-            writer = BatchWriter(settings, election, state.checkpoint, _report)
+            writer = BatchWriter(settings, election, state.checkpoint, report)
             done = False
             try:
                 owned = OwnedFeed(settings, topics, codecs, owner_id, state, writer, election)
-                if alone:
-                    state.refuse_other_feeds(owned.lost, _report)
+                state.refuse_other_feeds(owned.lost, report, beside=beside)
                 yield owned
                 done = True
             finally:
@@ -167,6 +166,7 @@ def _wait_for_feed(
         changed.clear()
 
 
-def _report(reason: str) -> None:
+def report(reason: str) -> None:
+    """Log why Kafka keeps a command waiting."""
     if reason:
         get().warning("waiting for Kafka", reason=reason)

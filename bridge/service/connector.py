@@ -51,7 +51,7 @@ class Connector:
     wake: asyncio.Event
     still_owner: Callable[[], Awaitable[bool]]
     """Asks the group's coordinator whether this process still owns the feed."""
-    refuse_other_feeds: Callable[[], Awaitable[None]]
+    refuse_other_feeds: Callable[[], Awaitable[object]]
     """Raises TopologyError if another feed has begun on the same topics before this one."""
     certain_revision: int | None
     """The revision to go back to if the position was in the future when the state was restored."""

@@ -104,8 +104,10 @@ class Ownership(Protocol):
 class RefuseOtherFeeds(Protocol):
     """As `bridge.state.restore.StateReader.refuse_other_feeds`."""
 
-    def __call__(self, give_up: GiveUp, on_status: Callable[[str], None], /, *, begun: bool = False) -> None:
-        """Raise TopologyError if another feed uses the topics. May block."""
+    def __call__(
+        self, give_up: GiveUp, on_status: Callable[[str], None], /, *, begun: bool = False
+    ) -> bytes | None:
+        """Raise TopologyError if another feed uses the topics. Returns the checkpoint. May block."""
 
 
 @dataclass(frozen=True, kw_only=True)

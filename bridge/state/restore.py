@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from copy import copy
 from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, Message
@@ -90,27 +91,41 @@ class StateReader:
         *,
         visible: bool = False,
         begun: bool = False,
-    ) -> None:
+        beside: str = "",
+    ) -> bytes | None:
         """Raise TopologyError, which names it and the fix, if another feed has written behind this one.
 
         Without a checkpoint of this feed, any other that is not retired counts. `begun` says that this feed
-        has just committed its first one: of two that began together, the earlier one goes on. Does not raise
-        once `give_up`. `visible` as in `checkpoint`.
+        has just committed its first one: of two that began together, the earlier one goes on. The feed
+        `beside` this one may have written. Does not raise once `give_up`. `visible` as in `checkpoint`, and
+        returns the same: the checkpoint may have changed since it was read.
         """
         found = self._search(give_up, on_status, visible=visible)
-        if give_up():
-            return
         own = found.own
+        if give_up():
+            return None if own is None else own.value()
         place = -1 if own is None or retired(own) else own.offset() or 0
         rivals = [
             rival.last
-            for rival in found.others.values()
+            for name, rival in found.others.items()
             if not retired(rival.last)
             and ((rival.first < place) if begun else ((rival.last.offset() or 0) > place))
-            and self._is_checkpoint(rival.last)
+            and name != beside.encode()
         ]
         if rivals:
             raise TopologyError(self._of_another_feed(max(rivals, key=_received)))
+        return None if own is None else own.value()
+
+    def is_retired(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bool:
+        """Return whether the feed is over (`bridge checkpoint retire`)."""
+        own = self._search(give_up, on_status, visible=False).own
+        return own is not None and retired(own)
+
+    def of_feed(self, settings: Settings) -> StateReader:
+        """Return a reader of another feed on the same topics."""
+        other = copy(self)
+        other._settings = settings
+        return other
 
     def _search(
         self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool
@@ -147,6 +162,8 @@ class StateReader:
                 others.clear()
             if found is not None:
                 decode(self._checkpoints, found, found.value() or b"")
+            for name in [name for name, rival in others.items() if not self._is_checkpoint(rival.last)]:
+                del others[name]
 
         with_fresh_clients(self._settings, search, give_up, on_status)
         return _Checkpoints(found, others)

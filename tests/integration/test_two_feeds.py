@@ -107,6 +107,26 @@ async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Pla
         assert await bridge.end() == 0
         audited = await asyncio.to_thread(lambda: place.run("audit"))
         assert audited.returncode == 0, audited.stdout
+        twice = await asyncio.to_thread(lambda: place.run(*retire, **new))
+        assert twice.returncode == 1
+        assert "the feed old is over already" in twice.stderr
+        unknown = await asyncio.to_thread(
+            lambda: place.run("checkpoint", "retire", "typo", "--yes", FEED__NAME="new")
+        )
+        assert unknown.returncode == 1
+        assert "no checkpoint of a feed typo" in unknown.stderr
+        last = json.loads(place.run("checkpoint", "show", "--json", FEED__NAME="new").stdout)
+        back = await asyncio.to_thread(
+            lambda: place.run("checkpoint", "retire", "new", "--yes", "--json", **old)
+        )
+        assert back.returncode == 0, back.stderr
+        goes_on = json.loads(place.run("checkpoint", "show", "--json", FEED__NAME="old").stdout)
+        assert [goes_on[n] for n in ("revision", "connections")] == [
+            last[n] for n in ("revision", "connections")
+        ]
+        assert goes_on["counters"] == before["counters"]
+        audited = await asyncio.to_thread(lambda: place.run("audit"))
+        assert audited.returncode == 0, audited.stdout
         assert not provider.breaches
 
 

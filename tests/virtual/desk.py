@@ -71,7 +71,7 @@ class Desk:
             topics=topics,
             codecs=CODECS,
             restore=self.kafka.deduplicator,
-            refuse_other_feeds=lambda *_, **__: None,
+            refuse_other_feeds=lambda *_, **__: self.kafka.checkpoint(),
             leadership=Leadership(),
             leadership_changed=asyncio.Event(),
             writer=lambda _: MemoryWriter(self.kafka),

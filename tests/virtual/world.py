@@ -180,9 +180,10 @@ class World:
         self.owner = FeedOwner(dependencies)
         self._process = self._loop.create_task(self.owner.run())
 
-    def _look_for_other_feeds(self, begun: bool) -> None:
+    def _look_for_other_feeds(self, begun: bool) -> bytes | None:
         if self.other_feed == ("meanwhile" if begun else "before"):
             raise TopologyError("another feed uses the topics")
+        return self.kafka.checkpoint()
 
     async def kill(self) -> None:
         """Kill the process as SIGKILL does. Raises the error with which the process had ended before."""
