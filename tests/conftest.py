@@ -9,11 +9,16 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bridge import log
 from bridge.sandbox import cluster as dev
 from tests.harness import IN_VAIN, Bridge, Place
 from tests.processes import send
+
+# A busy machine fails no test.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 _numbers = itertools.count(1)
 
