@@ -244,9 +244,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
 async def hand_over(place: Place, kind: str, times: int) -> dict[str, Any]:
     """Measure an event so many times, and have the whole feed judged."""
     random = Random(f"{SEED} {kind}")
-    provider = await Provider.start(
-        place, seed=SEED, rate=RATE, limits_scale=SCALE, second="replace", ping_seconds=1
-    )
+    settings = {"seed": SEED, "rate": RATE, "limits_scale": SCALE, "second": "replace", "ping_seconds": 1}
+    provider = await Provider.start(place, **settings, compression="none")  # which would take it longer
     state = await provider.get("/state")
     with Watcher(place, state["origin"]) as watcher:
         pair = Pair(place, provider, watcher)

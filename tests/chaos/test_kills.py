@@ -1,0 +1,255 @@
+"""Bridges are killed (SIGKILL) and ended (SIGTERM) again and again, on three real brokers.
+
+Half of the rounds have two bridges, of which one stands by, half have one that is started again at once. Some
+are killed at a random moment, others at a chosen step of the code. In half of the rounds a reconnection asks
+for the margins of the product, which brings back everything of 90 s; in the others for a few seconds, so that
+more deaths fall into live operation. Time in the limits runs faster at both ends, so that they allow for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from bridge.sandbox import cluster as dev
+from tests.chaos.owners import Members, judged
+from tests.chaos.provider import Provider
+from tests.chaos.rounds import Rounds
+from tests.harness import Bridge, Place, until
+
+ROUNDS = int(os.environ.get("ROUNDS", "20"))
+KILLS = int(os.environ.get("KILLS", "500"))
+TERMS = int(os.environ.get("TERMS", "100"))
+MESSAGES = int(os.environ.get("MESSAGES", "1000000"))
+"""These three of all rounds together, at least."""
+SEED = int(os.environ.get("SEED", "1"))
+RATE = 300
+TAKEOVER_SECONDS = 4.0
+"""Until there is an owner again, about."""
+LEAST_SECONDS = 1.5
+"""Of the owner's life before a death at a random moment, on average, however many are left."""
+ARMED = 0.5
+"""The share of processes that die at a chosen step, if they come to it."""
+OWNER = 0.75
+"""The share of deaths at random moments that hit the owner, if there is one; the others hit any bridge."""
+MARGINS: dict[str, dict[str, str]] = {
+    "default": {},
+    "short": {"FEED__SAFETY_MARGIN_SECONDS": "5", "FEED__MAX_OUT_OF_ORDERNESS_SECONDS": "4"},
+}
+SCALES = {"default": 100, "short": 30}
+"""How many times faster the limits run: with short margins the bucket decides, which is smaller the faster."""
+
+STEPS = {
+    "joined": ("bridge.kafka.election:LeaderElection.__init__", "after", 1),
+    "before fencing": ("bridge.kafka.blocking:Watchdog.call", "before", 1),
+    "fenced": ("bridge.kafka.blocking:Watchdog.call", "after", 1),
+    "checkpoint read": ("bridge.state.restore:StateReader.checkpoint", "after", 1),
+    "bets read": ("bridge.state.restore:StateReader.deduplicator", "after", 1),
+    "attempt not committed": ("bridge.kafka.blocking:Watchdog.call", "before", 3),
+    "attempt committed": ("bridge.kafka.blocking:Watchdog.call", "after", 3),
+    "connected": ("bridge.service.connector:Connector._accepted", "before", 1),
+    "half a transaction": ("bridge.kafka.transactions:TransactionalWriter._produce", "after", 0),
+    "transaction complete": ("bridge.kafka.transactions:TransactionalWriter._seal", "after", 0),
+    "before a commit": ("bridge.kafka.blocking:Watchdog.call", "before", 0),
+    "committed, not known": ("bridge.kafka.blocking:Watchdog.call", "after", 0),
+    "between transactions": ("bridge.kafka.batch_writer:BatchWriter.commit", "after", 0),
+}
+"""Where a process dies, as `tests.killed` takes it. With the number 0 one is drawn for each process."""
+CALLS = range(5, 200)
+
+
+class Armed(NamedTuple):
+    """What a process dies of by itself."""
+
+    step: str
+    when: str
+
+
+class Round:
+    """One round: a feed of its own, and the bridges that die."""
+
+    def __init__(self, place: Place, number: int, kills: int, terms: int, messages: int) -> None:
+        self._place, self._kills, self._terms, self._messages = place, kills, terms, messages
+        self._random = Random(f"{SEED} {number}")
+        self._members = Members(place)
+        self.margins = "short" if number % 2 else "default"
+        self.scale = SCALES[self.margins]
+        self._settings = {"LIMITS__SCALE": str(self.scale), **MARGINS[self.margins]}
+        self.bridges: list[Bridge] = []
+        """Those that are to run: two or one."""
+        self.count = 2 - number // 2 % 2
+        self._armed: dict[Bridge, Armed] = {}
+        self.done: Counter[str] = Counter()
+        """SIGKILLs and SIGTERMs."""
+        self.steps: Counter[str] = Counter()
+        """Where they came."""
+
+    async def play(self, provider: Provider) -> None:
+        """Kill and end bridges until there were enough deaths and messages."""
+        self._settings["FEED__BASE_URL"] = provider.url
+        for _ in range(self.count):
+            self._start(armed=False)
+        await until(self._is_live, "live", so_far=self._texts)
+        while True:
+            published = (await provider.get("/state"))["published"]
+            left = max(0, self._kills - self.done["SIGKILL"]) + max(0, self._terms - self.done["SIGTERM"])
+            if left == 0 and published >= self._messages:
+                return
+            if left == 0:
+                await self._watch(1.0)
+                continue
+            share = (self._messages - published) / RATE / left - TAKEOVER_SECONDS
+            at_owner = self._random.random() < OWNER
+            while at_owner and await self._members.owner() is None:
+                await self._watch(0.2)
+            await self._watch(self._random.uniform(0, 2 * max(LEAST_SECONDS, share)))
+            await self._strike(at_owner=at_owner)
+
+    async def _strike(self, *, at_owner: bool) -> None:
+        """Kill or end a bridge at this very moment, whatever it does, and start another at once."""
+        kills, terms = self._kills - self.done["SIGKILL"], self._terms - self.done["SIGTERM"]
+        is_kill = self._random.random() * (max(0, kills) + max(0, terms)) < kills
+        owner = await self._members.owner() if at_owner else None
+        struck = owner if owner in self.bridges else self._random.choice(self.bridges)
+        assert struck is not None
+        if struck.process.poll() is not None:
+            return  # it has died by itself
+        states = struck.states()
+        struck.signal(signal.SIGKILL if is_kill else signal.SIGTERM)
+        code = await struck.wait()
+        # One that is told to end before it listens to signals dies of it; one that is armed may be quicker.
+        expected = {-signal.SIGKILL} if is_kill else {0, -signal.SIGTERM}
+        if code not in expected:
+            self._died(struck)
+            return
+        self._count("SIGKILL" if is_kill else "SIGTERM", f"at random: {states[-1] if states else 'starting'}")
+        self._replace(struck)
+
+    async def _watch(self, seconds: float) -> None:
+        """Let time pass, and start another bridge in the place of each that has died by itself."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            for bridge in list(self.bridges):
+                if bridge.process.poll() is not None:
+                    self._died(bridge)
+            await asyncio.sleep(min(left, 0.1))
+
+    def _died(self, bridge: Bridge) -> None:
+        """Count a death at a chosen step. Fails if the process ended for another reason."""
+        armed, code = self._armed.get(bridge), bridge.process.poll()
+        assert armed is not None, f"a bridge has ended with {code}:\n{bridge.text()[-2000:]}"
+        assert code == (0 if armed.when == "stop" else -signal.SIGKILL), (
+            f"{armed} {code}\n{bridge.text()[-2000:]}"
+        )
+        self._count("SIGTERM" if armed.when == "stop" else "SIGKILL", armed.step)
+        self._replace(bridge)
+
+    def _count(self, death: str, step: str) -> None:
+        self.done[death] += 1
+        self.steps[step] += 1
+
+    def _replace(self, bridge: Bridge) -> None:
+        self.bridges.remove(bridge)
+        self._armed.pop(bridge, None)
+        self._start(armed=self._random.random() < ARMED and self.done["SIGKILL"] < self._kills)
+
+    def _start(self, *, armed: bool) -> None:
+        if not armed:
+            self.bridges.append(self._place.bridge(**self._settings))
+            return
+        step = self._random.choice(list(STEPS))
+        function, when, number = STEPS[step]
+        # Some are told to end there instead, which a step within the start would delay for long.
+        if not number and self._terms > self.done["SIGTERM"] and self._random.random() < 0.2:
+            when = "stop"
+        command = "tests.killed", function, when, str(number or self._random.choice(CALLS)), "run"
+        self.bridges.append(self._place._start(command, self._settings))
+        self._armed[self.bridges[-1]] = Armed(step, when)
+
+    def _is_live(self) -> bool:
+        for bridge in self.bridges:
+            assert bridge.process.poll() is None, bridge.text()
+        return any("Live" in bridge.states() for bridge in self.bridges)
+
+    def _texts(self) -> str:
+        return "\n".join(bridge.text()[-2000:] for bridge in self.bridges)
+
+
+async def play(
+    cluster: dev.Cluster, directory: Path, number: int, kills: int, terms: int, messages: int
+) -> Any:
+    """Play a round and have it judged. Returns its result."""
+    began = time.monotonic()
+    place = Place(cluster, f"kills-{number}", directory)
+    try:
+        played = Round(place, number, kills, terms, messages)
+        settings = {"seed": SEED + number, "rate": RATE, "limits_scale": played.scale, "ping_seconds": 1}
+        provider = await Provider.start(place, **settings, resettle=0.1, odd=0.01)
+        await played.play(provider)
+        report = await judged(place, provider, scale=played.scale, seed=SEED + number)
+    finally:
+        for bridge in place.bridges:
+            bridge.kill()
+    return {
+        "round": number,
+        "bridges": played.count,
+        "margins": played.margins,
+        "kills": played.done["SIGKILL"],
+        "terms": played.done["SIGTERM"],
+        "steps": dict(played.steps),
+        **report.json(),
+        "took_seconds": round(time.monotonic() - began),
+    }
+
+
+def part(whole: int, number: int) -> int:
+    """Return how much of the whole falls to a round."""
+    return whole * (number + 1) // ROUNDS - whole * number // ROUNDS
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
+async def test_kills(tmp_path: Path) -> None:
+    """The judge finds nothing in any round, and no bridge ends for another reason than a signal."""
+    extent = {"rounds": ROUNDS, "kills": KILLS, "terms": TERMS, "messages": MESSAGES, "seed": SEED}
+    rounds = Rounds("kills", extent)
+    results = []
+    with ExitStack() as stack:
+        cluster = None
+        for number in range(ROUNDS):
+            name = f"round-{number:02}"
+            result = rounds.result(name)
+            if result is None:
+                cluster = cluster or stack.enter_context(
+                    dev.start(tmp_path / "brokers", kafka_port=0, registry_port=0, brokers=3)
+                )
+                counts = part(KILLS, number), part(TERMS, number), part(MESSAGES, number)
+                result = await play(cluster, rounds.begin(name), number, *counts)
+                rounds.finish(name, result)
+                print(json.dumps(result), flush=True)
+            results.append(result)
+    sums = sum((Counter(result["steps"]) for result in results), Counter[str]())
+    figures = sum((Counter(result["figures"]) for result in results), Counter[str]())
+    unclean = [result for result in results if not result["clean"]]
+    total = {
+        "campaign": "kills",
+        **extent,
+        **{name: sum(result[name] for result in results) for name in ("kills", "terms", "took_seconds")},
+        "steps": dict(sums),
+        "figures": dict(figures),
+        "clean": not unclean,
+        "anomalies": {result["round"]: result["anomalies"] for result in unclean},
+    }
+    print(json.dumps(total), flush=True)
+    assert total["clean"], total["anomalies"]
+    assert (total["kills"] >= KILLS, total["terms"] >= TERMS) == (True, True)
+    assert figures["published"] >= MESSAGES
