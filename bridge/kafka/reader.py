@@ -31,6 +31,8 @@ from bridge.log import get
 
 RETRY_SECONDS = 0.5
 LOOK_SECONDS = 10.0
+CONSUME_SECONDS = 0.02
+"""How long a client waits for a full batch: it does so also where only a few records are left."""
 STALL_SECONDS = 30.0
 """A client that receives nothing for this long is replaced."""
 MAX_STALL_FACTOR = 10
@@ -269,7 +271,7 @@ class TopicScan:
         return {} if self.cursor is None else {p: int(end) for p, end in enumerate(self.cursor.ends)}
 
     def resume(self, client: AdminClient, consumer: Consumer, give_up: Callable[[], bool]) -> None:
-        """Read to the end, unless `give_up`, asked at least every 0.2 s, says so first.
+        """Read to the end, unless `give_up`, asked every CONSUME_SECONDS or so, says so first.
 
         Raises Stalled when nothing comes for `stall_seconds`, KafkaUnavailable, TopologyError, also when the
         topic has lost its end, and what `take` raises.
@@ -284,7 +286,7 @@ class TopicScan:
             self._check_progress(client, cursor, begun)
             if give_up():
                 return
-            for message in cursor.records(consumer.consume(num_messages=2000, timeout=0.2)):
+            for message in cursor.records(consumer.consume(num_messages=2000, timeout=CONSUME_SECONDS)):
                 self.take(message)
         consumer.unassign()  # or it would go on fetching while another topic is read
         self.done = True

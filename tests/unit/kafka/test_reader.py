@@ -58,6 +58,12 @@ def test_what_is_read_and_how_far(
     assert sorted(taken, key=itemgetter(0)) == expected
 
 
+def test_the_last_records_are_not_waited_for(log: Log) -> None:
+    """A new owner reads three topics, and in each the client waits for records that are not there."""
+    TopicScan("t", lambda _: None).read(SETTINGS)
+    assert 0 < log.longest_wait <= 0.05
+
+
 def test_what_was_read_before_an_outage_is_not_read_again(log: Log) -> None:
     """Another try goes on where the last one was interrupted."""
     log.breaks = 3

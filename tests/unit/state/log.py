@@ -78,6 +78,8 @@ class Log:
     """Called with the number of each new client, from 1."""
     prompt: list[bool] = field(default_factory=list)
     """Of each client."""
+    longest_wait: float = 0.0
+    """The longest time-out given to `consume`: the real one takes that long where few records are left."""
     given: list[tuple[int, int]] = field(default_factory=list)
     """The places of all records that came to a client."""
     now: float = 0.0
@@ -134,6 +136,7 @@ class Client:
     def consume(self, num_messages: int, timeout: float) -> list[Message]:
         """Return a record of each partition, or its end once."""
         log = self._log
+        log.longest_wait = max(log.longest_wait, timeout)
         if log.now >= self._ready_at:
             messages = [message for partition in self._next for message in self._one(partition)]
             if messages:
