@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -57,9 +58,11 @@ async def judged(
     scale: float,
     seed: int,
     excused: tuple[tuple[float, float], ...] = (),
+    settled: Callable[[], Awaitable[None]] | None = None,
 ) -> judge.Report:
     """End the stream, wait until all of it is visible, end the bridges, and judge.
 
+    `settled` waits instead; by default the judge is asked what is missing, for which it remembers each bet.
     Fails if a bridge that runs ends by itself, or does not end when told to.
     """
     await provider.post("/stop")
@@ -75,16 +78,22 @@ async def judged(
     )
     bridges = [it for it in place.bridges if it is not provider.process and it.process.poll() is None]
     with TemporaryDirectory(dir=place.directory, prefix="judge") as directory:
-        work, left, still_since = Path(directory), -1, time.monotonic()
-        while missing := await asyncio.to_thread(judge.missing, case, work):
-            for bridge in bridges:
-                assert bridge.process.poll() is None, bridge.text()[-2000:]
-            if missing != left:
-                left, still_since = missing, time.monotonic()
-            if time.monotonic() > still_since + PATIENCE:
-                break  # the judge says what is missing
-            await asyncio.sleep(1)
+        work = Path(directory)
+        await (settled() if settled else _nothing_missing(case, work, bridges))
         for bridge in bridges:
             code = await bridge.end()
             assert code == 0, f"exit {code}\n{bridge.text()[-2000:]}"
         return await asyncio.to_thread(judge.judge, case, work)
+
+
+async def _nothing_missing(case: judge.Case, work: Path, bridges: Sequence[Bridge]) -> None:
+    """Return once nothing is missing, or for long no more has come: the judge then says what it is."""
+    left, still_since = -1, time.monotonic()
+    while missing := await asyncio.to_thread(judge.missing, case, work):
+        for bridge in bridges:
+            assert bridge.process.poll() is None, bridge.text()[-2000:]
+        if missing != left:
+            left, still_since = missing, time.monotonic()
+        if time.monotonic() > still_since + PATIENCE:
+            return
+        await asyncio.sleep(1)

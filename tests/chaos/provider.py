@@ -37,10 +37,6 @@ class Provider:
         """Change something by the control endpoint."""
         return await self._ask("POST", path, parameters)
 
-    async def connected(self) -> bool:
-        """Return whether it has a connection."""
-        return bool(await self.get("/connections"))
-
     async def _ask(self, method: str, path: str, body: object = None) -> Any:
         async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
             answer = await client.request(method, f"{self.control_url}{path}", json=body)

@@ -47,7 +47,7 @@ MARGINS: dict[str, dict[str, str]] = {
     "short": {"FEED__SAFETY_MARGIN_SECONDS": "5", "FEED__MAX_OUT_OF_ORDERNESS_SECONDS": "4"},
 }
 SCALES = {"default": 100, "short": 30}
-"""How many times faster the limits run: with short margins the bucket decides, which is smaller the faster."""
+"""How many times faster the limits run. With short margins the bucket decides, which shrinks with it."""
 
 STEPS = {
     "joined": ("bridge.kafka.election:LeaderElection.__init__", "after", 1),
