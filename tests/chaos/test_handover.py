@@ -222,8 +222,10 @@ class Pair:
         """The broker that coordinates the owner group."""
         group = f"{self._place.prefix}.{FEED}.owner"
         for _ in range(int(PATIENCE)):
-            with suppress(KafkaException):  # it is moving back to a broker that was restarted
-                described = self._admin.describe_consumer_groups([group])[group].result(PATIENCE)
+            # A client goes on asking the coordinator that it knows. That one may not be it any more, and moves
+            # back to a broker that was restarted.
+            with suppress(KafkaException):
+                described = self._place.admin().describe_consumer_groups([group])[group].result(PATIENCE)
                 return self._place.cluster.servers[f"kafka-{described.coordinator.id}"]
             time.sleep(1)
         raise AssertionError(f"{group} has no coordinator")
