@@ -222,8 +222,8 @@ class Pair:
         """The broker that coordinates the owner group."""
         group = f"{self._place.prefix}.{FEED}.owner"
         for _ in range(int(PATIENCE)):
-            # A client goes on asking the coordinator that it knows. That may have become another one, which moves
-            # back to a broker that was restarted.
+            # A client goes on asking the coordinator that it knows. That may have become another one, and
+            # moves back to a broker that was restarted.
             with suppress(KafkaException):
                 described = self._place.admin().describe_consumer_groups([group])[group].result(PATIENCE)
                 return self._place.cluster.servers[f"kafka-{described.coordinator.id}"]
