@@ -44,7 +44,7 @@ def connection(simulator: Simulator, query: str = "", **options: Any) -> connect
 async def read(socket: ClientConnection, count: int) -> list[bytes]:
     """The next messages that are not pings."""
     got: list[bytes] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(got) < count:
             frame = await socket.recv(decode=False)
             if b'"pingId":"' not in frame:
@@ -83,7 +83,7 @@ async def test_a_client_gets_the_whole_truth() -> None:
 async def test_a_refusal_can_be_a_close_code() -> None:
     """The handshake is accepted, and the connection closed at once with code and reason."""
     async with (
-        asyncio.timeout(5),
+        asyncio.timeout(60),
         simulated(refusal="close", refusal_close_code=4029) as simulator,
         connection(simulator) as first,
         connection(simulator) as second,
@@ -99,7 +99,7 @@ async def test_the_second_can_replace_the_first() -> None:
     async with simulated(second="replace") as simulator, connection(simulator) as first:
         simulator.inflict(Stall())
         await asyncio.sleep(0.05)
-        async with connection(simulator) as second, asyncio.timeout(5):
+        async with connection(simulator) as second, asyncio.timeout(60):
             with pytest.raises(ConnectionClosed):
                 await drain(first)
             simulator.inflict(Clear())
@@ -127,7 +127,7 @@ async def test_a_client_that_ends_without_a_closing_handshake_frees_its_place() 
 async def test_long_messages_go_out_in_fragments() -> None:
     """Frames have the size asked for, the last what is left, and the messages are whole."""
     wanted = simulated(rate=20, fragment_bytes=4000, large_every=2, large_bytes=10_000)
-    async with wanted as simulator, asyncio.timeout(10):
+    async with wanted as simulator, asyncio.timeout(60):
         async with connection(simulator, "?revision=0") as socket:
             whole = await read(socket, 6)
         async with connection(simulator, "?revision=0") as socket:
@@ -145,7 +145,7 @@ async def test_long_messages_go_out_in_fragments() -> None:
 
 async def test_an_abort_does_not_wait_for_a_client_that_does_not_read() -> None:
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         simulated(rate=20_000) as simulator,
         connection(simulator, max_queue=1),
     ):
@@ -170,7 +170,7 @@ async def test_pings_and_replies() -> None:
     async with (
         simulated(ping_seconds=0.05) as simulator,
         connection(simulator, max_queue=None) as socket,
-        asyncio.timeout(5),
+        asyncio.timeout(60),
     ):
         while b'"pingId":"' not in (ping := await socket.recv(decode=False)):
             pass
@@ -233,7 +233,7 @@ async def test_the_feed_continues_while_the_truth_is_read() -> None:
 
 async def test_faults_reach_the_feed() -> None:
     """Each is seen by the client: silence and its end, a refusal, a close code, a cut without any."""
-    async with simulated(control_port=0, rate=500) as provider, asyncio.timeout(20):
+    async with simulated(control_port=0, rate=500) as provider, asyncio.timeout(60):
         async with connection(provider) as client:
             await inflict(provider, "stall")
             with pytest.raises(TimeoutError):
@@ -337,7 +337,7 @@ def client(provider: Simulator, **options: Any) -> httpx2.AsyncClient:
 async def test_the_feed_goes_on_beside_it() -> None:
     """Both are served on one port, and requests neither end the feed's connection nor count as one."""
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(60),
         simulated() as provider,
         client(provider) as http,
         connection(provider, max_queue=None) as feed,
