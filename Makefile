@@ -115,7 +115,7 @@ $(PEERS)/.set-up: benchmarks/requirements.txt
 	@$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, STOPS, FAULT, ROUNDS, SECONDS and SEED change it
+chaos: setup ## run long fault campaigns; CAMPAIGN=three_days runs one, MESSAGES, KILLS, TERMS, STOPS, TIMES, FAULT, ROUNDS, SECONDS and SEED change it
 	@$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/chaos $(if $(CAMPAIGN),-k $(CAMPAIGN)) $(ARGS)
 
 mutants: setup ## run mutation tests of rate limits, position, deduplicator and eviction horizon; takes minutes
@@ -161,6 +161,6 @@ lock: setup ## regenerate the requirement files, with hashes and without index a
 
 clean: ## stop the embedded Kafka and remove everything that make has created
 	@test ! -x $(BIN)/bridge || $(BIN)/bridge dev down
-	@rm -rf .venv .venv-* .bridge-dev build dist *.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
+	@rm -rf .venv .venv-* .bridge-dev .chaos build dist *.egg-info *.so .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis mutants
 	@find bridge -name '*.so' -delete
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 LOG = logging.getLogger("librdkafka")
 SESSION_MS = 10_000
+HEARTBEAT_MS = 500
+"""A standby learns with its next heartbeat that the owner has left."""
 _COMMON = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
 _BY_HAND = {
     "isolation.level": "read_committed",
@@ -107,7 +109,7 @@ def member(
         settings,
         defaults={
             "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": 1_000,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
             "auto.offset.reset": "latest",
         },
         ours={

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from benchmarks import report
 from benchmarks.__main__ import machine
-from bridge.kafka.clients import SESSION_MS
+from bridge.kafka.clients import HEARTBEAT_MS, SESSION_MS
 from bridge.sandbox import cluster as dev
 from bridge.sandbox.cluster.process import Server
 from tests.chaos.owners import FEED, Members, judged
@@ -167,7 +167,7 @@ class Pair:
             FEED__BASE_URL=self._provider.url,
             LIMITS__SCALE=str(SCALE),
             KAFKA__SESSION_TIMEOUT_MS=str(SESSION_MS),
-            KAFKA__HEARTBEAT_INTERVAL_MS="1000",
+            KAFKA__HEARTBEAT_INTERVAL_MS=str(HEARTBEAT_MS),
         )
 
     async def steady(self) -> Bridge:
@@ -222,8 +222,7 @@ class Pair:
         """The broker that coordinates the owner group."""
         group = f"{self._place.prefix}.{FEED}.owner"
         for _ in range(int(PATIENCE)):
-            # A client goes on asking the coordinator that it knows. That may have become another one, and
-            # moves back to a broker that was restarted.
+            # A client goes on asking the coordinator that it knows, which may have moved.
             with suppress(KafkaException):
                 described = self._place.admin().describe_consumer_groups([group])[group].result(PATIENCE)
                 return self._place.cluster.servers[f"kafka-{described.coordinator.id}"]

@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks import plot, report
 from benchmarks.__main__ import machine
-from bridge.kafka.clients import SESSION_MS
+from bridge.kafka.clients import HEARTBEAT_MS, SESSION_MS
 from bridge.sandbox import cluster as dev
 from bridge.sandbox.cluster.ports import free_port
 from tests.chaos.owners import judged
@@ -145,7 +145,7 @@ class Soak:
             FEED__BASE_URL=self._provider.url,
             LIMITS__SCALE=str(SCALE),
             KAFKA__SESSION_TIMEOUT_MS=str(SESSION_MS),
-            KAFKA__HEARTBEAT_INTERVAL_MS="1000",
+            KAFKA__HEARTBEAT_INTERVAL_MS=str(HEARTBEAT_MS),
             WEB__PORT=str(port),
         )
         self.bridges.append(Soaked(name, bridge, port))

@@ -1,0 +1,57 @@
+"""What the campaigns compute from what they have seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.chaos.rounds import Rounds
+from tests.chaos.test_handover import Handover, Sight, handover, summary
+from tests.chaos.test_soak import rising
+
+
+def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
+    """It was published after the event, but visible before the successor was connected."""
+    sights = [Sight(99.9, 99.8), Sight(100.2, 100.1), Sight(103.5, 100.4), Sight(103.6, 103.0)]
+    found = handover(100.0, 102.0, sights)
+    assert found == pytest.approx(Handover(2.0, 3.5, 3.1))
+    assert handover(100.0, None, sights) == pytest.approx((None, 0.2, 3.1))
+
+
+def test_a_summary_has_the_nearest_ranks_of_what_is_known() -> None:
+    """Of fifty, the 99th percentile is the largest."""
+    found = summary([Handover(None, float(n), 0.0) for n in range(1, 51)])
+    assert found["visible"] == {"p50": 25.0, "p99": 50.0, "max": 50.0}
+    assert "connected" not in found
+
+
+@pytest.mark.parametrize(("last", "is_flat"), [(109.0, True), (112.0, False)])
+def test_memory_is_flat_up_to_a_tenth(last: float, is_flat: bool) -> None:
+    """Each bridge is compared with itself, in the same role; the first third does not count."""
+
+    def bridge(**taken: Any) -> dict[str, Any]:
+        return {"owner": True, "rss_mb": 100.0, "descriptors": 20, "threads": 9, **taken}
+
+    samples = [{"minute": m, "A": bridge(), "B": bridge(owner=m > 8, rss_mb=500.0)} for m in range(1, 10)]
+    for sample in samples[6:]:
+        sample["A"] = bridge(rss_mb=last)
+    for sample in samples[:3]:
+        sample["A"] = bridge(rss_mb=1.0)
+    found = rising(samples)
+    assert found == ([] if is_flat else ["resident memory of A as owner: 100 → 112 MB"])
+
+
+def test_a_finished_round_is_known_until_its_extent_changes(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was interrupted is not finished; FRESH forgets all."""
+    monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
+    rounds = Rounds("some", {"kills": 5})
+    assert rounds.begin("one").is_dir()
+    assert rounds.result("one") is None
+    rounds.finish("one", {"clean": True})
+    assert Rounds("some", {"kills": 5}).result("one") == {"clean": True}
+    assert Rounds("some", {"kills": 6}).result("one") is None
+    monkeypatch.setenv("FRESH", "1")
+    assert Rounds("some", {"kills": 5}).result("one") is None
