@@ -14,7 +14,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
@@ -25,6 +25,8 @@ from tests.processes import Forked, Process
 
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
+STALL_SECONDS = 20.0
+"""After that long without an answer a client is replaced: it may have lost all its brokers (decision 0031)."""
 SKIPPED_SECONDS = 20.0
 """How long to wait for bets once the broker has ended a transaction without its markers."""
 IN_VAIN = "not within "
@@ -145,8 +147,45 @@ class Place:
 
         From the offsets in `start` on; below those in `ends`, which it waits for, or as far as can be seen.
         """
-        name = f"{self.prefix}.{topic}"
-        consumer = Consumer(
+        name, next_ = f"{self.prefix}.{topic}", dict(start or {})
+        consumer = self._consumer(isolation)
+        deadline, trouble, heard_at = time.monotonic() + PATIENCE, None, time.monotonic()
+        try:
+            while True:
+                try:
+                    topics = consumer.list_topics(timeout=10).topics
+                    break
+                except KafkaException:
+                    assert time.monotonic() < deadline, f"{name}: no broker answers"
+                    consumer.close()
+                    consumer = self._consumer(isolation)
+            open_ = set(topics[name].partitions) if name in topics else set()
+            consumer.assign([TopicPartition(name, p, next_.get(p, 0)) for p in open_])
+            while open_:
+                assert time.monotonic() < deadline, f"{name} {open_} cannot be read to the end: {trouble}"
+                if time.monotonic() > heard_at + STALL_SECONDS:
+                    consumer.close()
+                    consumer, heard_at = self._consumer(isolation), time.monotonic()
+                    consumer.assign([TopicPartition(name, p, next_.get(p, 0)) for p in open_])
+                # It waits for as many as it is asked for, also where the last ones are here already.
+                for message in consumer.consume(1000, timeout=0.05):
+                    heard_at = time.monotonic()
+                    error, partition = message.error(), message.partition() or 0
+                    offset = message.offset() or 0
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                        trouble = error  # it may pass
+                        continue
+                    end = None if ends is None else ends[partition]
+                    if error is None and (end is None or offset < end):
+                        next_[partition] = offset + 1
+                        yield message
+                    if error is not None if end is None else offset >= end:
+                        open_.discard(partition)
+        finally:
+            consumer.close()
+
+    def _consumer(self, isolation: str) -> Consumer:
+        return Consumer(
             {
                 "bootstrap.servers": self.cluster.bootstrap_servers,
                 "group.id": "test",
@@ -157,27 +196,6 @@ class Place:
                 "log_level": 0,
             }
         )
-        deadline, trouble = time.monotonic() + PATIENCE, None
-        try:
-            topics = consumer.list_topics(timeout=10).topics
-            open_ = set(topics[name].partitions) if name in topics else set()
-            consumer.assign([TopicPartition(name, p, (start or {}).get(p, 0)) for p in open_])
-            while open_:
-                assert time.monotonic() < deadline, f"{name} {open_} cannot be read to the end: {trouble}"
-                # It waits for as many as it is asked for, also where the last ones are here already.
-                for message in consumer.consume(1000, timeout=0.05):
-                    error, partition = message.error(), message.partition() or 0
-                    offset = message.offset() or 0
-                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                        trouble = error  # it may pass
-                        continue
-                    end = None if ends is None else ends[partition]
-                    if error is None and (end is None or offset < end):
-                        yield message
-                    if error is not None if end is None else offset >= end:
-                        open_.discard(partition)
-        finally:
-            consumer.close()
 
     def markers_skipped(self) -> bool:
         """Whether the broker has ended a transaction of this place without its markers.

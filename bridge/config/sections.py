@@ -327,6 +327,7 @@ _OURS = frozenset(
         "max_in_flight_requests_per_connection",
         "partition_assignment_strategy",
         "partitioner",
+        "statistics_interval_ms",
         "transactional_id",
     }
 )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -21,6 +22,7 @@ LOG = logging.getLogger("librdkafka")
 SESSION_MS = 10_000
 HEARTBEAT_MS = 500
 """A standby learns with its next heartbeat that the owner has left."""
+STATISTICS_MS = 5_000
 _COMMON = {"client.id": "settlement-bridge", "reconnect.backoff.max.ms": 2_000}
 _BY_HAND = {
     "isolation.level": "read_committed",
@@ -28,6 +30,38 @@ _BY_HAND = {
     "enable.auto.offset.store": False,
 }
 """For every consumer: offsets are committed in transactions, if at all."""
+
+
+class Brokers:
+    """Whether a client has lost all its brokers, by its statistics: it never asks again (decision 0031)."""
+
+    def __init__(self) -> None:
+        self._without = 0
+        """Statistics in a row without a broker to ask: one, where the client just starts over."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the client is of no use any more."""
+        return self._without > 1
+
+    def hear(self, statistics: str) -> None:
+        """Take the client's statistics, in librdkafka's JSON."""
+        sources = {broker["source"] for broker in orjson.loads(statistics)["brokers"].values()}
+        self._without = 0 if sources & {"configured", "learned"} else self._without + 1
+
+
+class WatchedConsumer(Consumer):
+    """A consumer that knows, from being polled, whether its client has to be replaced."""
+
+    def __init__(self, properties: dict[str, Any], **options: Any) -> None:
+        self._brokers = Brokers()  # not a method of this object, which would keep itself alive
+        statistics = {"statistics.interval.ms": STATISTICS_MS, "stats_cb": self._brokers.hear}
+        super().__init__({**properties, **statistics}, **options)
+
+    @property
+    def is_stranded(self) -> bool:
+        """Whether it has lost all its brokers for good: it reads nothing more, and reports no error."""
+        return self._brokers.lost
 
 
 def producer(
@@ -64,7 +98,9 @@ def producer(
     )
 
 
-def reader(settings: KafkaSettings, *, name: str, prompt: bool = False, committed: bool = True) -> Consumer:
+def reader(
+    settings: KafkaSettings, *, name: str, prompt: bool = False, committed: bool = True
+) -> WatchedConsumer:
     """Create a `read_committed` consumer for partitions assigned by hand; `read_uncommitted` on request.
 
     librdkafka requires a group id, and Kafka the right to describe that group; no consumer joins it.
@@ -73,7 +109,7 @@ def reader(settings: KafkaSettings, *, name: str, prompt: bool = False, committe
     at once, at the price of 50 requests a second while there is nothing to read.
     """
     return _create(
-        Consumer,
+        WatchedConsumer,
         settings,
         defaults={
             **({"fetch.wait.max.ms": 20} if prompt else {}),
@@ -99,13 +135,13 @@ def member(
     group: str,
     committed: Callable[[KafkaError | None, list[TopicPartition]], None],
     name: str | None = None,
-) -> Consumer:
+) -> WatchedConsumer:
     """Create a dynamic member of an owner group. It is sticky: a newcomer takes nothing away.
 
     `poll` calls `committed` with the outcome of each asynchronous commit. `name` becomes the client.id.
     """
     return _create(
-        Consumer,
+        WatchedConsumer,
         settings,
         defaults={
             "session.timeout.ms": SESSION_MS,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -29,6 +30,7 @@ from bridge.errors import TopologyError
 from bridge.kafka import admin, clients
 from bridge.kafka.errors import KafkaUnavailable, denied, explained, lacks_right
 from bridge.kafka.group import Group, Member
+from bridge.log import get
 
 POLL_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
@@ -109,10 +111,11 @@ class LeaderElection:
         self._term = 0
         self._metadata: Any = None
         """Of the group, as of the last poll; one that a rebalance has made stale aborts the transaction."""
-        self._consumer = clients.member(
-            settings.kafka, group=self.group, committed=self._committed, name=name
+        self._make = partial(
+            clients.member, settings.kafka, group=group, committed=self._committed, name=name
         )
-        self._thread = threading.Thread(target=self._run, args=(topic,), name="leadership", daemon=True)
+        self._consumer = self._make()
+        self._thread = threading.Thread(target=self._run, name="leadership", daemon=True)
         self._thread.start()
 
     @property
@@ -176,18 +179,31 @@ class LeaderElection:
         self.released(self._term)
         self._thread.join(CLOSE_SECONDS)
 
-    def _run(self, topic: str) -> None:
-        self._consumer.subscribe(
-            [topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
-        )
+    def _run(self) -> None:
         try:
+            self._join()
             while not self._closing.is_set():
+                if self._consumer.is_stranded:
+                    self._join_again()
                 self._poll()
         except Exception as error:  # noqa: BLE001  # any error ends the membership
             self._refuse(f"the membership in {self.group} has ended: {error}")
             self._wait_for_release()
         self._owner.clear()
         self._consumer.close()
+
+    def _join(self) -> None:
+        self._consumer.subscribe(
+            [self._partition.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+        )
+
+    def _join_again(self) -> None:
+        """Join with a new client. The old one cannot leave: its place is free when its session ends."""
+        get().warning("Kafka client has lost its brokers, joining the group again", group=self.group)
+        self._end_term()
+        self._consumer.close()
+        self._consumer = self._make()
+        self._join()
 
     def _poll(self) -> None:
         # The partition is paused and never read. Polling keeps the membership.
@@ -233,10 +249,13 @@ class LeaderElection:
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._partition in partitions:
-            self._owner.clear()
-            self._changed()
-            self._wait_for_release()
+            self._end_term()
         consumer.incremental_unassign(partitions)
+
+    def _end_term(self) -> None:
+        self._owner.clear()
+        self._changed()
+        self._wait_for_release()
 
     def _wait_for_release(self) -> None:
         with self._handover:

@@ -89,6 +89,9 @@ class Source:
     def messages(self, seconds: float = POLL_SECONDS) -> Iterator[Message]:
         """Yield the next messages; none if none came within `seconds`."""
         self._look()
+        if self._consumer.is_stranded:
+            get().warning("Kafka client has lost its brokers, going on with a new one", topic=self.topic)
+            self._connect_again([place.offset for place in self.cursor.places])
         began, reached = time.monotonic(), self.cursor.reached
         messages = self._consumer.consume(num_messages=2000, timeout=seconds)
         self._waited += time.monotonic() - began  # without the time that the caller takes
@@ -150,7 +153,7 @@ class Source:
         return given
 
     def _connect_again(self, starts: list[int]) -> None:
-        """Read from these offsets, with a new client: the old one has cached what the topic was like."""
+        """Read from these offsets, with a new client."""
         self.close()
         ends = [inf if self._follows else 0.0] * len(starts)
         self.cursor = Cursor(self.topic, starts, self.cursor.ends + ends[len(self.cursor.ends) :])
@@ -165,6 +168,7 @@ class Source:
             found = admin.topic_id(self._admin, self.topic)
             count = 0 if found is None else admin.partition_count(self._admin, self.topic)
         except KafkaUnavailable:
+            self._admin = clients.admin(self._settings.kafka)  # it may have lost its brokers for good
             return  # reading it stalls as well, which is reported there
         finally:
             self._looked_at = time.monotonic()
@@ -177,7 +181,7 @@ class Source:
         elif found != self._id:
             get().warning("topic recreated, reading it from the beginning", topic=self.topic)
             self._id = found
-            self._connect_again([0] * count)
+            self._connect_again([0] * count)  # the old client has cached what the topic was like
         elif (added := count - len(self.cursor.places)) > 0:
             self._connect_again([*(place.offset for place in self.cursor.places), *[0] * added])
 

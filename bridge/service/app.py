@@ -189,6 +189,7 @@ class _Service:
                     client = client or clients.admin(self._settings.kafka)
                     group = await asyncio.wrap_future(worker.submit(partial(leadership.look, client)))
                 except KafkaUnavailable as error:
+                    client = None  # it may have lost its brokers for good
                     self._status.become(State.WAITING_FOR_KAFKA, str(error))
                 else:
                     if group is not None:

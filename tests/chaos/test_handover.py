@@ -222,9 +222,10 @@ class Pair:
         """The broker that coordinates the owner group."""
         group = f"{self._place.prefix}.{FEED}.owner"
         for _ in range(int(PATIENCE)):
-            # A client goes on asking the coordinator that it knows, which may have moved.
+            # One that has asked before goes on asking a former coordinator. It must outlive its answer.
+            admin = self._place.admin()
             with suppress(KafkaException):
-                described = self._place.admin().describe_consumer_groups([group])[group].result(PATIENCE)
+                described = admin.describe_consumer_groups([group])[group].result(PATIENCE)
                 return self._place.cluster.servers[f"kafka-{described.coordinator.id}"]
             time.sleep(1)
         raise AssertionError(f"{group} has no coordinator")

@@ -18,6 +18,7 @@ from bridge.avro.codec import Codec
 from bridge.avro.schemas import load
 from bridge.config import Settings
 from bridge.kafka import topics
+from bridge.kafka.clients import WatchedConsumer
 from bridge.kafka.registry import Registry
 from bridge.reader import BETS, read
 from bridge.state.gap import Cause, Gap
@@ -151,6 +152,29 @@ async def test_partitions_that_are_added_are_followed_from_their_beginning(place
     write(settings, value, ["new-6"], 6)
     write(settings, value, ["new-7"], 7)
     await until(lambda: {"new-6", "new-7"} <= {*tail.seen}, "both", so_far=lambda: str(tail.seen))
+    tail.end()
+    assert len(tail.seen) == len({*tail.seen})
+
+
+async def test_a_client_that_has_lost_its_brokers_is_replaced(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that follows goes on where it was, with each bet once."""
+    settings, value = place_of_bets(place)
+    tail = Tail(settings)
+    for number in itertools.count():
+        write(settings, value, [f"old-{number}"])
+        if tail.seen:
+            break
+        await asyncio.sleep(0.1)
+    await until(lambda: tail.seen[-1] == f"old-{number}", "all old ones are shown")
+    monkeypatch.setattr(WatchedConsumer, "consume", lambda *_, **__: [])
+    write(settings, value, ["new-1"])
+    with capture_logs() as lines:
+        monkeypatch.setattr(WatchedConsumer, "is_stranded", property(lambda _: lines == []))
+        await until(lambda: lines != [], "the log reports it")
+    monkeypatch.undo()
+    await until(lambda: "new-1" in tail.seen, "the new one", so_far=lambda: str(tail.seen))
     tail.end()
     assert len(tail.seen) == len({*tail.seen})
 

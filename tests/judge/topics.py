@@ -14,6 +14,8 @@ from tests.judge.log import Batch, batches, raw_batches
 
 _SECONDS = 60.0
 """How long a broker may take to answer, an election included."""
+_STALL_SECONDS = 20.0
+"""After that long without a record a client is replaced."""
 
 
 _LATEST: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -46,7 +48,7 @@ class Topics:
     def __init__(self, bootstrap_servers: str, prefix: str) -> None:
         self._servers = bootstrap_servers
         self._prefix = prefix
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+        self._admin = self._client()
 
     def name(self, topic: str) -> str:
         """Return a topic's whole name."""
@@ -69,6 +71,7 @@ class Topics:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
+                self._admin = self._client()
 
     def leader(self, topic: str, partition: int) -> tuple[str, int]:
         """Return host and port of a partition's leader. Raises OSError while there is none."""
@@ -76,6 +79,7 @@ class Topics:
         try:
             found = self._admin.list_topics(name, timeout=10)
         except KafkaException as error:
+            self._admin = self._client()
             raise OSError(str(error)) from None
         topics, brokers = found.topics, found.brokers
         broker = brokers.get(topics[name].partitions[partition].leader)
@@ -100,7 +104,33 @@ class Topics:
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
         """Yield the committed records of a partition from an offset on, below another one."""
-        consumer = Consumer(
+        name, consumer = self.name(topic), self._consumer()
+        heard_at = begun_at = time.monotonic()
+        try:
+            consumer.assign([TopicPartition(name, partition, start)])
+            while start < end:
+                for message in consumer.consume(500, timeout=0.05):
+                    heard_at = begun_at = time.monotonic()
+                    offset, error = message.offset() or 0, message.error()
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                        continue  # it may pass
+                    start = max(start, offset if error else offset + 1)
+                    if offset < end and error is None:
+                        yield _record(message)
+                if time.monotonic() > heard_at + _SECONDS:
+                    raise TimeoutError(f"{name}, partition {partition} cannot be read to {end}")
+                if time.monotonic() > begun_at + _STALL_SECONDS:  # a client may have lost all its brokers
+                    consumer.close()
+                    consumer, begun_at = self._consumer(), time.monotonic()
+                    consumer.assign([TopicPartition(name, partition, start)])
+        finally:
+            consumer.close()
+
+    def _client(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
+
+    def _consumer(self) -> Consumer:
+        return Consumer(
             {
                 "bootstrap.servers": self._servers,
                 "group.id": "judge",
@@ -113,23 +143,6 @@ class Topics:
                 "log_level": 0,
             }
         )
-        deadline = time.monotonic() + _SECONDS
-        try:
-            consumer.assign([TopicPartition(self.name(topic), partition, start)])
-            while start < end:
-                for message in consumer.consume(500, timeout=0.05):
-                    deadline = time.monotonic() + _SECONDS
-                    offset, error = message.offset() or 0, message.error()
-                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                        continue  # it may pass
-                    if offset >= end:
-                        return
-                    if error is None:
-                        yield _record(message)
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"{self.name(topic)}, partition {partition} cannot be read to {end}")
-        finally:
-            consumer.close()
 
 
 def _record(message: Message) -> Record:

@@ -107,22 +107,28 @@ class Probe:
     """Asks a cluster who it is. One client for many questions, since a new one each time costs more."""
 
     def __init__(self, servers: str) -> None:
-        self._admin = AdminClient(
+        self._servers = servers
+        self._admin: AdminClient | None = None
+
+    def brokers(self, cluster_id: str, timeout: float = 1.0) -> set[int]:
+        """Node ids that the cluster lists; none when it does not answer, or another one does."""
+        self._admin = self._admin or self._client()
+        try:
+            metadata = self._admin.list_topics(timeout=timeout)
+        except KafkaException:
+            self._admin = None  # a starting broker may have told it of no brokers, which it never gets over
+            return set()
+        # A broker that lost the race for its port is on its way down, and someone else answers.
+        return set(metadata.brokers) if metadata.cluster_id == cluster_id else set()
+
+    def _client(self) -> AdminClient:
+        return AdminClient(
             {
-                "bootstrap.servers": servers,
+                "bootstrap.servers": self._servers,
                 "reconnect.backoff.max.ms": 200,
                 "log_level": 0,  # refused connections are what one expects of a broker that is starting
             }
         )
-
-    def brokers(self, cluster_id: str, timeout: float = 1.0) -> set[int]:
-        """Node ids that the cluster lists; none when it does not answer, or another one does."""
-        try:
-            metadata = self._admin.list_topics(timeout=timeout)
-        except KafkaException:
-            return set()
-        # A broker that lost the race for its port is on its way down, and someone else answers.
-        return set(metadata.brokers) if metadata.cluster_id == cluster_id else set()
 
 
 def registry_url(port: int) -> str:

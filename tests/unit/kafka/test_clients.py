@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,7 +147,7 @@ SHARED: Any = {
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, with dictionaries of their properties for clients."""
-    for kind in ("Producer", "Consumer", "AdminClient"):
+    for kind in ("Producer", "WatchedConsumer", "AdminClient"):
         monkeypatch.setattr(clients, kind, lambda properties, logger: properties)
     return clients
 
@@ -198,3 +199,14 @@ def test_what_one_consumer_was_made_of_says_nothing_of_another() -> None:
     clients.member(settings, group="g", committed=lambda *_: None).close()
     with pytest.raises(SettingsError, match=r"max\.poll\.interval\.ms"):
         clients.reader(settings, name="r")
+
+
+def test_a_consumer_without_brokers_is_lost_unless_it_has_them_back_soon() -> None:
+    """One that begins again has none for milliseconds. Its coordinator is no broker that it could ask."""
+    brokers = clients.Brokers()
+    lost = []
+    for sources in (["learned"], ["logical"], ["configured"], ["logical"], [], ["learned", "logical"]):
+        known = {f"broker-{number}": {"source": source} for number, source in enumerate(sources)}
+        brokers.hear(json.dumps({"brokers": known}))
+        lost.append(brokers.lost)
+    assert lost == [False, False, False, False, True, False]

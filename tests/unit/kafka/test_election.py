@@ -15,6 +15,7 @@ from bridge.config import Settings
 from bridge.kafka import clients
 from bridge.kafka.election import LeaderElection, as_group
 from bridge.kafka.group import Group, Member
+from tests.unit.kafka.lost_brokers import TOPIC, LostBrokers
 
 # As a broker gave them. What an assignor adds behind the partitions names the topic, too.
 ASSIGNED = b"\0\0\0\0\0\1\0\3one\0\0\0\1\0\0\0\0\0\0\0\x15\0\0\0\1\0\3one\0\0\0\1\0\0\0\0\0\0\0\1"
@@ -100,6 +101,8 @@ class Membership:
 
     def close(self) -> None: ...
 
+    is_stranded = False
+
 
 @pytest.fixture
 def membership(monkeypatch: pytest.MonkeyPatch) -> Membership:
@@ -150,3 +153,24 @@ def test_the_end_of_an_earlier_term_does_not_release_the_next(
     assert not membership.given_up.wait(0.3)
     election.released(election.term)
     assert membership.given_up.wait(10)
+
+
+def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client would wait for ever, while the group goes on without it (decision 0031)."""
+    make, made = clients.member, SimpleQueue[object]()
+
+    def member(*arguments: Any, **options: Any) -> Any:
+        made.put(None)
+        return make(*arguments, **options)
+
+    monkeypatch.setattr(clients, "STATISTICS_MS", 100)
+    monkeypatch.setattr(clients, "member", member)
+    with LostBrokers() as broker:
+        kafka = {"bootstrap_servers": f"127.0.0.1:{broker.port}", "topic_metadata_refresh_interval_ms": 100}
+        election = LeaderElection(Settings.model_validate({"kafka": kafka}), "g", TOPIC, lambda: None)
+        made.get()
+        made.get(timeout=60)
+        broker.is_sound = True
+        broker.joined.clear()
+        assert broker.joined.wait(60)
+        election.close()

@@ -1,0 +1,98 @@
+"""A server that speaks as much of Kafka's protocol as strands a client of librdkafka (decision 0031).
+
+Every other answer to the question for brokers lists none, as that of a broker does whose session with the
+controller has run out. `python -m tests.unit.kafka.lost_brokers` shows, each second, which brokers a consumer
+knows.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from contextlib import suppress
+from itertools import count
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Event, Thread
+
+from confluent_kafka import Consumer
+
+METADATA, FIND_COORDINATOR, API_VERSIONS = 3, 10, 18
+SUPPORTED = {METADATA: (1, 1), FIND_COORDINATOR: (0, 0), API_VERSIONS: (0, 0)}
+UNSUPPORTED_VERSION, COORDINATOR_NOT_AVAILABLE = 35, 15
+TOPIC = "t"
+
+
+class LostBrokers(ThreadingTCPServer):
+    """The server, on a port of its own. Once it `is_sound`, all its answers list a broker."""
+
+    daemon_threads = True
+    is_sound = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.port = self.server_address[1]
+        self.joined = Event()
+        """Set by a member of a group that looks for its coordinator."""
+        self._numbers = count(1)
+        Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def metadata(self) -> bytes:
+        """An answer of version 1: brokers, controller, and a topic of one partition."""
+        leader = 1 if next(self._numbers) % 2 or self.is_sound else -1
+        brokers = struct.pack(">i", 0)
+        if leader > 0:
+            brokers = struct.pack(">ii", 1, 1) + _text("127.0.0.1") + struct.pack(">ih", self.port, -1)
+        partition = struct.pack(">hii ii ii", 0, 0, leader, 1, 1, 1, 1)
+        topic = struct.pack(">h", 0) + _text(TOPIC) + struct.pack(">?i", False, 1) + partition
+        return brokers + struct.pack(">ii", leader, 1) + topic
+
+
+class _Connection(StreamRequestHandler):
+    server: LostBrokers
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):
+            while size := self.rfile.read(4):
+                request = self.rfile.read(*struct.unpack(">i", size))
+                key, version, correlation = struct.unpack(">hhi", request[:8])
+                answer = struct.pack(">i", correlation) + self._answer(key, version)
+                self.wfile.write(struct.pack(">i", len(answer)) + answer)
+
+    def _answer(self, key: int, version: int) -> bytes:
+        if key == METADATA:
+            return self.server.metadata()
+        if key == FIND_COORDINATOR:
+            self.server.joined.set()
+            return struct.pack(">hihi", COORDINATOR_NOT_AVAILABLE, -1, 0, -1)
+        ranges = b"".join(struct.pack(">hhh", api, *versions) for api, versions in SUPPORTED.items())
+        return struct.pack(">hi", UNSUPPORTED_VERSION if version else 0, len(SUPPORTED)) + ranges
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def _show(statistics: str) -> None:
+    print([broker["name"] for broker in json.loads(statistics)["brokers"].values()])
+
+
+def main() -> None:
+    """Strand a consumer, and show which brokers it knows when all is well again."""
+    broker = LostBrokers()
+    properties = {"bootstrap.servers": f"127.0.0.1:{broker.port}", "topic.metadata.refresh.interval.ms": 100}
+    statistics = {"statistics.interval.ms": 1000, "stats_cb": _show}
+    consumer = Consumer({**properties, **statistics, "group.id": "g"})
+    consumer.subscribe([TOPIC])
+    began = time.monotonic()
+    while time.monotonic() < began + 20:
+        consumer.poll(0.1)
+        broker.is_sound = time.monotonic() > began + 5
+
+
+if __name__ == "__main__":
+    main()
