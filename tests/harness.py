@@ -26,7 +26,7 @@ from tests.processes import Forked, Process
 PATIENCE = 180.0
 """Seconds after which something that should come about is taken not to."""
 STALL_SECONDS = 20.0
-"""After that long without an answer a client is replaced: it may have lost all its brokers (decision 0031)."""
+"""After that long without an answer a client is replaced: it may have lost its brokers (decision 0031)."""
 SKIPPED_SECONDS = 20.0
 """How long to wait for bets once the broker has ended a transaction without its markers."""
 IN_VAIN = "not within "
