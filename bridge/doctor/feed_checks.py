@@ -6,6 +6,7 @@ None connects to the feed, so none counts against the provider's limits.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bridge.config import Settings
 from bridge.doctor.finding import Finding, Outcome
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.limits import LimitForecast, usage_in_words
-from bridge.inspection.readers import read_checkpoint
+from bridge.inspection.readers import read_checkpoint, read_in_time
 from bridge.kafka import admin, clients, topics
 from bridge.kafka.registry import Registry
 from bridge.observability.health import COMMIT_SECONDS
@@ -112,7 +113,8 @@ def check_feeds(settings: Settings) -> Finding:
         return alone
     with Registry(settings.registry) as registry:
         state = StateReader(settings, declared, registry.schema_by_id)
-        state.refuse_other_feeds(lambda: False, lambda _: None, visible=True)
+        refuse = partial(state.refuse_other_feeds, visible=True)
+        read_in_time(declared.checkpoints.name, refuse)
     return alone
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from bridge.clock import MICROS
 from bridge.config import Settings
@@ -19,6 +20,8 @@ from bridge.kafka.outage import outage
 from bridge.kafka.registry import Registry
 from bridge.state.checkpoint import Checkpoint, Move
 from bridge.state.restore import StateReader
+
+T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
 LATELY_SECONDS = 10.0
@@ -36,6 +39,18 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
     settings.need("kafka.bootstrap_servers", "registry.url")
     declared = topics.declare(settings)
     admin.look_for(settings.kafka, declared.checkpoints.name)
+    with Registry(settings.registry) as registry:
+        state = StateReader(settings, declared, registry.schema_by_id)
+        value = read_in_time(declared.checkpoints.name, partial(state.checkpoint, visible=True))
+        codec = registry.codec("feed-checkpoint")
+        return None if value is None else Checkpoint.from_avro(codec.decode(value))
+
+
+def read_in_time(topic: str, read: Callable[[Callable[[], bool], Callable[[str], None]], T]) -> T:
+    """Return what a method of `StateReader` reads from a topic; it takes `give_up` and `on_status`.
+
+    Raises KafkaUnavailable, with the reason of the delay, after ANSWER_SECONDS.
+    """
     deadline = time.monotonic() + ANSWER_SECONDS
     given_up, reasons = False, [""]
 
@@ -44,14 +59,11 @@ def read_checkpoint(settings: Settings) -> Checkpoint | None:
         given_up = given_up or time.monotonic() > deadline
         return given_up
 
-    with Registry(settings.registry) as registry:
-        state = StateReader(settings, declared, registry.schema_by_id)
-        value = state.checkpoint(give_up, reasons.append, visible=True)
-        if given_up:
-            what = f"{declared.checkpoints.name} could not be read within {format_duration(ANSWER_SECONDS)}"
-            raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
-        codec = registry.codec("feed-checkpoint")
-        return None if value is None else Checkpoint.from_avro(codec.decode(value))
+    found = read(give_up, reasons.append)
+    if given_up:
+        what = f"{topic} could not be read within {format_duration(ANSWER_SECONDS)}"
+        raise KafkaUnavailable(outage.explain(f"{what}: {reasons[-1] or 'no broker answers'}"))
+    return found
 
 
 _MOMENTS = {"updatedAt", "since", "until", "newestSettlement", "at", "answeredAt", "position"}

@@ -52,6 +52,10 @@ class OpenTransaction(NamedTuple):
     def __str__(self) -> str:
         return f"{self.place}, since {format_utc(round(self.began))}"
 
+    def hangs(self, now: float) -> bool:
+        """Whether it is too old, at `now` (Unix seconds), to end by itself: somebody has to look."""
+        return now - self.began > HANGING_SECONDS
+
 
 def hidden(client: AdminClient, topics: Iterable[str]) -> list[Place]:
     """Return where open transactions begin that hide records now, in those of the topics that exist.

@@ -24,7 +24,7 @@ from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, explained, lacks_right
-from bridge.kafka.open_transactions import Place, first_times, how_to_end
+from bridge.kafka.open_transactions import OpenTransaction, Place, first_times, how_to_end
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
@@ -85,10 +85,13 @@ def with_fresh_clients(
 
 
 def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
-    """Return since when an open transaction hides records, as far as known, and how to end it."""
+    """Return since when an open transaction hides records, as far as known, and how to end one that hangs."""
     times = first_times(settings, places)
-    since = f", since {format_utc(round(min(times.values())))}" if times else ""
-    return f"{since}. {how_to_end(settings.kafka, places)}"
+    if not times:
+        return f". {how_to_end(settings.kafka, places)}"
+    oldest = OpenTransaction(places[0], min(times.values()))
+    since = f", since {format_utc(round(oldest.began))}"
+    return f"{since}. {how_to_end(settings.kafka, places)}" if oldest.hangs(instant.now().wall) else since
 
 
 def starts_since(

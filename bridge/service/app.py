@@ -93,6 +93,8 @@ class _Service:
         """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
         self._open_transactions: tuple[OpenTransaction, ...] = ()
+        self._hanging: frozenset[OpenTransaction] = frozenset()
+        """Those of them that are in the log."""
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
@@ -218,16 +220,18 @@ class _Service:
             worker.close(0)
 
     def _report_transactions(self, found: tuple[OpenTransaction, ...]) -> None:
-        """Log each transaction that stays open once, and its end."""
-        before, self._open_transactions = set(self._open_transactions), found
-        if new := [transaction for transaction in found if transaction not in before]:
+        """Log each transaction that hangs once, and its end."""
+        self._open_transactions = found
+        hanging = [transaction for transaction in found if transaction.hangs(self._clock().wall)]
+        if new := [transaction for transaction in hanging if transaction not in self._hanging]:
             get().warning(
                 "open transaction hides records",
                 what="; ".join(map(str, new)),
                 what_to_do=how_to_end(self._settings.kafka, [transaction.place for transaction in new]),
             )
-        for transaction in before.difference(found):
+        for transaction in self._hanging.difference(hanging):
             get().info("open transaction ended", what=str(transaction.place))
+        self._hanging = frozenset(hanging)
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         self._owner = FeedOwner(dependencies)

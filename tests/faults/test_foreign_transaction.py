@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 from confluent_kafka import Producer
 
+from bridge.kafka.open_transactions import HANGING_SECONDS
 from bridge.sandbox import cluster as dev
 from bridge.sandbox.cluster import maven
 from bridge.sandbox.cluster.files import lock, silent
@@ -36,8 +37,8 @@ def tool(cluster: dev.Cluster) -> list[str]:
     return [broker.command[0], "-XX:TieredStopAtLevel=1", "-cp", f"{class_path}:{jar}", main]
 
 
-def open_elsewhere(place: Place) -> Producer:
-    """Open a transaction in each partition of the bets, for longer than a test takes."""
+def open_elsewhere(place: Place, since: float) -> Producer:
+    """Open a transaction in each partition of the bets, for longer than a test takes, as of that time."""
     other = Producer(
         {
             "bootstrap.servers": place.cluster.bootstrap_servers,
@@ -49,7 +50,13 @@ def open_elsewhere(place: Place) -> Producer:
     other.init_transactions(20)
     other.begin_transaction()
     for partition in range(PARTITIONS):
-        other.produce(f"{place.prefix}.bets", b"never visible", b"other", partition=partition)
+        other.produce(
+            f"{place.prefix}.bets",
+            b"never visible",
+            b"other",
+            partition=partition,
+            timestamp=round(1000 * since),
+        )
     assert other.flush(20) == 0
     return other
 
@@ -91,11 +98,12 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_printed_commands(
         bridge = place.bridge(**settings)
         await until(lambda: "Live" in bridge.states(), "live")
         began = time.time()
-        other = await asyncio.to_thread(open_elsewhere, place)
+        since = began - HANGING_SECONDS
+        other = await asyncio.to_thread(open_elsewhere, place, since)
         topic = f"{place.prefix}.bets"
         await until(lambda: len(open_since(bridge, topic)) == PARTITIONS, "the metric")
         assert time.time() - began < ALERT_SECONDS
-        assert all(abs(since - began) < 5 for since in open_since(bridge, topic).values())
+        assert all(abs(at - since) < 0.01 for at in open_since(bridge, topic).values())
         health = json.loads(scraped(bridge, "/healthz"))
         assert (health["state"], len(health["openTransactions"])) == ("Live", PARTITIONS)
         [warning] = [line for line in bridge.lines() if line["event"] == "open transaction hides records"]

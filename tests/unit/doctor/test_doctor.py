@@ -20,7 +20,10 @@ from bridge.doctor.finding import Finding, Outcome, finding_as_json, finding_as_
 from bridge.doctor.runner import CHECKS, Check, run_checks
 from bridge.errors import SettingsError, TopologyError
 from bridge.feed.rate_limits import Attempt
+from bridge.inspection import readers
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
+from bridge.kafka.open_transactions import OpenTransaction, Place
 from bridge.kafka.registry import Standing
 from bridge.kafka.topics import Action, Change, declare
 from bridge.state.checkpoint import Checkpoint, State
@@ -342,6 +345,34 @@ def test_a_feed_without_an_owner_is_worth_a_warning(
     group = Group(tuple(Member(str(n), "", f"10.0.0.{n}", holds) for n, holds in enumerate(holding)))
     found = kafka_checks.assess_leadership("settlement.f.owner", group)
     assert (found.outcome, words in found.message) == (outcome, True)
+
+
+@pytest.mark.parametrize(
+    ("ages", "outcome", "commands"),
+    [([], Outcome.OK, 0), ([44, 3], Outcome.WARN, 0), ([3, 46], Outcome.FAIL, 2)],
+)
+def test_only_a_transaction_that_does_not_end_by_itself_is_to_be_ended(
+    ages: list[float], outcome: Outcome, commands: int
+) -> None:
+    """An `abort` of one that would still be committed loses what it wrote."""
+    found = [OpenTransaction(Place("t.bets", n, 7), NOW - age) for n, age in enumerate(ages)]
+    finding = kafka_checks.assess_transactions(SETTINGS, found, NOW)
+    assert finding.outcome is outcome
+    assert finding.advice.count("kafka-transactions.sh") == commands
+    assert ("--partition 1" in finding.advice) == (commands > 0)
+
+
+def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that waited for ever would have hidden it."""
+    monkeypatch.setattr(readers, "ANSWER_SECONDS", 0.01)
+
+    def read(give_up: Callable[[], bool], on_status: Callable[[str], None]) -> None:
+        on_status("the leader moves")
+        while not give_up():
+            pass
+
+    with pytest.raises(KafkaUnavailable, match=r"t could not be read within .*: the leader moves"):
+        readers.read_in_time("t", read)
 
 
 @pytest.mark.parametrize(
