@@ -114,6 +114,8 @@ class Log:
 class Client:
     """The part of a consumer that readers use. Like the real one it may return more than was requested."""
 
+    is_stranded = False
+
     def __init__(self, log: Log, waits: Iterator[float]) -> None:
         self._log = log
         self._waits = waits
