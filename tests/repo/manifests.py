@@ -12,8 +12,8 @@ from tests.repo.source import ROOT
 Resource: TypeAlias = dict[str, Any]
 
 K8S = ROOT / "k8s"
-ROOTS = (K8S, K8S / "topics")
-"""What is applied: the programs, and apart from them the topics."""
+ROOTS = (K8S, K8S / "topics", K8S / "observe")
+"""What is applied: the programs, and apart from them the topics and what watches them."""
 
 
 class Built(NamedTuple):
@@ -43,9 +43,13 @@ def build(folder: Path) -> Built:
             built.resources.extend(yaml.safe_load_all(path.read_text("utf-8")))
             built.files.add(path)
     for generator in content.get("configMapGenerator", ()):
-        files = [folder / name for name in generator["envs"]]
+        files = [folder / name for name in generator.get("envs", ())]
         data = {name: value for file in files for name, value in variables(file).items()}
-        metadata = {"name": generator["name"]}
+        for entry in generator.get("files", ()):
+            name, _, file = entry.rpartition("=")
+            data[name] = (folder / file).read_text("utf-8")
+            files.append(folder / file)
+        metadata = {"name": generator["name"], **generator.get("options", {})}
         built.resources.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         built.files.update(files)
     return built

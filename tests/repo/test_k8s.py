@@ -39,6 +39,8 @@ from tests.wsgi import ask
 README = (K8S / "README.md").read_text("utf-8")
 VERSIONS = ["1.31", "1.36"]
 """Of Kubernetes: the oldest that has all that is used, and a recent one."""
+OF_OPERATORS = {"KafkaTopic", "PodMonitor", "PrometheusRule"}
+"""Kinds that Kubernetes itself does not know."""
 FINAL = (SettingsError, AuthError, LeftOut, TopologyError, SinkBroken, ClockError)
 """What a second try at once does not mend."""
 NEEDS = {
@@ -102,16 +104,21 @@ def test_kustomize_builds_what_is_tested_here(folder: Path) -> None:
     names = {(r["kind"], _unhashed(r)) for r in built}
     assert names == {(r["kind"], r["metadata"]["name"]) for r in build(folder).resources}
     for resource in built:
-        if resource["kind"] != "KafkaTopic":
+        if resource["kind"] not in OF_OPERATORS:
             kubernetes_validate.validate(resource, VERSIONS[-1], strict=True)
     referred = {s["configMapRef"]["name"] for r in built for s in _sources(r)}
-    assert referred == {r["metadata"]["name"] for r in built if r["kind"] == "ConfigMap"}
+    assert referred == {r["metadata"]["name"] for r in built if r["kind"] == "ConfigMap" and _is_hashed(r)}
 
 
 def _unhashed(resource: Resource) -> str:
     """The name without the hash that kustomize adds to those of the ConfigMaps."""
     name: str = resource["metadata"]["name"]
-    return name.rpartition("-")[0] if resource["kind"] == "ConfigMap" else name
+    return name.rpartition("-")[0] if resource["kind"] == "ConfigMap" and _is_hashed(resource) else name
+
+
+def _is_hashed(resource: Resource) -> bool:
+    """Grafana finds its dashboard by a label, and replaces the one of that name."""
+    return "grafana_dashboard" not in resource["metadata"].get("labels", {})
 
 
 def _sources(node: Any) -> Iterator[Resource]:

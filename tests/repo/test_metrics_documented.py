@@ -20,6 +20,9 @@ from tests.unit.observability.test_status import NOW
 from tests.unit.snapshots.reports import report
 
 DOCUMENT = (ROOT / "docs" / "observability.md").read_text("utf-8")
+RUNBOOK = (ROOT / "docs" / "runbook.md").read_text("utf-8")
+RULES = (ROOT / "k8s" / "observe" / "rules.yaml").read_text("utf-8")
+DASHBOARD = (ROOT / "k8s" / "observe" / "dashboard.json").read_text("utf-8")
 ROW = re.compile(
     r"^\| `(bridge_\w+)` \| (\w+) \|([^|]*)\|(?: (owner|every process) \|)? ([^|]*) \|$", re.MULTILINE
 )
@@ -64,9 +67,12 @@ def test_every_metric_is_documented() -> None:
 
 
 def test_no_other_metric_is_mentioned() -> None:
-    """An alert on a metric that does not exist never fires."""
-    mentioned = {name.removesuffix("_bucket") for name in re.findall(r"\bbridge_\w+", DOCUMENT)}
-    assert mentioned == {metric.name for metric in METRICS}
+    """An alert on a metric that does not exist never fires; the dashboard shows all of them."""
+    names = {metric.name for metric in METRICS}
+    for text in (DOCUMENT, RUNBOOK, RULES, DASHBOARD):
+        mentioned = {name.removesuffix("_bucket") for name in re.findall(r"\bbridge_\w+", text)}
+        assert mentioned <= names
+        assert mentioned == names or text in (RUNBOOK, RULES), names - mentioned
 
 
 def test_names_follow_the_conventions() -> None:
@@ -82,7 +88,7 @@ def test_names_follow_the_conventions() -> None:
 
 def test_every_alert_matches_values_that_exist() -> None:
     """A matcher with a misspelt value never selects anything."""
-    matched = "|".join(re.findall(r'bridge_\w+\{\w+=~?"([^"]+)"\}', DOCUMENT)).split("|")
+    matched = "|".join(re.findall(r'bridge_\w+\{\w+=~?"([^"]+)"\}', RULES)).split("|")
     listed = DOCUMENT.partition("| label | values |")[2].partition("\n\n")[0]
     known = {state.value for state in State} | set(re.findall(r"`(\w+)`", listed))
     assert len(matched) >= 5

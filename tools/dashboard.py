@@ -1,0 +1,280 @@
+"""The Grafana dashboard of `bridge run` and of the snapshot jobs, k8s/observe/dashboard.json."""
+
+from __future__ import annotations
+
+import json
+
+from grafana_foundation_sdk.builders import bargauge, stat, statetimeline, timeseries
+from grafana_foundation_sdk.builders.dashboard import (
+    Dashboard,
+    DatasourceVariable,
+    QueryVariable,
+    Row,
+    ThresholdsConfig,
+)
+from grafana_foundation_sdk.builders.prometheus import Dataquery
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DataSourceRef,
+    Threshold,
+    ThresholdsMode,
+    VariableRefresh,
+)
+
+_SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
+_FEED = 'feed="$feed"'
+_THIRD, _HALF, _QUARTER = 8, 12, 6
+"""Widths; the whole is 24."""
+
+
+def _query(expression: str, legend: str = "") -> Dataquery:
+    query = Dataquery().expr(expression.replace("{}", f"{{{_FEED}}}"))
+    return query.legend_format(legend) if legend else query
+
+
+def _limit(yellow: float, red: float) -> ThresholdsConfig:
+    steps = [Threshold(None, "green"), Threshold(yellow, "yellow"), Threshold(red, "red")]
+    return ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _number(
+    title: str, expression: str, unit: str = "short", limit: tuple[float, float] | None = None
+) -> stat.Panel:
+    panel = stat.Panel().title(title).datasource(_SOURCE).unit(unit).span(_QUARTER).height(4)
+    panel = panel.with_target(_query(expression).instant())
+    return panel.thresholds(_limit(*limit)) if limit else panel
+
+
+def _lines(title: str, *queries: tuple[str, str], unit: str = "short", span: int = _HALF) -> timeseries.Panel:
+    panel = timeseries.Panel().title(title).datasource(_SOURCE).unit(unit).min(0).span(span).height(7)
+    for expression, legend in queries:
+        panel = panel.with_target(_query(expression, legend))
+    return panel
+
+
+def _now(board: Dashboard) -> Dashboard:
+    states = statetimeline.Panel().title("State of each bridge").datasource(_SOURCE).span(24).height(5)
+    return (
+        board.with_row(Row("Now"))
+        .with_panel(
+            _number(
+                "Position behind the provider",
+                "time() - max(bridge_revision_timestamp_seconds{})",
+                "s",
+                (600, 21_600),
+            )
+        )
+        .with_panel(
+            _number("Last commit", "time() - max(bridge_last_commit_timestamp_seconds{})", "s", (60, 300))
+        )
+        .with_panel(_number("Owners", "sum(bridge_leader{})"))
+        .with_panel(_number("Bridges", "count(bridge_leader{})"))
+        .with_panel(states.with_target(_query("bridge_state{} == 1", "{{instance}} {{state}}")))
+    )
+
+
+def _flow(board: Dashboard) -> Dashboard:
+    rate = "sum by (outcome) (rate(bridge_messages_total{}[$__rate_interval]))"
+    commits = "sum by (le) (rate(bridge_commit_duration_seconds_bucket{}[$__rate_interval]))"
+    return (
+        board.with_row(Row("Feed to Kafka"))
+        .with_panel(_lines("Messages by outcome", (rate, "{{outcome}}"), unit="cps"))
+        .with_panel(
+            _lines(
+                "Duration of a commit",
+                *(
+                    (f"histogram_quantile({level}, {commits})", name)
+                    for level, name in ((0.5, "p50"), (0.99, "p99"))
+                ),
+                unit="s",
+            )
+        )
+        .with_panel(
+            _lines(
+                "Newest settlement behind the provider", ("max(bridge_feed_lag_seconds{})", "lag"), unit="s"
+            )
+        )
+        .with_panel(
+            _lines("Time left in a catch-up", ("max(bridge_catchup_eta_seconds{})", "left"), unit="s")
+        )
+        .with_panel(
+            _lines(
+                "Waiting",
+                ("sum(bridge_queue_messages{})", "messages read"),
+                ("sum(bridge_batch_records{})", "records to commit"),
+            )
+        )
+        .with_panel(_lines("Deduplicator", ("max(bridge_dedup_entries{})", "bets and dead letters")))
+    )
+
+
+def _provider(board: Dashboard) -> Dashboard:
+    used = bargauge.Panel().title("Limits used").datasource(_SOURCE).unit("percentunit").min(0).max(1)
+    used = used.span(_THIRD).height(7).thresholds(_limit(0.5, 0.8))
+    share = "max by (limit) (bridge_limit_used{} / bridge_limit_allowed{})"
+    return (
+        board.with_row(Row("Provider"))
+        .with_panel(used.with_target(_query(share, "{{limit}}").instant()))
+        .with_panel(
+            _lines(
+                "Connection attempts",
+                ("sum by (result) (increase(bridge_connections_total{}[$__rate_interval]))", "{{result}}"),
+                span=_THIRD,
+            )
+        )
+        .with_panel(
+            _lines(
+                "Waits",
+                (
+                    "clamp_min(max(bridge_next_connect_timestamp_seconds{}) - time(), 0)",
+                    "limits allow a reconnect",
+                ),
+                ("clamp_min(max(bridge_state_until_timestamp_seconds{}) - time(), 0)", "end of the wait"),
+                unit="s",
+                span=_THIRD,
+            )
+        )
+        .with_panel(
+            _lines("Provider's clock ahead", ("max(bridge_clock_skew_seconds{})", "skew"), unit="s").min(-5)
+        )
+        .with_panel(
+            _lines(
+                "What the interface does not have",
+                ("max(bridge_unknown_fields{})", "unknown fields"),
+                (
+                    "sum(rate(bridge_unknown_field_messages_total{}[$__rate_interval]))",
+                    "messages with one, per s",
+                ),
+                ("sum(rate(bridge_converter_fallbacks_total{}[$__rate_interval]))", "by pydantic, per s"),
+            )
+        )
+    )
+
+
+def _trouble(board: Dashboard) -> Dashboard:
+    dead = 'sum(increase(bridge_messages_total{feed="$feed",outcome="dead_lettered"}[1h]))'
+    hidden = "time() - min(bridge_open_transaction_timestamp_seconds{})"
+    return (
+        board.with_row(Row("Trouble"))
+        .with_panel(_number("Gaps in this term", "max(bridge_gaps_total{})", limit=(1, 1)))
+        .with_panel(_number("Dead letters in an hour", dead, limit=(1, 1_000)))
+        .with_panel(_number("Redriven", "max(bridge_dead_letters_redriven_total{})"))
+        .with_panel(_number("Open transaction", hidden, "s", (10, 45)))
+        .with_panel(
+            _lines(
+                "Corrections",
+                ("sum(rate(bridge_corrections_total{}[$__rate_interval]))", "per s"),
+                span=_HALF,
+            )
+        )
+        .with_panel(
+            _lines(
+                "Heartbeat of the event loop",
+                ("time() - bridge_event_loop_heartbeat_timestamp_seconds{}", "{{instance}}"),
+                ("time() - bridge_state_since_timestamp_seconds{}", "{{instance}}, in its state"),
+                unit="s",
+            )
+        )
+    )
+
+
+def _names(board: Dashboard) -> Dashboard:
+    coverage = bargauge.Panel().title("Ids with a name").datasource(_SOURCE).unit("percentunit").min(0).max(1)
+    coverage = coverage.span(_HALF).height(7)
+    return (
+        board.with_row(Row("Names and currencies"))
+        .with_panel(
+            _lines(
+                "Age of the last snapshot",
+                ("time() - max by (snapshot) (bridge_snapshot_timestamp_seconds)", "{{snapshot}}"),
+                (
+                    "time() - max by (snapshot) (bridge_snapshot_refreshed_timestamp_seconds)",
+                    "{{snapshot}}, full",
+                ),
+                unit="s",
+            )
+        )
+        .with_panel(
+            coverage.with_target(
+                _query(
+                    "min by (kind, language) (bridge_join_coverage_ratio)", "{{kind}} {{language}}"
+                ).instant()
+            )
+        )
+        .with_panel(
+            _lines(
+                "Records",
+                ("max by (snapshot, kind) (bridge_snapshot_records)", "{{kind}}"),
+                ("max by (kind) (bridge_join_ids)", "{{kind}}, ids in bets"),
+            )
+        )
+        .with_panel(
+            _lines(
+                "Left out",
+                ("max by (snapshot) (bridge_snapshot_owed)", "{{snapshot}}, owed"),
+                ("max by (endpoint) (bridge_snapshot_left_out)", "{{endpoint}}"),
+                ("max by (snapshot) (1 - bridge_snapshot_complete)", "{{snapshot}}, partial"),
+            )
+        )
+        .with_panel(
+            _lines(
+                "Runs",
+                (
+                    "sum by (snapshot, result) (increase(bridge_snapshot_runs_total[1h]))",
+                    "{{snapshot}} {{result}}",
+                ),
+                ("max by (snapshot) (bridge_snapshot_seconds)", "{{snapshot}}, seconds"),
+            )
+        )
+        .with_panel(
+            _lines(
+                "Work in an hour",
+                (
+                    "sum by (snapshot) (increase(bridge_snapshot_requests_total[1h]))",
+                    "{{snapshot}}, requests",
+                ),
+                ("sum by (snapshot) (increase(bridge_snapshot_written_total[1h]))", "{{snapshot}}, written"),
+                ("sum by (snapshot) (increase(bridge_snapshot_removed_total[1h]))", "{{snapshot}}, removed"),
+            )
+        )
+    )
+
+
+def _process(board: Dashboard) -> Dashboard:
+    return (
+        board.with_row(Row("Processes"))
+        .with_panel(_lines("Memory", ("process_resident_memory_bytes{}", "{{instance}}"), unit="bytes"))
+        .with_panel(
+            _lines(
+                "Cores",
+                ("rate(process_cpu_seconds_total{}[$__rate_interval])", "{{instance}}"),
+            )
+        )
+        .with_panel(
+            _lines(
+                "Versions",
+                ("count by (version, compiled) (bridge_info{})", "{{version}}, compiled: {{compiled}}"),
+            )
+        )
+        .with_panel(_lines("Open files", ("process_open_fds{}", "{{instance}}")))
+    )
+
+
+def dashboard() -> str:
+    """Return the dashboard as JSON."""
+    feeds = QueryVariable("feed").datasource(_SOURCE).query("label_values(bridge_leader, feed)")
+    board = (
+        Dashboard("Settlement bridge")
+        .uid("settlement-bridge")
+        .tags(["settlement", "kafka"])
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .refresh("15s")
+        .time("now-3h", "now")
+        .timezone("browser")
+        .with_variable(DatasourceVariable("datasource").type("prometheus").label("Prometheus"))
+        .with_variable(feeds.refresh(VariableRefresh.ON_TIME_RANGE_CHANGED).label("Feed"))
+    )
+    for add in (_now, _flow, _provider, _trouble, _names, _process):
+        board = add(board)
+    return json.dumps(board.build(), cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
