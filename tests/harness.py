@@ -40,8 +40,9 @@ class Bridge:
         self.process, self.log = process, log
 
     def lines(self) -> list[dict[str, Any]]:
-        """Its log lines."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        """Its complete log lines: a reader can see the beginning of one that is being written."""
+        lines = self.log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
     def states(self) -> list[str]:
         """The states it has been in, in order, without repetitions for another reason."""
