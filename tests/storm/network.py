@@ -213,6 +213,8 @@ class _Side(asyncio.Protocol):
         self.peer: _Side | None = None
         """None until the other side is connected."""
         self.is_breaking = False
+        self._is_broken = False
+        """Half a record was its last."""
         self._queue: deque[tuple[float, bytes]] = deque()
         """When what is due; no bytes are the end."""
         self._size = 0
@@ -228,7 +230,10 @@ class _Side(asyncio.Protocol):
             self._connecting = asyncio.ensure_future(self._link.connect(self, self._target))
 
     def data_received(self, data: bytes) -> None:
+        if self._is_broken:
+            return
         if self.is_breaking and len(data) > 1 and self.peer is not None:
+            self._is_broken = True
             self.is_breaking = self.peer.is_breaking = False
             data = data[: len(data) // 2]
             asyncio.get_running_loop().call_later(_RESET_SECONDS, self.reset)

@@ -204,6 +204,7 @@ def test_a_reset_comes_in_the_middle_of_a_record(network: Network, address: tupl
         client.sendall(b"half and half")
         assert received(client, 6) == b"half a"
         with pytest.raises(ConnectionResetError):
+            client.sendall(b"what follows is lost with the other half")
             received(client, 1)
     with connected(address) as client:
         assert answered(client, b"two") == b"two"
