@@ -31,12 +31,24 @@ def write(bench: str, lines: Sequence[Line], machine: str) -> None:
     page.write_text(replaced(page.read_text("utf-8"), bench, content), "utf-8")
 
 
+def content(page: str, place: str) -> str:
+    """Return what is between the comments of a place, or raise BenchmarkFailed."""
+    begin, end = _bounds(page, place)
+    return page[begin:end]
+
+
 def replaced(page: str, place: str, content: str) -> str:
     """Return the page with new content between the comments of a place, or raise BenchmarkFailed."""
+    begin, end = _bounds(page, place)
+    return f"{page[:begin]}{content}{page[end:]}"
+
+
+def _bounds(page: str, place: str) -> tuple[int, int]:
+    """Return where the content of a place begins and ends."""
     begin, end = f"<!-- {place} -->\n", f"<!-- /{place} -->"
     if begin not in page or end not in page:
         raise BenchmarkFailed(f"the page has no place for {place}: put {begin.strip()} and {end} into it")
-    return f"{page[: page.index(begin)]}{begin}{content}{page[page.index(end) :]}"
+    return page.index(begin) + len(begin), page.index(end)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,7 @@
 """A campaign in rounds. What is finished stays in `.chaos/CAMPAIGN`, so an interrupted campaign goes on.
 
-A round is finished once its directory has a `result.json`; `FRESH=1` begins anew. A round with another extent
-(other counts, another seed) is another round.
+A round is finished once its directory has a `result.json`; `FRESH=1` ignores those of earlier runs. A round
+with another extent (other counts, another seed) is another round.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 _RESULT = "result.json"
+_finished: set[Path] = set()
+"""The result files that this process wrote."""
 
 
 class Rounds:
@@ -22,14 +24,12 @@ class Rounds:
     def __init__(self, campaign: str, extent: dict[str, Any]) -> None:
         self.directory = ROOT / ".chaos" / campaign
         self._extent = extent
-        if os.environ.get("FRESH"):
-            shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def result(self, name: str) -> dict[str, Any] | None:
         """Return the result of a finished round of this extent, or None."""
         file = self.directory / name / _RESULT
-        if not file.is_file():
+        if not file.is_file() or (os.environ.get("FRESH") and file not in _finished):
             return None
         stored = json.loads(file.read_text("utf-8"))
         return dict(stored["result"]) if stored["extent"] == self._extent else None
@@ -47,3 +47,4 @@ class Rounds:
         partial = file.with_suffix(".partial")
         partial.write_text(json.dumps({"extent": self._extent, "result": result}, indent=1) + "\n", "utf-8")
         partial.rename(file)
+        _finished.add(file)

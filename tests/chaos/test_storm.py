@@ -1,36 +1,61 @@
 """Storms on three real brokers and two or three bridges: faults of every kind at random from a seed.
 
-Each round has a directory, `.chaos/storm/round-SEED`. One that has a result is not run again.
+Each round has a directory, `.chaos/storm/round-SEED`, and a row in docs/reliability.md if it was long enough.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-from pathlib import Path
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from benchmarks import report
+from tests.chaos.rounds import ROOT, Rounds
 from tests.storm.plan import draw
 from tests.storm.round import run
 
 ROUNDS = int(os.environ.get("ROUNDS", "30"))
-SECONDS = float(os.environ.get("SECONDS", "300"))
+FULL_SECONDS, FULL_RATE = 300, 200
+SECONDS = float(os.environ.get("SECONDS", FULL_SECONDS))
 SEED = int(os.environ.get("SEED", "1"))
-RATE = float(os.environ.get("RATE", "200"))
-FRESH = bool(os.environ.get("FRESH"))
-CAMPAIGN = Path(__file__).parents[2] / ".chaos" / "storm"
+RATE = float(os.environ.get("RATE", FULL_RATE))
+PAGE = ROOT / "docs" / "reliability.md"
+HEAD = "storm,on,bridges,faults,messages,bets,dead letters,gaps,connections,found".split(",")
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
 def test_storm(seed: int) -> None:
     """The judge finds nothing, and no bridge has ended by itself."""
-    directory = CAMPAIGN / f"round-{seed}"
-    result = directory / "result.json"
-    if FRESH or not result.is_file():
-        shutil.rmtree(directory, ignore_errors=True)
-        run(draw(seed, SECONDS, RATE), directory)
-    found = json.loads(result.read_text())
-    print(json.dumps(found), flush=True)
-    assert (found["anomalies"], found["ended_by_themselves"]) == ({}, [])
+    rounds, name = Rounds("storm", {"seconds": SECONDS, "rate": RATE}), f"round-{seed}"
+    if (result := rounds.result(name)) is None:
+        result = run(draw(seed, SECONDS, RATE), rounds.begin(name))
+        rounds.finish(name, result)
+        if SECONDS >= FULL_SECONDS and RATE >= FULL_RATE:
+            page = PAGE.read_text("utf-8")
+            PAGE.write_text(report.replaced(page, "storm", table(page, result)), "utf-8")
+    print(json.dumps(result), flush=True)
+    assert (result["anomalies"], result["ended_by_themselves"]) == ({}, [])
+
+
+def table(page: str, result: Mapping[str, Any]) -> str:
+    """Return the table of the page with the row of a round, in place of an earlier one of its seed."""
+    rows = [line.strip("| ").split(" | ") for line in report.content(page, "storm").splitlines()]
+    found = {int(row[0]): row for row in rows if row[0].isdigit()}
+    found[result["seed"]] = _row(result)
+    return report.table(HEAD, [found[seed] for seed in sorted(found)])
+
+
+def _row(result: Mapping[str, Any]) -> list[str]:
+    figures = result["figures"]
+    return [
+        f"{result['seed']}",
+        f"{datetime.now(UTC):%Y-%m-%d}",
+        f"{result['bridges']}",
+        f"{sum(result['faults'].values())}",
+        *(f"{figures[name]:,}" for name in ("published", "bets", "dead letters", "gaps", "attempts")),
+        ", ".join([*result["anomalies"], *result["ended_by_themselves"]]) or "nothing",
+    ]

@@ -37,12 +37,11 @@ PREFIX = "storm"
 
 
 def run(plan: Plan, directory: Path) -> dict[str, Any]:
-    """Run a round in an empty directory; returns its result, which it also leaves there.
+    """Run a round in an empty directory; returns its result.
 
-    The directory then has `plan.json`, `history.jsonl`, `result.json`, a log of each process, and unless the
-    round was clean, the data of the brokers.
+    The directory then has `plan.json`, `history.jsonl`, a log of each process, and the data of the brokers
+    unless the round was clean.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     (directory / "plan.json").write_text(json.dumps(plan.json(), indent=1) + "\n")
     began = time.monotonic()
     with brokers(directory / "cluster", plan.bridges) as cluster:
@@ -53,7 +52,6 @@ def run(plan: Plan, directory: Path) -> dict[str, Any]:
             for bridge in place.bridges:
                 bridge.kill()
     result["took_seconds"] = round(time.monotonic() - began)
-    (directory / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     if result["clean"]:
         shutil.rmtree(directory / "cluster")
     return result

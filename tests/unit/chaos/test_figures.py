@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks import report
 from tests.chaos.rounds import Rounds
 from tests.chaos.test_handover import Handover, Sight, handover, summary
 from tests.chaos.test_soak import rising
+from tests.chaos.test_storm import table
 
 
 def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
@@ -45,7 +47,7 @@ def test_memory_is_flat_up_to_a_tenth(last: float, is_flat: bool) -> None:
 def test_a_finished_round_is_known_until_its_extent_changes(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was interrupted is not finished; FRESH forgets all."""
+    """One that was interrupted is not finished; FRESH ignores what earlier processes finished."""
     monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
     rounds = Rounds("some", {"kills": 5})
     assert rounds.begin("one").is_dir()
@@ -54,4 +56,24 @@ def test_a_finished_round_is_known_until_its_extent_changes(
     assert Rounds("some", {"kills": 5}).result("one") == {"clean": True}
     assert Rounds("some", {"kills": 6}).result("one") is None
     monkeypatch.setenv("FRESH", "1")
+    assert Rounds("some", {"kills": 5}).result("one") == {"clean": True}
+    monkeypatch.setattr("tests.chaos.rounds._finished", set())
     assert Rounds("some", {"kills": 5}).result("one") is None
+
+
+def test_a_storm_replaces_its_own_row() -> None:
+    """Storms that ran earlier keep theirs, in the order of their seeds."""
+
+    def storm(seed: int, bets: int, *ended: str) -> dict[str, Any]:
+        figures = {"published": 50_000, "bets": bets, "dead letters": 9, "gaps": 0, "attempts": 20}
+        faults = {"cut": 2, "late": 1}
+        judged = {"anomalies": {"lost write": {}} if ended else {}, "figures": figures}
+        return {"seed": seed, "bridges": 2, "faults": faults, "ended_by_themselves": [*ended], **judged}
+
+    page = "before\n<!-- storm -->\n<!-- /storm -->\nbehind\n"
+    for result in (storm(10, 1), storm(9, 2), storm(10, 48_000, "bridge-1 ended with 1")):
+        page = report.replaced(page, "storm", table(page, result))
+    _, _, _, _, nine, ten, *_ = page.splitlines()
+    assert nine.startswith("| 9 | ")
+    assert nine.endswith(" | 2 | 3 | 50,000 | 2 | 9 | 0 | 20 | nothing |")
+    assert ten.endswith(" | 50,000 | 48,000 | 9 | 0 | 20 | lost write, bridge-1 ended with 1 |")
