@@ -24,7 +24,7 @@ SECONDS = float(os.environ.get("SECONDS", FULL_SECONDS))
 SEED = int(os.environ.get("SEED", "1"))
 RATE = float(os.environ.get("RATE", FULL_RATE))
 PAGE = ROOT / "docs" / "reliability.md"
-HEAD = ["storm", "on", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "connections", "found"]
+HEAD = ("storm", "on", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "attempts", "found")
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
