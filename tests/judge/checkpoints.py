@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from tests.judge.model import Anomaly, Findings
+from tests.judge.model import Anomaly, Case, Findings
 from tests.judge.timeline import Gap, Timeline
 
 _OUTCOMES = ("published", "duplicates", "stale", "deadLettered", "pings", "empty")
@@ -41,8 +41,9 @@ class Promise(NamedTuple):
 class Checkpoints:
     """Takes the checkpoints of a feed one after the other. Keeps one row for each second of the position."""
 
-    def __init__(self, timeline: Timeline, gaps: Sequence[Gap], findings: Findings) -> None:
+    def __init__(self, timeline: Timeline, gaps: Sequence[Gap], case: Case, findings: Findings) -> None:
         self._timeline = timeline
+        self._has_operator = case.has_operator
         self._gaps = gaps
         self._findings = findings
         self._promises: list[Promise] = []
@@ -109,7 +110,8 @@ class Checkpoints:
         if fallen:
             text = f"{fallen[0]} falls from {last.counters[fallen[0]]} to {it.counters[fallen[0]]}"
             self._add(Anomaly.COUNTERS, it, text)
-        if it.revision < last.revision and it.moved == last.moved and not self._is_taken_back(last, it):
+        is_moved = self._has_operator and it.moved != last.moved
+        if it.revision < last.revision and not is_moved and not self._is_taken_back(last, it):
             text = f"revision {last.revision} at offset {last.offset} becomes {it.revision}"
             self._add(Anomaly.CHECKPOINT_BACK, it, text)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Letter(NamedTuple):
 
     kind: str
     is_intact: bool
-    """Whether value, key and size agree."""
+    """Whether size and value are those of the message with that key."""
     partition: int
     offset: int
     received: float
@@ -36,29 +36,40 @@ def judge_letter(
 ) -> None:
     """Judge the dead letters of one message, whose SHA-256 is `key`.
 
-    `was_published` says whether the provider published these bytes at all, valid or not.
+    `sent` has those that cannot be converted; `was_published` says whether the provider published these bytes
+    at all, valid or not.
     """
-    findings = trial.findings
+    whole = [it for it in letters if it.kind != "sample"]
+    needless = whole[len(sent) :]
     for it in letters:
         where = f"{it.kind} {key[:12]} in partition {it.partition}, offset {it.offset}"
-        if not was_published:
-            findings.add(Anomaly.DEAD_LETTER_ALTERED, it.received, f"{where}: the provider never sent this")
-        elif not it.is_intact:
-            findings.add(
-                Anomaly.DEAD_LETTER_ALTERED, it.received, f"{where}: key, size or value do not agree"
-            )
-    whole = [it for it in letters if it.kind != "sample"]
-    if not whole:
+        for anomaly, what in _wrong(it, it in needless, bool(sent), was_published):
+            trial.findings.add(anomaly, it.received, f"{where}: {what}")
+    if whole:
         for message in sent:
-            what = f"message {message.seq}, {key[:12]}, published at {message.at:.3f}"
-            if message.is_due:
-                trial.lost(Anomaly.DEAD_LETTER_LOST, f"{what} has no dead letter", message.at)
-                break
-            trial.missing_in_gap(what, message.at)
+            first = whole[0]
+            trial.checkpoints.judge_order(
+                f"dead letter {key[:12]}", message.at, first.received, first.committed
+            )
         return
-    for it in whole[max(1, len(sent)) :]:
-        what = f"dead letter {key[:12]} again in partition {it.partition}, offset {it.offset}"
-        findings.add(Anomaly.DUPLICATE, it.received, what)
     for message in sent:
-        what = f"dead letter {key[:12]}"
-        trial.checkpoints.judge_order(what, message.at, whole[0].received, whole[0].committed)
+        what = f"message {message.seq}, {key[:12]}, published at {message.at:.3f}"
+        if message.is_due:
+            trial.lost(Anomaly.DEAD_LETTER_LOST, f"{what} has no dead letter", message.at)
+            break
+        trial.missing_in_gap(what, message.at)
+
+
+def _wrong(
+    it: Letter, is_needless: bool, is_malformed: bool, was_published: bool
+) -> Iterator[tuple[Anomaly, str]]:
+    """Yield what is wrong with a dead letter, in words."""
+    if not was_published:
+        yield Anomaly.DEAD_LETTER_ALTERED, "the provider never sent this"
+        return
+    if not it.is_intact:
+        yield Anomaly.DEAD_LETTER_ALTERED, "key, size or value do not agree"
+    if is_needless and is_malformed:
+        yield Anomaly.DUPLICATE, "it is there more often than the message was sent"
+    elif is_needless:
+        yield Anomaly.DEAD_LETTER_IN_VAIN, "the message can be converted"

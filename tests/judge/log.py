@@ -62,16 +62,22 @@ class _Raw(NamedTuple):
 def batches(leader: Address, topic: str, partition: int, end: int) -> Iterator[Batch]:
     """Yield the batches of records below an offset, in order; `end` is at most the last stable offset.
 
-    So each transaction has ended. Raises TimeoutError if no leader answers.
+    So each transaction has ended, if need be by a marker behind it. Raises TimeoutError if no leader answers.
     """
+    if not end:
+        return
     waiting: deque[tuple[_Raw, list[Batch]]] = deque()
     """Batches, each with a place for the result."""
     open_: dict[int, list[tuple[_Raw, list[Batch]]]] = {}
     """Those of each producer whose transaction has not ended yet."""
-    for raw in raw_batches(leader, topic, partition, 0, end):
+    for raw in raw_batches(leader, topic, partition, 0):
+        if raw.first >= end and not waiting:
+            return
         if raw.commits is not None:
             for batch, result in open_.pop(raw.producer, []):
                 result.append(_ended(batch, COMMITTED if raw.commits else "aborted", raw.timestamp))
+        elif raw.first >= end:
+            continue
         elif raw.is_transactional:
             waiting.append((raw, []))
             open_.setdefault(raw.producer, []).append(waiting[-1])
@@ -79,19 +85,19 @@ def batches(leader: Address, topic: str, partition: int, end: int) -> Iterator[B
             waiting.append((raw, [_ended(raw, "written without a transaction", raw.timestamp)]))
         while waiting and waiting[0][1]:
             yield waiting.popleft()[1][0]
+        if raw.last >= end - 1 and not waiting:
+            return
 
 
-def raw_batches(leader: Address, topic: str, partition: int, start: int, end: int) -> Iterator[_Raw]:
-    """Yield the batches and markers from an offset on, below another one. Raises as `batches`."""
+def raw_batches(leader: Address, topic: str, partition: int, start: int) -> Iterator[_Raw]:
+    """Yield the batches and markers from an offset on. Raises as `batches`, also if nothing more comes."""
     deadline = time.monotonic() + _SECONDS
-    while start < end:
+    while True:
         try:
             with closing(socket.create_connection(leader(), timeout=10)) as connection:
-                while start < end:
+                while True:
                     records = _fetch(connection, topic, partition, start)
                     for raw in _parsed(records):
-                        if raw.first >= end:
-                            return
                         if raw.last >= start:
                             yield raw
                             start = raw.last + 1

@@ -17,9 +17,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from tests.interface import ENUMS, fields_of
 
-LARGEST_BYTES = 8 << 20
-"""What is larger than the bridge takes by default is a dead letter, whatever it holds."""
-
 
 class Kind(Enum):
     """What must become of a message."""
@@ -45,10 +42,10 @@ class WrongError(ValueError):
 Convert = Callable[[Any], Any]
 
 
-def read(body: bytes) -> Reading:
-    """Return what a message is."""
+def read(body: bytes, most: int = 8 << 20) -> Reading:
+    """Return what a message is; with more than `most` bytes it is a dead letter, whatever it holds."""
     try:
-        if len(body) > LARGEST_BYTES:
+        if len(body) > most:
             raise WrongError
         message = json.loads(body.decode(), parse_constant=_constant)
         if b"\\u" in body:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Anomaly(StrEnum):
-    """What must never be found; docs/reliability.md has the exact meaning of each."""
+    """What must never be found; docs/chaos.md has the exact meaning of each."""
 
     LOST_WRITE = "lost write"
     DUPLICATE = "duplicate"
@@ -21,6 +21,7 @@ class Anomaly(StrEnum):
     GAP_IN_VAIN = "gap declared in vain"
     DEAD_LETTER_LOST = "dead letter lost"
     DEAD_LETTER_ALTERED = "dead letter altered"
+    DEAD_LETTER_IN_VAIN = "dead letter in vain"
     LIMIT_BREACHED = "limit breached"
     SECOND_CONNECTION = "second connection"
     WRONG_FIELD = "wrong field"
@@ -48,6 +49,15 @@ class Case:
     excused: tuple[tuple[float, float], ...] = ()
     """Intervals, Unix seconds, in which a connection that replaces another one is explained: its owner was
     stopped, killed or cut off."""
+    start_age: float = 0.0
+    """How far back the first connection attempt has to ask, seconds (`feed.start`)."""
+    gap_margin: float = 60.0
+    """How much of what the provider could still replay a gap may cover, seconds: the margins of the bridge,
+    and the time until it connects."""
+    has_operator: bool = False
+    """Whether somebody may have moved the position (`bridge checkpoint set`)."""
+    max_message_bytes: int = 8 << 20
+    """What is larger is a dead letter, whatever it holds (`feed.max_message_bytes`)."""
 
 
 @dataclass(frozen=True)

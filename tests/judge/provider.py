@@ -32,20 +32,27 @@ class Provider:
         with urlopen(f"{self._url}{path}", timeout=_SECONDS) as answer:
             return json.load(answer)
 
-    def truth(self, since: float, until: float | None = None) -> Iterator[Published]:
-        """Yield everything published between two moments, both included, in order; streamed."""
+    def truth(self, since: float, until: float) -> Iterator[Published]:
+        """Yield everything published between two moments, both included, in order; streamed.
+
+        Raises OSError if the answer is cut off, as `bets` does.
+        """
         for line in self._lines(since, until, bodies=1):
             body = line["body"].encode() if "body" in line else base64.b64decode(line["base64"])
             yield Published(line["at"], line["seq"], line["sha256"], body)
 
-    def bets(self, since: float) -> Iterator[tuple[float, int, str, int]]:
-        """Yield the bets of the stream since a moment: when, number, betId and version."""
-        for line in self._lines(since, None, bodies=0):
+    def bets(self, since: float, until: float) -> Iterator[tuple[float, int, str, int]]:
+        """Yield the bets of the stream between two moments: when, number, betId and version."""
+        for line in self._lines(since, until, bodies=0):
             if line["betId"] is not None:
                 yield line["at"], line["seq"], line["betId"], line["settlementVersion"]
 
-    def _lines(self, since: float, until: float | None, bodies: int) -> Iterator[dict[str, Any]]:
-        window = {"since": repr(since), "bodies": bodies, **({"until": repr(until)} if until else {})}
-        with urlopen(f"{self._url}/truth?{urlencode(window)}", timeout=_SECONDS) as answer:
+    def _lines(self, since: float, until: float, bodies: int) -> Iterator[dict[str, Any]]:
+        window = urlencode({"since": repr(since), "until": repr(until)})
+        left = self.get(f"/truth/count?{window}")["count"]
+        with urlopen(f"{self._url}/truth?{window}&bodies={bodies}", timeout=_SECONDS) as answer:
             for line in answer:
+                left -= 1
                 yield json.loads(line)
+        if left:  # the end of the connection is the end of the answer
+            raise OSError(f"{left} messages fewer than the provider has published")

@@ -32,13 +32,16 @@ from tests.judge.visible import Place, Standstill, judge_visible
 
 TOPICS = ("bets", "checkpoints", "gaps", "deadletters")
 _MICROS = 1_000_000
+_HEAD_BYTES = 64 * 1024
+"""What is kept of a message that is too large."""
 
 
 def judge(case: Case, work: Path) -> Report:
     """Judge a case. `work` is an empty directory, which is empty again afterwards.
 
     Raises OSError, TimeoutError or KafkaException if Kafka, the registry or the simulator does not answer,
-    and ValueError if the simulator's limits run at another scale than the case says.
+    and ValueError if there is nothing to judge: the stream goes on, no bridge tried to connect, or the
+    simulator's limits run at another scale than the case says.
     """
     return _Judge(case, work).judge()
 
@@ -58,14 +61,16 @@ class _Judge:
         state, attempts, breaches = (self._provider.get(f"/{it}") for it in ("state", "attempts", "breaches"))
         if state["limits_scale"] != case.limits_scale:
             raise ValueError(f"the limits run at scale {state['limits_scale']}, not {case.limits_scale}")
-        timeline = Timeline(state, attempts)
+        if state["ended"] is None or not attempts:
+            raise ValueError("the stream goes on" if attempts else "no bridge has tried to connect")
+        timeline = Timeline(state, attempts, case.start_age)
         judge_connections(attempts, breaches, case.excused, findings)
         ends = self._stable_ends()
         self._partitions = sum(topic == "bets" for topic, _ in ends)
         gaps = self._read_gaps(ends)
-        judge_gaps(gaps, timeline, findings)
-        checkpoints = Checkpoints(timeline, gaps, findings)
-        self._trial = Trial(timeline, gaps, checkpoints, findings, self._explain)
+        judge_gaps(gaps, timeline, case, findings)
+        checkpoints = Checkpoints(timeline, gaps, case, findings)
+        self._trial = Trial(case, timeline, gaps, checkpoints, findings, self._explain)
         for record, committed in self._records("checkpoints", ends):
             self._take_checkpoint(record, committed)
         with Buckets(self._work, 3 * state["published"]) as buckets:
@@ -73,7 +78,7 @@ class _Judge:
                 self._take_bet(record, committed, buckets)
             for record, committed in self._records("deadletters", ends):
                 self._take_letter(record, committed, buckets)
-            self._take_truth(buckets)
+            self._take_truth(buckets, state["now"])
             for key, rows in buckets.groups():
                 self._judge_group(key, rows)
         checkpoints.judge_counts(figures["records"], figures["dead letters"], figures["redriven"])
@@ -159,28 +164,25 @@ class _Judge:
             self._figures["redriven"] += headers.get("outcome") != b"failed"
             return
         self._figures["samples" if kind == "sample" else "dead letters"] += 1
-        value = record.value or b""
-        whole = hashlib.sha256(value).hexdigest() == key
-        size = headers.get("size") == str(len(value)).encode()
-        intact = kind == "oversized" or (whole and size)  # of which only the head is kept
-        row = (True, kind, intact, record.partition, record.offset, record.timestamp, committed)
+        size, kept = int(headers.get("size") or -1), hashlib.sha256(record.value or b"").hexdigest()
+        row = (True, kind, size, kept, record.partition, record.offset, record.timestamp, committed)
         buckets.put(f"letter {key}", row)
 
-    def _take_truth(self, buckets: Buckets) -> None:
+    def _take_truth(self, buckets: Buckets, until: float) -> None:
         timeline, figures = self._trial.timeline, self._figures
         begin = timeline.begin
         earliest = min([begin, *(it["since"] for it in timeline.attempts if it["since"] is not None)])
-        if not timeline.attempts:
-            return
-        for at, seq, sha256, body in self._provider.truth(earliest):
+        most = self._case.max_message_bytes
+        for at, seq, sha256, body in self._provider.truth(earliest, until):
             due = self._trial.is_due(at)
-            kind, bet = read(body)
+            kind, bet = read(body, most)
             figures["published"] += at >= begin
             if kind is Kind.BET:
                 figures["bets"] += due
                 row = (False, bet["settlementVersion"], content(bet), at, seq, due)
                 buckets.put(f"bet {bet['betId']}", row)
-            buckets.put(f"letter {sha256}", (False, kind is Kind.LETTER, at, seq, due))
+            kept = hashlib.sha256(body[:_HEAD_BYTES]).hexdigest() if len(body) > most else sha256
+            buckets.put(f"letter {sha256}", (False, kind is Kind.LETTER, len(body), kept, at, seq, due))
 
     def _judge_group(self, key: str, rows: list[tuple[Any, ...]]) -> None:
         what, _, name = key.partition(" ")
@@ -191,8 +193,9 @@ class _Judge:
             stored = [Stored(*row) for row in ours]
             judge_bet(name, sent, stored, self._trial)
             return
-        malformed = [Malformed(*row[1:]) for row in theirs if row[0]]
-        letters = [Letter(*row) for row in ours]
+        malformed = [Malformed(*row[3:]) for row in theirs if row[0]]
+        contents = {row[1:3] for row in theirs}
+        letters = [Letter(kind, (size, kept) in contents, *rest) for kind, size, kept, *rest in ours]
         judge_letter(name, malformed, bool(theirs), letters, self._trial)
 
     def _decode(self, topic: str, record: Record) -> dict[str, Any] | None:

@@ -28,8 +28,11 @@ class Gap(NamedTuple):
 class Timeline:
     """The simulator's `/state` and `/attempts`."""
 
-    def __init__(self, state: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, state: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], start_age: float = 0.0
+    ) -> None:
         self.attempts = attempts
+        self._start_age = start_age
         steps: list[tuple[float, float]] = [(it["after"], it["ahead"]) for it in state["clock_steps"]]
         self._steps = [(-inf, 0.0), *steps]
         self._remembers = float(state["remembers_seconds"])
@@ -41,12 +44,14 @@ class Timeline:
     def begin(self) -> float:
         """The moment from which on everything must be published; infinity without an attempt.
 
-        That is where the first connection attempt wanted to begin, whatever its answer was.
+        That is where the first connection attempt wanted to begin, whatever its answer was, and no later than
+        it had to.
         """
         if not self.attempts:
             return inf
         first = self.attempts[0]
-        return self.first(first["revision"]) if first["revision"] else float(first["at"])
+        asked = self.first(first["revision"]) if first["revision"] else inf
+        return min(asked, float(first["at"]) - self._start_age)
 
     def reading(self, moment: float) -> float:
         """What the provider's clock showed."""

@@ -94,7 +94,7 @@ class Topics:
     def opener(self, topic: str, partition: int, stable: int) -> str:
         """Return id and epoch of the producer whose transaction holds the last stable offset."""
         leader = partial(self.leader, topic, partition)
-        raw = next(raw_batches(leader, self.name(topic), partition, stable, stable + 1))
+        raw = next(raw_batches(leader, self.name(topic), partition, stable))
         return f"{raw.producer}/{raw.epoch}"
 
     def _offsets(self, name: str, partitions: list[int], level: IsolationLevel) -> dict[int, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.judge.checkpoints import Checkpoints
 from tests.judge.gaps import judge_missing
-from tests.judge.model import Anomaly, Explain, Findings
+from tests.judge.model import Anomaly, Case, Explain, Findings
 from tests.judge.timeline import Gap, Timeline
 
 
@@ -15,6 +15,7 @@ from tests.judge.timeline import Gap, Timeline
 class Trial:
     """One case, while it is judged."""
 
+    case: Case
     timeline: Timeline
     gaps: Sequence[Gap]
     checkpoints: Checkpoints
@@ -36,4 +37,4 @@ class Trial:
     def missing_in_gap(self, what: str, published: float) -> None:
         """Judge a message that is missing and was not due."""
         if published >= self.timeline.begin:
-            judge_missing(what, published, self.gaps, self.timeline, self.findings)
+            judge_missing(what, published, self.gaps, self.timeline, self.case, self.findings)

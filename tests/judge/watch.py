@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tests.judge.decoding import Decoder
+from tests.judge.decoding import Decoder, Foreign
 from tests.judge.model import Case
 from tests.judge.provider import Provider
 from tests.judge.timeline import Timeline
@@ -47,10 +48,11 @@ class _Watch:
         self._gaps: list[tuple[float, float]] = []
 
     def missing(self) -> int:
-        timeline = Timeline(self._provider.get("/state"), self._provider.get("/attempts"))
+        state, attempts = self._provider.get("/state"), self._provider.get("/attempts")
+        timeline = Timeline(state, attempts, self._case.start_age)
         if not timeline.attempts:
             return 0
-        for at, seq, bet, version in self._provider.bets(max(self._since, timeline.begin)):
+        for at, seq, bet, version in self._provider.bets(max(self._since, timeline.begin), state["now"]):
             if seq > self._last:
                 self._since, self._last = at, seq
                 self._awaited[bet, version] = at
@@ -71,5 +73,6 @@ class _Watch:
         for partition, end in self._topics.ends(topic).items():
             start = self._reached.get((topic, partition), 0)
             for record in self._topics.read(topic, partition, start, end.stable):
-                yield self._decoder.decode(record.value)
+                with suppress(Foreign):  # the judge reports it
+                    yield self._decoder.decode(record.value)
             self._reached[topic, partition] = end.stable

@@ -43,11 +43,16 @@ class _Choices(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class _Window(_Choices):
+class _Interval(_Choices):
     """A part of the truth; times are Unix seconds."""
 
     since: Annotated[float, Field(allow_inf_nan=False)] = -math.inf
     until: Annotated[float, Field(allow_inf_nan=False)] = math.inf
+
+
+class _Window(_Interval):
+    """The same, with or without the messages."""
+
     bodies: bool = False
 
 
@@ -106,6 +111,7 @@ class Control:
             "GET /breaches": (_Choices, lambda _: list(provider.breaches)),
             "GET /connections": (_Choices, lambda _: self._connections()),
             "GET /truth": (_Window, self._truth),
+            "GET /truth/count": (_Interval, self._count),
             "GET /api/truth": (_Choices, lambda _: catalogue.truth()),
             "GET /api/requests": (_Choices, lambda _: iter(on_loop(lambda: list(rest.requests)))),
             "GET /api/token": (_Token, self._token),
@@ -168,9 +174,16 @@ class Control:
         return changed
 
     def _truth(self, window: _Window) -> Iterator[dict[str, Any]]:
+        messages = self._provider.log.read(*self._bounds(window))
+        return (_row(message, bodies=window.bodies) for message in messages)
+
+    def _count(self, interval: _Interval) -> dict[str, int]:
+        since, until = self._bounds(interval)
         log = self._provider.log
-        since, until = max(window.since, log.stream.origin), min(window.until, self._now())
-        return (_row(message, bodies=window.bodies) for message in log.read(since, until))
+        return {"count": max(0, log.count(until) - log.count(math.nextafter(since, -math.inf)))}
+
+    def _bounds(self, interval: _Interval) -> tuple[float, float]:
+        return max(interval.since, self._provider.log.stream.origin), min(interval.until, self._now())
 
     def _token(self, wanted: _Token) -> dict[str, Any]:
         scopes = SCOPES if wanted.scope is None else frozenset({wanted.scope})

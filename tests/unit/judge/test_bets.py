@@ -163,7 +163,9 @@ def test_what_a_gap_covers_need_not_be_there_unless_it_could_be_replayed() -> No
 
 def found_in_gap(messages: str, records: str, gap: Gap, begin: float = -10) -> list[Anomaly]:
     """What is found of a provider that remembers the last hundred seconds."""
-    return list(bet(messages, records, trial(attempt(0, begin), gaps=[gap], remembers_seconds=100.0)))
+    return list(
+        bet(messages, records, trial(attempt(max(0, begin), begin), gaps=[gap], remembers_seconds=100.0))
+    )
 
 
 def test_a_checkpoint_before_its_data_is_found() -> None:

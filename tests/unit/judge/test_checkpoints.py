@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.judge.model import Anomaly
 from tests.judge.timeline import Gap
-from tests.unit.judge.trials import COUNTERS, NOW, checkpoint, found, trial
+from tests.unit.judge.trials import CASE, COUNTERS, NOW, checkpoint, found, trial
 
 
 def counted(**changes: int) -> dict[str, int]:
@@ -31,7 +32,9 @@ def test_a_checkpoint_that_goes_back_is_found() -> None:
     assert kinds(*back) == {
         Anomaly.CHECKPOINT_BACK: "checkpoint at offset 5: revision 1790000050 at offset 4 becomes 1790000040"
     }
-    assert kinds(back[0], checkpoint(40, 61, 5, moved={"at": 1})) == {}
+    moved = [back[0], checkpoint(40, 61, 5, moved={"at": 1})]
+    assert list(kinds(*moved)) == [Anomaly.CHECKPOINT_BACK]
+    assert found(trial(checkpoints=moved, case=replace(CASE, has_operator=True))) == {}
     gap = Gap(NOW + 30, NOW + 50, "PositionInFuture", NOW + 20)
     assert kinds(*back, gaps=(gap,)) == {}
     assert list(kinds(*back, gaps=(gap._replace(end=NOW + 45),))) == [Anomaly.CHECKPOINT_BACK]

@@ -29,6 +29,18 @@ def test_a_message_that_is_there_once_is_clean() -> None:
     assert judged([MESSAGE], [LETTER._replace(kind="oversized")]) == {}
 
 
+def test_a_dead_letter_of_a_message_that_can_be_converted_is_found() -> None:
+    """A ping or a valid bet; however often it was sent."""
+    for kind in ("error", "oversized"):
+        in_vain = judged([], [LETTER._replace(kind=kind)])
+        assert in_vain == {
+            Anomaly.DEAD_LETTER_IN_VAIN: (
+                1,
+                f"{kind} 0123456789ab in partition 2, offset 7: the message can be converted",
+            )
+        }
+
+
 def test_a_lost_dead_letter_is_found() -> None:
     """A sample is none; what was not due need not be there."""
     for letters in ([], [LETTER._replace(kind="sample")]):
@@ -71,7 +83,12 @@ def test_an_altered_dead_letter_is_found() -> None:
 def test_a_dead_letter_that_is_there_again_is_a_duplicate() -> None:
     """More often than the message was sent."""
     again = judged([MESSAGE], [LETTER, LETTER._replace(offset=9)])
-    assert again == {Anomaly.DUPLICATE: (1, "dead letter 0123456789ab again in partition 2, offset 9")}
+    assert again == {
+        Anomaly.DUPLICATE: (
+            1,
+            "error 0123456789ab in partition 2, offset 9: it is there more often than the message was sent",
+        )
+    }
 
 
 def test_a_checkpoint_before_a_dead_letter_is_found() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import pytest
 
 from tests.judge.connections import judge_connections
 from tests.judge.gaps import judge_gaps
-from tests.judge.log import COMMITTED, Batch
+from tests.judge.log import COMMITTED, Batch, _Raw, batches
 from tests.judge.model import Anomaly, Findings, Found, Report
+from tests.judge.provider import Provider
 from tests.judge.timeline import Gap
 from tests.judge.topics import Record
 from tests.judge.visible import STUCK_SECONDS, Standstill, judge_visible
-from tests.unit.judge.trials import FIRST, NOW, attempt, found, trial
+from tests.unit.judge.trials import CASE, FIRST, NOW, attempt, found, trial
 
 
 def connections(
@@ -55,14 +59,80 @@ def test_a_breach_of_a_limit_is_found(rule: str) -> None:
         (Gap(NOW - 900, NOW - 800, "MissingInReplay", NOW + 20), False),  # forgotten meanwhile
         (Gap(NOW - 900, NOW + 50, "PositionInFuture", NOW), False),
         (Gap(NOW - 900, NOW - 1, "PositionInFuture", NOW), True),
-        (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), False),
+        (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), True),
     ],
 )
 def test_a_gap_in_vain_is_found(gap: Gap, is_in_vain: bool) -> None:
     """By what the provider remembered when it was declared: the last 1,000 seconds."""
     of = trial(FIRST, forgotten=[{"at": NOW + 10, "before": NOW}])
-    judge_gaps([gap], of.timeline, of.findings)
+    judge_gaps([gap], of.timeline, CASE, of.findings)
     assert list(found(of)) == ([Anomaly.GAP_IN_VAIN] if is_in_vain else [])
+
+
+def test_margins_and_operators_explain_a_gap() -> None:
+    """The margin is that of the bridge's settings; only where there is an operator, one may have moved it."""
+    in_vain = []
+    for gap, case in (
+        (Gap(NOW - 985, NOW - 900, "TooOld", NOW), replace(CASE, gap_margin=16.0)),
+        (Gap(NOW - 985, NOW - 900, "TooOld", NOW), replace(CASE, gap_margin=14.0)),
+        (Gap(NOW - 900, NOW - 800, "MovedByOperator", NOW), replace(CASE, has_operator=True)),
+    ):
+        of = trial(FIRST, case=case)
+        judge_gaps([gap], of.timeline, case, of.findings)
+        in_vain.append(bool(found(of)))
+    assert in_vain == [False, True, False]
+
+
+def test_everything_is_due_that_the_first_attempt_had_to_ask_for() -> None:
+    """A position in the future, or one that is younger than the settings say, excuses nothing."""
+    late = attempt(0, 0, revision=int(NOW + 10_000))
+    assert trial(late).timeline.begin == NOW
+    assert trial(late, case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 60
+    assert trial(attempt(0, -300), case=replace(CASE, start_age=60.0)).timeline.begin == NOW - 300
+
+
+def raw(
+    first: int, last: int, producer: int, *, commits: bool | None = None, transactional: bool = True
+) -> _Raw:
+    return _Raw(first, last, last - first + 1, producer, 0, transactional, commits, NOW + last)
+
+
+def test_a_transaction_whose_marker_lies_behind_the_end_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies between is read for it, and what follows is left alone."""
+    log = [
+        raw(0, 1, 7),
+        raw(2, 2, 8, transactional=False),
+        raw(3, 4, 9),
+        raw(5, 5, 7, commits=True),
+        raw(6, 7, 7),
+        raw(8, 8, 9, commits=False),
+    ]
+
+    def endless(*_: object) -> Iterator[_Raw]:
+        yield from log
+        raise TimeoutError
+
+    monkeypatch.setattr("tests.judge.log.raw_batches", endless)
+    found = [(it.first, it.fate) for it in batches(lambda: ("", 0), "t", 0, 5)]
+    assert found == [(0, COMMITTED), (2, "written without a transaction"), (3, "aborted")]
+    assert [it.first for it in batches(lambda: ("", 0), "t", 0, 2)] == [0]
+    assert list(batches(lambda: ("", 0), "t", 0, 0)) == []
+    with pytest.raises(TimeoutError):
+        list(batches(lambda: ("", 0), "t", 0, 8))
+
+
+def test_a_truth_that_is_cut_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the connection is all that tells the end of the answer."""
+    rows = b"".join(b'{"at": %d, "seq": %d, "sha256": "", "body": ""}\n' % (n, n) for n in range(3))
+
+    def answer(url: str, **_: object) -> BytesIO:
+        return BytesIO(b'{"count": 3}' if "/count" in url else rows)
+
+    monkeypatch.setattr("tests.judge.provider.urlopen", answer)
+    assert [it.seq for it in Provider("").truth(0, 9)] == [0, 1, 2]
+    rows = rows[: rows.rindex(b"{")]
+    with pytest.raises(OSError, match="1 messages fewer"):
+        list(Provider("").truth(0, 9))
 
 
 def batch(first: int, last: int, fate: str = COMMITTED, records: int | None = None) -> Batch:

@@ -7,11 +7,12 @@ from typing import Any
 
 from tests.judge.bets import Sent, Stored, judge_bet
 from tests.judge.checkpoints import Checkpoint, Checkpoints
-from tests.judge.model import Anomaly, Findings
+from tests.judge.model import Anomaly, Case, Findings
 from tests.judge.timeline import Gap, Timeline
 from tests.judge.trial import Trial
 
 NOW = 1_790_000_000.0
+CASE = Case("", "", "", "")
 STATE: dict[str, Any] = {"clock_steps": [], "remembers_seconds": 1000.0, "forgotten": []}
 COUNTERS = {
     "received": 0,
@@ -39,14 +40,15 @@ def trial(
     *attempts: dict[str, Any],
     gaps: Sequence[Gap] = (),
     checkpoints: Sequence[Checkpoint] = (),
+    case: Case = CASE,
     **state: Any,
 ) -> Trial:
     """A trial of a feed whose first attempt asked for ten seconds before NOW."""
-    timeline, findings = Timeline(STATE | state, attempts or [FIRST]), Findings()
-    taken = Checkpoints(timeline, gaps, findings)
+    timeline, findings = Timeline(STATE | state, attempts or [FIRST], case.start_age), Findings()
+    taken = Checkpoints(timeline, gaps, case, findings)
     for it in checkpoints:
         taken.take(it)
-    return Trial(timeline, gaps, taken, findings, lambda *place: f"data.x differs at {place[2:]}")
+    return Trial(case, timeline, gaps, taken, findings, lambda *place: f"data.x differs at {place[2:]}")
 
 
 def checkpoint(revision: float, updated_at: float, offset: int = 0, **changes: Any) -> Checkpoint:

@@ -104,6 +104,16 @@ def test_a_part_of_the_truth_with_its_bytes(feed: Provider, ask: Ask) -> None:
     assert bodies == [message.body for message in feed.log.read(NOW - 1, NOW - 0.9)]
     assert len(bodies) == 4
     assert "base64" in listed[2]
+    assert page(ask(f"/truth/count?since={NOW - 1}&until={NOW - 0.9}")) == {"count": 4}
+
+
+@pytest.mark.parametrize(
+    "window", ["", f"since={NOW - 2}", f"until={NOW - 1}", f"since={NOW + 1}", "until=5"]
+)
+def test_the_truth_can_be_counted(feed: Provider, ask: Ask, window: str) -> None:
+    """With the bounds of the truth, so that an answer that was cut off is told."""
+    feed.inflict(Garbage(count=3), NOW - 1)
+    assert page(ask(f"/truth/count?{window}")) == {"count": len(lines(ask(f"/truth?{window}")))}
 
 
 def test_attempts_breaches_and_connections_are_listed(feed: Provider, ask: Ask) -> None:
