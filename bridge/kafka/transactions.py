@@ -21,6 +21,7 @@ import enum
 import random
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar
@@ -44,6 +45,17 @@ MAX_BACKOFF_SECONDS = 2.0
 def backoff_seconds(failures: int) -> float:
     """Return the pause after a failure, given the number of failures before it: it grows, with jitter."""
     return min(MAX_BACKOFF_SECONDS, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+
+
+def _error(exception: KafkaException | SystemError) -> KafkaError:
+    """Return the error of a call.
+
+    After a fatal one the client calls back, or logs, with its exception already set, which is a SystemError.
+    """
+    if isinstance(exception, SystemError):
+        return KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
+    error: KafkaError = exception.args[0]
+    return error
 
 
 class _Phase(enum.Enum):
@@ -128,8 +140,8 @@ class TransactionalWriter:
                 if self._phase is _Phase.FAILED:
                     self._abort()
                 return attempt()
-            except KafkaException as exception:
-                self._recover(exception.args[0])
+            except (KafkaException, SystemError) as exception:
+                self._recover(_error(exception))
             except KafkaUnavailable as error:
                 self._discard()
                 self._pause(str(error))
@@ -179,17 +191,17 @@ class TransactionalWriter:
             self._produce(producer, islice(records, self.written, None))
             producer.poll(0)  # discards the delivery reports
         except BufferError:
-            producer.poll(0)
-        except KafkaException as exception:
+            self.poll()
+        except (KafkaException, SystemError) as exception:
             get().debug("producing failed", error=str(exception.args[0]))
 
     def poll(self) -> None:
-        """Discard delivery reports that a call on another thread waits for. Never blocks.
+        """Discard delivery reports that a call on another thread waits for. Never blocks, and raises nothing.
 
         For each report, that thread would take the interpreter lock from the one that handles messages. After
         the last one, a `flush` returns up to 10 ms later.
         """
-        with self._polling:
+        with self._polling, suppress(KafkaException, SystemError):
             if self._producer is not None:
                 self._producer.poll(0)
 
@@ -212,15 +224,9 @@ class TransactionalWriter:
 
         The calls after it would only say that the transaction has failed.
         """
-        try:
-            self.produce_blocking(records, self._delivered)
-            while self._need().flush(FLUSH_SECONDS):
-                self._lease.check()
-        except SystemError:
-            # After a fatal error the client calls `_delivered` with an exception already set.
-            raise KafkaException(
-                KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
-            ) from None
+        self.produce_blocking(records, self._delivered)
+        while self._need().flush(FLUSH_SECONDS):
+            self._lease.check()
         if self._undelivered is not None:
             raise KafkaException(self._undelivered)
 

@@ -60,11 +60,12 @@ class FakeProducer:
             faults.pop(0)(self)
         except KafkaException as exception:
             error = exception.args[0]
-            if name not in SERVING or self.on_delivery is None or not error.fatal():
+            if name not in SERVING or not error.fatal():
                 raise
-            # As the real one does: it calls back with the exception of the fatal error already set.
-            self.on_delivery(error, None)
-            raise SystemError("on_delivery returned a result with an exception set") from exception
+            # As the real one does: it calls back, or logs, with the exception of the fatal error already set.
+            if self.on_delivery is not None:
+                self.on_delivery(error, None)
+            raise SystemError("isinstance returned a result with an exception set") from exception
 
     def init_transactions(self, timeout: float) -> None:
         self._do("init")
