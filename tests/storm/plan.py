@@ -43,7 +43,7 @@ class Plan:
     second: str
     """What the provider does with a second connection: `refuse` or `replace`."""
     compacts: bool
-    """Whether topics have the smallest segments, and are compacted as soon as the bridge allows."""
+    """Whether topics have the smallest segments, and checkpoints are compacted all the time."""
     steps: tuple[Step, ...]
 
     def json(self) -> dict[str, Any]:

@@ -34,6 +34,18 @@ SMALLEST_SEGMENT = 1024 * 1024
 LARGEST_MESSAGE = 64 * 1024
 """Bytes; the bridge needs a segment of a topic of messages to be larger by `SMALLEST_SEGMENT`."""
 PREFIX = "storm"
+SMALL = {
+    "bets": {"segment.bytes": str(SMALLEST_SEGMENT + LARGEST_MESSAGE), "segment.ms": "5000"},
+    "deadletters": {"segment.bytes": str(SMALLEST_SEGMENT + LARGEST_MESSAGE), "segment.ms": "5000"},
+    "checkpoints": {
+        "segment.bytes": str(SMALLEST_SEGMENT),
+        "segment.ms": "5000",
+        "min.cleanable.dirty.ratio": "0.001",
+        "delete.retention.ms": "100",
+    },
+}
+"""Settings of topics with the smallest segments. A cleaner that is never idle has work only in checkpoints:
+bets stay for days (`topics.min_compaction_lag_days`), dead letters for ever."""
 
 
 def run(plan: Plan, directory: Path) -> dict[str, Any]:
@@ -158,23 +170,16 @@ class _Round:
         return "\n".join(bridge.text()[-2000:] for bridge in self._place.bridges)
 
     def _compact(self) -> None:
-        """Give the topics the smallest segments and a cleaner that is never idle."""
-        eager = {"min.cleanable.dirty.ratio": "0.001", "segment.ms": "5000", "delete.retention.ms": "100"}
-        sizes = {
-            "bets": SMALLEST_SEGMENT + LARGEST_MESSAGE,
-            "deadletters": SMALLEST_SEGMENT + LARGEST_MESSAGE,
-            "checkpoints": SMALLEST_SEGMENT,
-        }
         resources = [
             ConfigResource(
                 ResourceType.TOPIC,
                 f"{PREFIX}.{topic}",
                 incremental_configs=[
                     ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-                    for name, value in {**eager, "segment.bytes": str(size)}.items()
+                    for name, value in settings.items()
                 ],
             )
-            for topic, size in sizes.items()
+            for topic, settings in SMALL.items()
         ]
         admin = self._place.admin()
         for future in admin.incremental_alter_configs(resources).values():
