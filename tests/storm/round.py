@@ -17,7 +17,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from bridge.sandbox.cluster.ports import HOST, free_port
 from tests.harness import Bridge, Place, until
-from tests.judge import Case, judge, missing
+from tests.judge import Case, Report, judge, missing
 from tests.processes import Forked
 from tests.storm.cluster import PROVIDER, REGISTRY, Brokers, brokers
 from tests.storm.plan import Plan, Step
@@ -105,11 +105,7 @@ class _Round:
                 limits_scale=LIMITS_SCALE,
                 excused=tuple(self._excused),
             )
-            with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
-                waited = await self._settled(case, Path(work))
-                report = await asyncio.to_thread(judge, case, Path(work))
-            for bridge in scene.bridges.values():
-                await bridge.close()
+            waited, report = await self._judged(case, scene)
             assert not watching.done(), watching.exception()
         finally:
             watching.cancel()
@@ -196,6 +192,17 @@ class _Round:
         self._note("end", key)
         if step.fault.excuses:
             self._excused.append((began, time.time() + EXCUSED_SECONDS))
+
+    async def _judged(self, case: Case, scene: Scene) -> tuple[float, Report]:
+        """Judge what is there once all bridges have ended, which write until then.
+
+        Returns how many seconds they took to catch up, too.
+        """
+        with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
+            waited = await self._settled(case, Path(work))
+            for bridge in scene.bridges.values():
+                await bridge.close()
+            return waited, await asyncio.to_thread(judge, case, Path(work))
 
     async def _settled(self, case: Case, work: Path) -> float:
         """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took."""
