@@ -39,6 +39,10 @@ class Attempt:
     """Close code of a refusal after the handshake; None without one."""
     replaced: bool = False
     """Whether it closed another connection."""
+    client: str = ""
+    """The name whose credential it has; empty if that has no name."""
+    holder: str = ""
+    """The client whose connection was active; empty without one."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,15 @@ class Farewell:
 class Connection:
     """A place in the log, a ping clock and, while catching up, a pace.
 
-    It is sent everything published from `since` on. `number` is its place in the log of connections, from 0.
+    It is sent everything published from `since` on. `number` is its place in the log of connections, from 0;
+    `client` is the name of who has it.
     """
 
-    def __init__(self, provider: Provider, now: float, since: float, number: int = 0) -> None:
+    def __init__(
+        self, provider: Provider, now: float, since: float, number: int = 0, client: str = ""
+    ) -> None:
         self.number = number
+        self.client = client
         self.is_active = True
         """False once the connection was dropped, replaced or closed."""
         self.farewell: Farewell | None = None
@@ -175,25 +183,31 @@ class Provider:
         self._on_attempt = on_attempt
 
     def connect(
-        self, now: float, revision: int | None, denied: Refusal | None = None
+        self, now: float, revision: int | None, denied: Refusal | None = None, client: str = ""
     ) -> Connection | Refusal:
         """Answer a handshake and log it.
 
         One that is `denied` regardless of the limits counts like any other. With `second = replace` the
-        earlier connection ends.
+        earlier connection ends. `client` is the name for the log.
         """
         ahead = self.log.stream.clock.ahead(now)
-        second = self.active is not None and self.policy.second == "refuse"
-        kind, breach = self.limits.attempt(now, revision, connected=second, ahead=ahead)
+        holder = self.active.client if self.active else ""
+        second = holder if self.active and self.policy.second == "refuse" else None
+        kind, breach = self.limits.attempt(now, revision, holder=second, ahead=ahead)
         if refusal := denied or self._refusal(now, breach):
             status = refusal.status if refusal.close_code is None else ACCEPTED
-            self._record(Attempt(now, revision, kind, status, refusal.reason, None, refusal.close_code))
+            reason, code = refusal.reason, refusal.close_code
+            self._record(
+                Attempt(now, revision, kind, status, reason, None, code, client=client, holder=holder)
+            )
             return refusal
         since = self._replay_from(now, revision)
         replaced = self.active is not None
         self._dismiss(Farewell(1001, "another connection took over"))
-        self.active = Connection(self, now, since, len(self.attempts))
-        self._record(Attempt(now, revision, kind, ACCEPTED, "", since, replaced=replaced))
+        self.active = Connection(self, now, since, len(self.attempts), client)
+        self._record(
+            Attempt(now, revision, kind, ACCEPTED, "", since, None, replaced, client=client, holder=holder)
+        )
         return self.active
 
     def disconnect(self, connection: Connection) -> None:

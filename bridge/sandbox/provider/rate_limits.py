@@ -33,6 +33,8 @@ class Breach:
     revision: int | None
     rule: Rule
     reason: str
+    holder: str = ""
+    """With rule `active`: the name of the client whose connection was active; empty without a name."""
 
 
 class _Window:
@@ -88,17 +90,17 @@ class Limits:
         self._bucket = _Bucket(3600 / scale, 4)
 
     def attempt(
-        self, now: float, revision: int | None, *, connected: bool = False, ahead: float = 0
+        self, now: float, revision: int | None, *, holder: str | None = None, ahead: float = 0
     ) -> tuple[Kind, Breach | None]:
         """Enter an attempt in the book; return its class, and the limit that refuses it, if any.
 
-        `connected` says that another connection is active. The clock that revisions are readings of is
-        `ahead` of `now`.
+        `holder` is the client whose connection is active, if one is. The clock that revisions are readings of
+        is `ahead` of `now`.
         """
         age = now + ahead - revision if revision else inf
         kind: Kind = "initial" if age > self.max_age else "large" if age > self.large_age else "small"
         found: list[tuple[Rule, str | None]] = []
-        if connected:
+        if holder is not None:
             found.append(("active", "another connection is active"))
         if kind == "initial":
             found.append(("initial", self._initial.add(now)))
@@ -108,6 +110,10 @@ class Limits:
             found.append(("bucket", self._bucket.add(now, max(0.0, age))))
         elif revision is not None:
             found.append(("large", self._large.add(now)))
-        breaches = [Breach(now, revision, rule, f"{rule}: {why}") for rule, why in found if why]
+        breaches = [
+            Breach(now, revision, rule, f"{rule}: {why}", (holder or "") if rule == "active" else "")
+            for rule, why in found
+            if why
+        ]
         self.breaches += breaches
         return kind, breaches[0] if breaches else None

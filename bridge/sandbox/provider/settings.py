@@ -44,6 +44,8 @@ class SimulatorSettings(Policy, StreamSettings):
     auth_name: str | None = None
     """Name of the header or of the query parameter."""
     auth_value: SecretStr | None = None
+    clients: dict[str, SecretStr] = Field(default_factory=dict)
+    """Further credentials, by the names that the log of connections has for who uses them."""
 
     sizes: Sizes = Sizes()
     """Number of entities of each kind; the feed and the REST side share them."""
@@ -52,7 +54,8 @@ class SimulatorSettings(Policy, StreamSettings):
 
     @model_validator(mode="after")
     def _auth_is_whole(self) -> Self:
-        if self.auth != "none" and not (self.auth_value and self.auth_value.get_secret_value()):
+        secrets = [it.get_secret_value() for it in self._credentials().values()]
+        if self.auth != "none" and not (secrets and all(secrets)):
             raise ValueError(f"auth = {self.auth} needs auth_value")
         if self.auth in ("header", "query") and not self.auth_name:
             raise ValueError(f"auth = {self.auth} needs auth_name")
@@ -75,26 +78,44 @@ class SimulatorSettings(Policy, StreamSettings):
 
         `header` returns the value of a header, empty if there is none (interface, "Settlement feed").
         """
-        given = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+        given = _given(query)
         number = re.fullmatch(r"[0-9]{1,15}", given.get("revision", ""))
         revision = int(number[0]) if number else None
-        if not self._is_authorized(given, header):
+        if self._client(given, header) is None:
             return revision, Refusal(401, "the credentials are missing or wrong")
         if "revision" in given and revision is None:
             return None, Refusal(400, "revision must be a Unix timestamp in seconds")
         return revision, None
 
-    def _is_authorized(self, query: dict[str, str], header: Callable[[str], str]) -> bool:
-        if self.auth_value is None:
-            return True
-        secret, name = self.auth_value.get_secret_value(), self.auth_name or ""
+    def client(self, query: str, header: Callable[[str], str]) -> str:
+        """Return the name of who shakes hands; empty if the credential has none, or is wrong."""
+        return self._client(_given(query), header) or ""
+
+    def _client(self, query: dict[str, str], header: Callable[[str], str]) -> str | None:
+        """Return the name of the credential, empty for that of all; None if it is missing or wrong."""
+        credentials, name = self._credentials(), self.auth_name or ""
         match self.auth:
-            case "none":
-                return True
             case "query":
                 given = query.get(name, "")
             case "header":
                 given = header(name)
             case "bearer":
-                secret, given = f"Bearer {secret}", header("Authorization")
-        return hmac.compare_digest(given.encode(), secret.encode())
+                given = header("Authorization")
+            case "none":
+                return ""
+        prefix = "Bearer " if self.auth == "bearer" else ""
+        found = [
+            client
+            for client, secret in credentials.items()
+            if hmac.compare_digest(given.encode(), f"{prefix}{secret.get_secret_value()}".encode())
+        ]
+        return found[0] if found else None
+
+    def _credentials(self) -> dict[str, SecretStr]:
+        """Return all credentials by the names of their clients; that of `auth_value` has none."""
+        return ({"": self.auth_value} if self.auth_value else {}) | self.clients
+
+
+def _given(query: str) -> dict[str, str]:
+    """Return the last value of each parameter."""
+    return {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +64,19 @@ def test_a_second_connection_is_refused(stream: Stream) -> None:
     assert [breach.rule for breach in feed.breaches] == ["active"]
     feed.disconnect(first)
     assert let_in(feed, NOW + 2, int(NOW)).is_active
+
+
+@pytest.mark.parametrize("second", ["refuse", "replace"])
+def test_the_log_says_whose_connection_was_in_the_way(stream: Stream, second: Any) -> None:
+    """By the names of the clients; a breach of another limit has none."""
+    feed = provider(stream, Policy(second=second))
+    feed.connect(NOW, int(NOW), client="a")
+    feed.connect(NOW + 1, int(NOW), client="b")
+    assert [(it.client, it.holder) for it in feed.attempts] == [("a", ""), ("b", "a")]
+    assert [it.holder for it in feed.breaches] == (["a"] if second == "refuse" else [])
+    for i in range(4):
+        feed.connect(NOW + 2 + i, int(NOW), client="a")
+    assert (feed.breaches[-1].rule, feed.breaches[-1].holder) == ("proper", "")
 
 
 def test_a_second_connection_can_replace_the_first(stream: Stream) -> None:

@@ -47,3 +47,27 @@ def test_without_credentials_the_answer_is_401_whatever_the_revision(
     assert asked(query, headers, **settings) == (7, 101)
     assert asked(query if headers else f"{query}x", wrong, **settings) == (7, 401)
     assert asked("revision=x", **settings) == (None, 401)
+
+
+@pytest.mark.parametrize("prefix", ["", "Bearer "])
+def test_a_client_is_known_by_its_credential(prefix: str) -> None:
+    """The log has its name and never what it was let in by; others are let in as before, without a name."""
+    auth: dict[str, Any] = {"auth": "bearer"} if prefix else {"auth": "header", "auth_name": "Authorization"}
+    settings = SimulatorSettings(**auth, auth_value="of all", clients={"a": "of a", "b": "of b"})
+
+    def found(credential: str) -> tuple[str, int | None]:
+        def header(name: str) -> str:
+            return f"{prefix}{credential}" if name == "Authorization" else ""
+
+        _, denied = settings.handshake("revision=7", header)
+        return settings.client("revision=7", header), denied.status if denied else None
+
+    assert [found(it) for it in ("of a", "of b", "of all")] == [("a", None), ("b", None), ("", None)]
+    assert found("a") == ("", 401)
+
+
+def test_without_credentials_a_client_has_no_name() -> None:
+    """Whatever it sends; and an empty credential is none."""
+    assert SimulatorSettings(clients={"a": ""}).client("", lambda _: "") == ""
+    with pytest.raises(ValueError, match="auth = bearer needs auth_value"):
+        SimulatorSettings(auth="bearer", clients={"a": ""})
