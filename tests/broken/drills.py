@@ -21,7 +21,7 @@ from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.broken.copies import Starter
 from tests.harness import Bridge, Place, until
-from tests.judge import Case, Report, judge, missing
+from tests.judge import Case, Excuse, Report, judge, missing
 
 CONNECTED_SECONDS = 60.0
 """How long a drill waits for what a sound bridge does on a busy machine; a broken one may never do it."""
@@ -57,7 +57,7 @@ class Ground:
     feed: Simulator
     starter: Starter
     settings: Mapping[str, str]
-    excused: list[tuple[float, float]] = field(default_factory=list)
+    excused: list[Excuse] = field(default_factory=list)
 
     def bridge(self, interruption: str = "") -> Bridge:
         """Start a bridge."""
@@ -256,7 +256,7 @@ async def _standby(ground: Ground) -> None:
     attempts = len(ground.feed.connections)
     killed = time.time()
     first.kill()
-    ground.excused.append((killed - 0.5, killed + 0.5))
+    ground.excused.append(Excuse(killed - 0.5, killed + 0.5))
     await ground.connected(attempts)
     await asyncio.sleep(1.0)
 
@@ -273,7 +273,7 @@ async def _stopped_owner(ground: Ground, interruption: str = "") -> None:
     await ground.connected(attempts)
     await ground.live(second)
     first.signal(signal.SIGCONT)
-    ground.excused.append((began, time.time() + 2.0))
+    ground.excused.append(Excuse(began, time.time() + 2.0))
     await asyncio.sleep(6.0)
 
 

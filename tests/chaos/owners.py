@@ -57,7 +57,7 @@ async def judged(
     *,
     scale: float,
     seed: int,
-    excused: tuple[tuple[float, float], ...] = (),
+    excused: tuple[judge.Excuse, ...] = (),
     settled: Callable[[], Awaitable[None]] | None = None,
 ) -> judge.Report:
     """End the stream, wait until all of it is visible, end the bridges, and judge.

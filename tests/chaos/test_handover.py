@@ -32,6 +32,7 @@ from tests.chaos.owners import FEED, Members, judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import ROOT, Rounds
 from tests.harness import PATIENCE, Bridge, Place, until
+from tests.judge import Excuse
 from tests.processes import start_cold
 
 FULL = 50
@@ -159,7 +160,7 @@ class Pair:
         self._place, self._provider, self._watcher = place, provider, watcher
         self._members = Members(place)
         self._admin = place.admin()
-        self.excused: list[tuple[float, float]] = []
+        self.excused: list[Excuse] = []
 
     def start(self) -> None:
         """Start a bridge with the defaults of what a hand-over depends on."""
@@ -201,7 +202,7 @@ class Pair:
                 break
             assert time.monotonic() < deadline, f"no hand-over after {kind}"
             await asyncio.sleep(0.1)
-        self.excused.append((at, time.time()))
+        self.excused.append(Excuse(at, time.time()))
         found = handover(at, connected, self._watcher.since(at))
         if kind == "coordinator":
             await asyncio.to_thread(self._place.cluster.restart, coordinator.name)

@@ -31,6 +31,7 @@ from tests.chaos.owners import judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import ROOT, Rounds
 from tests.harness import PATIENCE, Bridge, Place, until
+from tests.judge import Excuse
 from tests.processes import start_cold
 
 FULL = 10_000_000
@@ -135,7 +136,7 @@ class Soak:
     def __init__(self, place: Place, provider: Provider) -> None:
         self._place, self._provider = place, provider
         self.bridges: list[Soaked] = []
-        self.excused: list[tuple[float, float]] = []
+        self.excused: list[Excuse] = []
         self.reconnections = self.rebalances = 0
 
     def start(self, name: str) -> None:
@@ -200,7 +201,7 @@ class Soak:
         while (await owner.metrics())["bridge_leader"]:
             assert time.monotonic() < deadline, f"{owner.name} has not noticed"
             await asyncio.sleep(0.5)
-        self.excused.append((at, time.time() + NOTICE_SECONDS))
+        self.excused.append(Excuse(at, time.time() + NOTICE_SECONDS))
         self.rebalances += 1
 
     async def settled(self) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.judge import Case, judge
+from tests.judge import Case, Excuse, judge
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     chosen = vars(parser.parse_args())
     as_json, parent = chosen.pop("json"), chosen.pop("work")
-    case = Case(**chosen | {"excused": tuple(map(tuple, chosen["excused"]))})
+    case = Case(**chosen | {"excused": tuple(Excuse(*it) for it in chosen["excused"])})
     with TemporaryDirectory(dir=parent) as work:
         report = judge(case, Path(work))
     print(json.dumps(report.json()) if as_json else report)

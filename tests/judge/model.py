@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 class Anomaly(StrEnum):
@@ -29,6 +29,22 @@ class Anomaly(StrEnum):
     COUNTERS = "counters that do not balance"
 
 
+class Excuse(NamedTuple):
+    """A time, Unix seconds, in which a connection that replaces another one is explained.
+
+    The holder of the other one was stopped, killed or cut off.
+    """
+
+    begin: float
+    end: float
+    holder: str | None = None
+    """The simulator's name of the client; None: whoever it is."""
+
+    def covers(self, at: float, holder: str) -> bool:
+        """Whether it explains that the connection of a holder was in the way."""
+        return self.begin <= at <= self.end and self.holder in (None, holder)
+
+
 @dataclass(frozen=True)
 class Case:
     """The topics to be judged and the simulator that has the truth.
@@ -46,9 +62,7 @@ class Case:
     feed: str = "settlement-v4"
     limits_scale: float = 1.0
     """How many times faster the simulator's limits run."""
-    excused: tuple[tuple[float, float], ...] = ()
-    """Intervals, Unix seconds, in which a connection that replaces another one is explained: its owner was
-    stopped, killed or cut off."""
+    excused: tuple[Excuse, ...] = ()
     start_age: float = 0.0
     """How far back the first connection attempt has to ask, seconds (`feed.start`)."""
     gap_margin: float = 60.0

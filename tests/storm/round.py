@@ -17,7 +17,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from bridge.sandbox.cluster.ports import HOST, free_port
 from tests.harness import Bridge, Place, until
-from tests.judge import Case, Report, judge, missing
+from tests.judge import Case, Excuse, Report, judge, missing
 from tests.processes import Forked
 from tests.storm.cluster import PROVIDER, REGISTRY, Brokers, brokers
 from tests.storm.plan import Plan, Step
@@ -73,7 +73,7 @@ class _Round:
     def __init__(self, plan: Plan, cluster: Brokers, place: Place) -> None:
         self._plan, self._cluster, self._place = plan, cluster, place
         self._note = History(place.directory / "history.jsonl")
-        self._excused: list[tuple[float, float]] = []
+        self._excused: list[Excuse] = []
 
     async def run(self) -> dict[str, Any]:
         plan, cluster = self._plan, self._cluster
@@ -191,7 +191,7 @@ class _Round:
         await step.fault.end(scene, key)
         self._note("end", key)
         if step.fault.excuses:
-            self._excused.append((began, time.time() + EXCUSED_SECONDS))
+            self._excused.append(Excuse(began, time.time() + EXCUSED_SECONDS))
 
     async def _judged(self, case: Case, scene: Scene) -> tuple[float, Report]:
         """Judge what is there once all bridges have ended, which write until then.

@@ -12,7 +12,7 @@ import pytest
 from tests.judge.connections import judge_connections
 from tests.judge.gaps import judge_gaps
 from tests.judge.log import COMMITTED, Batch, _Raw, batches
-from tests.judge.model import Anomaly, Findings, Found, Report
+from tests.judge.model import Anomaly, Excuse, Findings, Found, Report
 from tests.judge.provider import Provider
 from tests.judge.timeline import Gap
 from tests.judge.topics import Record
@@ -21,15 +21,15 @@ from tests.unit.judge.trials import CASE, FIRST, NOW, attempt, found, trial
 
 
 def connections(
-    attempts: list[dict[str, Any]], breaches: list[dict[str, Any]], *excused: tuple[float, float]
+    attempts: list[dict[str, Any]], breaches: list[dict[str, Any]], *excused: Excuse
 ) -> dict[Anomaly, str]:
     findings = Findings()
     judge_connections(attempts, breaches, excused, findings)
     return {kind: it.first for kind, it in findings.found().items()}
 
 
-def breach(rule: str, at: float = 3.0) -> dict[str, Any]:
-    return {"at": NOW + at, "revision": 5, "rule": rule, "reason": f"{rule}: why"}
+def breach(rule: str, at: float = 3.0, holder: str = "") -> dict[str, Any]:
+    return {"at": NOW + at, "revision": 5, "rule": rule, "reason": f"{rule}: why", "holder": holder}
 
 
 def test_a_second_connection_is_found_outside_what_is_excused() -> None:
@@ -38,14 +38,24 @@ def test_a_second_connection_is_found_outside_what_is_excused() -> None:
     assert connections([FIRST, attempt(5, 0)], []) == {}
     for attempts, breaches in (([FIRST, replaces], []), ([FIRST], [breach("active", 5.0)])):
         assert list(connections(attempts, breaches)) == [Anomaly.SECOND_CONNECTION]
-        assert list(connections(attempts, breaches, (NOW, NOW + 4))) == [Anomaly.SECOND_CONNECTION]
-        assert connections(attempts, breaches, (NOW, NOW + 1), (NOW + 4, NOW + 6)) == {}
+        assert list(connections(attempts, breaches, Excuse(NOW, NOW + 4))) == [Anomaly.SECOND_CONNECTION]
+        assert connections(attempts, breaches, Excuse(NOW, NOW + 1), Excuse(NOW + 4, NOW + 6)) == {}
+
+
+def test_what_happened_to_one_holder_does_not_explain_the_end_of_another_ones_connection() -> None:
+    """Nor that it is refused because of it; what happened to nobody in particular explains both."""
+    replaces = [FIRST, attempt(5, 0, replaced=True, holder="a")]
+    for attempts, breaches in ((replaces, []), ([FIRST], [breach("active", 5.0, "a")])):
+        [what] = connections(attempts, breaches, Excuse(NOW, NOW + 9, "b")).values()
+        assert "another connection of a" in what
+        assert connections(attempts, breaches, Excuse(NOW, NOW + 9, "a")) == {}
+        assert connections(attempts, breaches, Excuse(NOW, NOW + 9)) == {}
 
 
 @pytest.mark.parametrize("rule", ["initial", "proper", "large", "bucket"])
 def test_a_breach_of_a_limit_is_found(rule: str) -> None:
     """Nothing excuses it; the earliest is told."""
-    found = connections([FIRST], [breach(rule), breach("proper", 2.0)], (NOW, NOW + 9))
+    found = connections([FIRST], [breach(rule), breach("proper", 2.0)], Excuse(NOW, NOW + 9))
     assert found == {Anomaly.LIMIT_BREACHED: "proper: why at 1790000002.000, revision 5"}
 
 

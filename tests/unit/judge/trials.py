@@ -29,7 +29,7 @@ COUNTERS = {
 
 def attempt(at: float, since: float | None, **changes: Any) -> dict[str, Any]:
     """A connection attempt, seconds after NOW; refused if `since` is None. It asks for what it is sent."""
-    found = {"at": NOW + at, "since": None if since is None else NOW + since, "replaced": False}
+    found = {"at": NOW + at, "since": None if since is None else NOW + since, "replaced": False, "holder": ""}
     return {**found, "revision": int(NOW + (at if since is None else since)), **changes}
 
 
