@@ -194,6 +194,8 @@ class _Link:
     async def connect(self, client: _Side, target: Address) -> None:
         """Connect a client that was accepted, as soon as its request may pass."""
         await self._may_connect.wait()
+        if client not in self.sides:  # it has given up, and sends no request for a connection any more
+            return
         side = _Side(self, Way.BACK)
         try:
             await asyncio.get_running_loop().create_connection(lambda: side, *target)

@@ -27,7 +27,7 @@ class Echo:
         self.address: tuple[str, int] = self._socket.getsockname()
         self.ended = threading.Event()
         """Set once a connection has ended."""
-        self._clients: list[socket.socket] = []
+        self.clients: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -36,7 +36,7 @@ class Echo:
                 client, _ = self._socket.accept()
             except OSError:
                 return
-            self._clients.append(client)
+            self.clients.append(client)
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
@@ -51,7 +51,7 @@ class Echo:
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        for client in self._clients:
+        for client in self.clients:
             client.close()
 
 
@@ -231,3 +231,18 @@ def test_faults_add_up() -> None:
     assert together([]) == Condition()
     slow, late = Condition(bytes_per_second=1e6), Condition(delay=0.1, bytes_per_second=2e6)
     assert together([slow, late, HOLE]) == Condition(False, True, True, 0.1, 1e6)
+
+
+def test_a_client_that_has_given_up_is_not_connected_later(
+    network: Network, address: tuple[str, int], echo: Echo
+) -> None:
+    """As one whose request for a connection was lost: what it would have sent arrives nowhere."""
+    network.begin("a>b", "f", HOLE)
+    with connected(address) as client:
+        client.sendall(b"late")
+    with connected(address) as waiting:
+        waiting.sendall(b"in time")
+        time.sleep(BRIEF)
+        network.end("a>b", "f")
+        assert received(waiting, 7) == b"in time"
+        assert len(echo.clients) == 1
