@@ -23,6 +23,10 @@ FULL_SECONDS, FULL_RATE = 300, 200
 SECONDS = float(os.environ.get("SECONDS", FULL_SECONDS))
 SEED = int(os.environ.get("SEED", "1"))
 RATE = float(os.environ.get("RATE", FULL_RATE))
+PLAYED = 0.6
+"""The least share of the planned faults that must hit something: what is down already cannot be hit again."""
+DUE = 0.5
+"""The least share of the bets of an undisturbed round that must be due: `forget` takes some away."""
 PAGE = ROOT / "docs" / "reliability.md"
 HEAD = ("storm", "on", "bridges", "faults", "messages", "bets", "dead letters", "gaps", "attempts", "found")
 
@@ -39,6 +43,20 @@ def test_storm(seed: int) -> None:
             PAGE.write_text(report.replaced(page, "storm", table(page, result)), "utf-8")
     print(json.dumps(result), flush=True)
     assert (result["anomalies"], result["ended_by_themselves"]) == ({}, [])
+    assert shortfalls(result) == []
+
+
+def shortfalls(result: Mapping[str, Any]) -> list[str]:
+    """Return what makes a round too calm to prove anything."""
+    planned, played = (sum(result[name].values()) for name in ("faults", "played"))
+    figures = {"faults": played, **result["figures"]}
+    least = {
+        "faults": PLAYED * planned,
+        "bets": DUE * result["rate"] * result["seconds"],
+        "attempts": 2,
+        "dead letters": 1,
+    }
+    return [f"{figures[name]} {name}, fewer than {it:g}" for name, it in least.items() if figures[name] < it]
 
 
 def table(page: str, result: Mapping[str, Any]) -> str:
@@ -55,7 +73,7 @@ def _row(result: Mapping[str, Any]) -> list[str]:
         f"{result['seed']}",
         f"{datetime.now(UTC):%Y-%m-%d}",
         f"{result['bridges']}",
-        f"{sum(result['faults'].values())}",
+        f"{sum(result['played'].values())} of {sum(result['faults'].values())}",
         *(f"{figures[name]:,}" for name in ("published", "bets", "dead letters", "gaps", "attempts")),
         ", ".join([*result["anomalies"], *result["ended_by_themselves"]]) or "nothing",
     ]

@@ -52,8 +52,8 @@ class Fault(ABC):
         return False
 
     @abstractmethod
-    async def begin(self, scene: Scene, key: str) -> None:
-        """Begin it."""
+    async def begin(self, scene: Scene, key: str) -> bool:
+        """Begin it. Returns whether it has hit anything: a process, a connection, what is published next."""
 
     async def end(self, scene: Scene, key: str) -> None:  # noqa: B027 (many faults end by themselves)
         """End it."""
@@ -82,8 +82,8 @@ class KillBridge(_OfBridge):
     weight = 3
     shortest, longest = 0.1, 15.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=True)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=True)
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.bridges[scene.hit(self.bridge, key)].let_up(key)
@@ -98,8 +98,8 @@ class TerminateBridge(KillBridge):
     def excuses(self) -> bool:
         return False
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=False)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=False)
 
 
 class StopBridge(_OfBridge):
@@ -108,8 +108,8 @@ class StopBridge(_OfBridge):
     weight = 4
     shortest, longest = 0.1, 60.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        scene.bridges[scene.hit(self.bridge, key)].stop(key)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return scene.bridges[scene.hit(self.bridge, key)].stop(key)
 
     async def end(self, scene: Scene, key: str) -> None:
         scene.bridges[scene.hit(self.bridge, key)].resume(key)
@@ -126,11 +126,13 @@ class RollingUpdate(Fault):
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         return cls(random.uniform(0.5, 3))
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
+        hit = False
         for bridge in scene.bridges.values():
-            await bridge.take_down(key, kill=False)
+            hit |= await bridge.take_down(key, kill=False)
             await asyncio.sleep(self.pause)
             await bridge.let_up(key)
+        return hit
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,10 @@ class KillBrokers(Fault):
         [count] = random.choices((1, 2, 3), (6, 2, 1))
         return cls(tuple(random.sample(BROKERS, count)))
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await asyncio.gather(*(scene.servers[name].take_down(key, kill=True) for name in self.brokers))
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return any(
+            await asyncio.gather(*(scene.servers[name].take_down(key, kill=True) for name in self.brokers))
+        )
 
     async def end(self, scene: Scene, key: str) -> None:
         for name in self.brokers:
@@ -165,8 +169,8 @@ class _OfBroker(Fault):
 class RestartBroker(_OfBroker):
     """A clean stop and a start."""
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.servers[self.broker].take_down(key, kill=False)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.servers[self.broker].take_down(key, kill=False)
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.servers[self.broker].let_up(key)
@@ -178,8 +182,8 @@ class StopBroker(_OfBroker):
     weight = 2
     shortest, longest = 0.1, 30.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        scene.servers[self.broker].stop(key)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return scene.servers[self.broker].stop(key)
 
     async def end(self, scene: Scene, key: str) -> None:
         scene.servers[self.broker].resume(key)
@@ -188,8 +192,8 @@ class StopBroker(_OfBroker):
 class FullDisk(_OfBroker):
     """No file of a broker may become longer: each write fails as on a full disk, and the broker gives up."""
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        scene.servers[self.broker].fill_disk(key)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return scene.servers[self.broker].fill_disk(key)
 
     async def end(self, scene: Scene, key: str) -> None:
         scene.servers[self.broker].empty_disk(key)
@@ -205,14 +209,14 @@ class Election(Fault):
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         return cls()
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         def elect() -> None:
             # In confluent-kafka 2.16 elect_leaders fails with any argument by name, such as a time-out.
             timeout = {"socket.timeout.ms": 1000 * _KAFKA_SECONDS}
             admin = AdminClient({"bootstrap.servers": scene.bootstrap_servers, "log_level": 0, **timeout})
             admin.elect_leaders(ElectionType.PREFERRED).result()
 
-        await scene.attempt("no election", elect)
+        return await scene.attempt("no election", elect)
 
 
 @dataclass(frozen=True)
@@ -252,9 +256,10 @@ class _OfLinks(Fault):
     def condition(self) -> Condition:
         """Return what becomes of the links."""
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         for each in self.hit(scene, key):
             scene.network.begin(each, key, self.condition())
+        return True
 
     async def end(self, scene: Scene, key: str) -> None:
         for each in self.hit(scene, key):
@@ -315,9 +320,8 @@ class Reset(_OfLinks):
     def condition(self) -> Condition:
         return Condition()
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        for each in self.hit(scene, key):
-            scene.network.reset(each)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return sum(scene.network.reset(each) for each in self.hit(scene, key)) > 0
 
 
 @dataclass(frozen=True)
@@ -340,10 +344,10 @@ class Refusals(_OfProvider):
             random.choice([("status", 429), ("status", 503), ("close_code", 1013), ("close_code", 4000)])
         )
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         name, value = self.answer
         await scene.control("refuse", **{name: value})
-        await scene.control("drop")
+        return await scene.control("drop")
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("refuse", seconds=0)
@@ -358,8 +362,8 @@ class HalfOpen(_OfProvider):
     def excuses(self) -> bool:
         return True
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.control("half-open")
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.control("half-open")
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("half-open", seconds=0)
@@ -376,8 +380,9 @@ class Garbage(_OfProvider):
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         return cls(random.randint(1, 50))
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         await scene.control("garbage", count=self.count)
+        return True
 
 
 class Drop(_OfProvider):
@@ -385,8 +390,8 @@ class Drop(_OfProvider):
 
     shortest, longest = 0.0, 0.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.control("drop", code=1012)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.control("drop", code=1012)
 
 
 class Abort(_OfProvider):
@@ -394,8 +399,8 @@ class Abort(_OfProvider):
 
     shortest, longest = 0.2, 0.5
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.control("surge", seconds=1)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.control("surge", seconds=1)
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("drop", abort=True)
@@ -406,8 +411,9 @@ class Surge(_OfProvider):
 
     shortest, longest = 0.5, 2.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         await scene.control("surge")
+        return True
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("surge", seconds=0)
@@ -419,8 +425,9 @@ class Forget(_OfProvider):
     weight = 0.7
     shortest, longest = 0.0, 5.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         await scene.control("drop")
+        return True
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("forget")
@@ -437,8 +444,9 @@ class ClockJump(_OfProvider):
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         return cls(random.uniform(-1.5, 1.5))
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         await scene.control("clock-jump", by=self.by)
+        return True
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("clock-jump", by=-self.by)
@@ -447,8 +455,8 @@ class ClockJump(_OfProvider):
 class RegistryDown(_OfProvider):
     """SIGKILL of the registry."""
 
-    async def begin(self, scene: Scene, key: str) -> None:
-        await scene.servers[REGISTRY].take_down(key, kill=True)
+    async def begin(self, scene: Scene, key: str) -> bool:
+        return await scene.servers[REGISTRY].take_down(key, kill=True)
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.servers[REGISTRY].let_up(key)
@@ -459,7 +467,7 @@ class ForeignTransaction(_OfProvider):
 
     shortest, longest = 1.0, 20.0
 
-    async def begin(self, scene: Scene, key: str) -> None:
+    async def begin(self, scene: Scene, key: str) -> bool:
         producer = Producer(
             {
                 "bootstrap.servers": scene.bootstrap_servers,
@@ -478,7 +486,7 @@ class ForeignTransaction(_OfProvider):
             producer.flush(_KAFKA_SECONDS)
             scene.foreign[key] = producer
 
-        await scene.attempt("no foreign transaction", leave_open)
+        return await scene.attempt("no foreign transaction", leave_open)
 
     async def end(self, scene: Scene, key: str) -> None:
         producer = scene.foreign.pop(key, None)

@@ -34,20 +34,19 @@ class HeldBridge:
         """The exit codes that what was sent to this process may have."""
         self.bridge: Bridge | None = None
 
-    async def take_down(self, key: str, *, kill: bool) -> None:
-        """End it, and keep it down until the fault is over."""
+    async def take_down(self, key: str, *, kill: bool) -> bool:
+        """End it, and keep it down until the fault is over. Returns whether there was a process."""
         self._down.add(key)
-        self._end(signal.SIGKILL if kill else signal.SIGTERM)
+        return self._end(signal.SIGKILL if kill else signal.SIGTERM)
 
     async def let_up(self, key: str) -> None:
         """End that fault."""
         self._down.discard(key)
 
-    def stop(self, key: str) -> None:
-        """SIGSTOP, until the fault is over or the process has died."""
+    def stop(self, key: str) -> bool:
+        """SIGSTOP, until the fault is over or the process has died. Returns whether there was one."""
         self._stopped.add(key)
-        if self.bridge is not None:
-            self.bridge.signal(signal.SIGSTOP)
+        return self._send(signal.SIGSTOP)
 
     def resume(self, key: str) -> None:
         """End that fault."""
@@ -80,11 +79,18 @@ class HeldBridge:
             await asyncio.sleep(0.1)
             await self.watch()
 
-    def _end(self, number: signal.Signals) -> None:
-        if self.bridge is not None:
-            # One that is told to end before it listens to signals dies of it.
+    def _end(self, number: signal.Signals) -> bool:
+        sent = self._send(number)
+        if sent:  # one that is told to end before it listens to signals dies of it
             self._codes |= {-signal.SIGKILL} if number is signal.SIGKILL else {0, -signal.SIGTERM}
-            self.bridge.signal(number)
+        return sent
+
+    def _send(self, number: signal.Signals) -> bool:
+        """Send the process a signal. Returns whether there is one, be it stopped."""
+        if self.bridge is None or self.bridge.process.poll() is not None:
+            return False
+        self.bridge.signal(number)
+        return True
 
 
 class HeldServer:
@@ -97,20 +103,22 @@ class HeldServer:
         self._stopped: set[str] = set()
         self._lock = asyncio.Lock()
 
-    async def take_down(self, key: str, *, kill: bool) -> None:
-        """End it, and keep it down until the fault is over."""
+    async def take_down(self, key: str, *, kill: bool) -> bool:
+        """End it, and keep it down until the fault is over. Returns whether there was a process."""
         self._down.add(key)
         async with self._lock:
+            was_alive = self._server.is_alive()
             await asyncio.to_thread(self._server.stop, kill=kill)
+        return was_alive
 
     async def let_up(self, key: str) -> None:
         """End that fault."""
         self._down.discard(key)
 
-    def stop(self, key: str) -> None:
-        """SIGSTOP, until the fault is over or the process has died."""
+    def stop(self, key: str) -> bool:
+        """SIGSTOP, until the fault is over or the process has died. Returns whether there was one."""
         self._stopped.add(key)
-        self._signal("suspend")
+        return self._signal("suspend")
 
     def resume(self, key: str) -> None:
         """End that fault."""
@@ -118,10 +126,13 @@ class HeldServer:
         if not self._stopped:
             self._signal("resume")
 
-    def fill_disk(self, key: str) -> None:
-        """Let no file of it become longer; what that ends is not started again until the fault is over."""
+    def fill_disk(self, key: str) -> bool:
+        """Let no file of it become longer; what that ends is not started again until the fault is over.
+
+        Returns whether there was a process.
+        """
         self._down.add(key)
-        self._limit_files(full=True)
+        return self._limit_files(full=True)
 
     def empty_disk(self, key: str) -> None:
         """End that fault."""
@@ -138,14 +149,18 @@ class HeldServer:
             await asyncio.to_thread(self._server.start)
             self._note("started", self.name)
 
-    def _limit_files(self, *, full: bool) -> None:
+    def _limit_files(self, *, full: bool) -> bool:
         identity = self._server.identity
         if identity is not None and identity.find() is not None:
             with suppress(ProcessLookupError):
                 _, hard = resource.prlimit(identity.pid, resource.RLIMIT_FSIZE)
                 resource.prlimit(identity.pid, resource.RLIMIT_FSIZE, (0 if full else hard, hard))
+                return True
+        return False
 
-    def _signal(self, method: str) -> None:
+    def _signal(self, method: str) -> bool:
         process: Any = self._server.identity and self._server.identity.find()
-        if process is not None:
-            getattr(process, method)()
+        if process is None:
+            return False
+        getattr(process, method)()
+        return True

@@ -74,6 +74,8 @@ class _Round:
         self._plan, self._cluster, self._place = plan, cluster, place
         self._note = History(place.directory / "history.jsonl")
         self._excused: list[Excuse] = []
+        self._played: Counter[str] = Counter()
+        """The faults that have hit something, and the owner if they were to."""
 
     async def run(self) -> dict[str, Any]:
         plan, cluster = self._plan, self._cluster
@@ -115,6 +117,7 @@ class _Round:
             "campaign": "storm",
             **{name: value for name, value in plan.json().items() if name != "steps"},
             "faults": dict(Counter(step.name for step in plan.steps)),
+            "played": dict(self._played),
             "waited_seconds": round(waited),
             "excused": self._excused,
             **report.json(),
@@ -186,7 +189,9 @@ class _Round:
         await asyncio.sleep(step.at)
         began = time.time()
         self._note("begin", key, step=step.json())
-        await step.fault.begin(scene, key)
+        played = await step.fault.begin(scene, key) and key not in scene.stray
+        self._note("hit" if played else "missed", key)
+        self._played[step.name] += played
         await asyncio.sleep(step.seconds)
         await step.fault.end(scene, key)
         self._note("end", key)

@@ -51,6 +51,8 @@ class Scene:
     """Brokers and registry."""
     aimed: dict[str, str] = field(default_factory=dict)
     """Whom faults that were to hit the owner hit, by their keys."""
+    stray: set[str] = field(default_factory=set)
+    """The keys of those that found no owner, and hit another bridge."""
     foreign: dict[str, Producer] = field(default_factory=dict)
     """Producers with an open transaction, by the key of the fault."""
 
@@ -62,7 +64,9 @@ class Scene:
         if name == OWNER and key not in self.aimed:
             count = {bridge: self.network.connections(link(bridge, PROVIDER)) for bridge in self.bridges}
             self.aimed[key] = max(count, key=lambda bridge: count[bridge])
-            self.note("aimed", key, bridge=self.aimed[key])
+            if not count[self.aimed[key]]:
+                self.stray.add(key)
+            self.note("aimed", key, bridge=self.aimed[key], connected=key not in self.stray)
         return self.aimed[key] if name == OWNER else name
 
     async def watch(self) -> None:
@@ -74,20 +78,32 @@ class Scene:
                 await bridge.watch()
             await asyncio.sleep(0.1)
 
-    async def control(self, fault: str, **parameters: Any) -> None:
-        """Inject a fault into the provider."""
-        await asyncio.to_thread(post, f"{self.control_url}/faults/{fault}", parameters)
+    async def control(self, fault: str, **parameters: Any) -> bool:
+        """Inject a fault into the provider. Returns whether there was a connection."""
 
-    async def attempt(self, failure: str, call: Callable[[], object]) -> None:
+        def inject() -> bool:
+            connections = ask(f"{self.control_url}/connections")
+            post(f"{self.control_url}/faults/{fault}", parameters)
+            return bool(connections)
+
+        return await asyncio.to_thread(inject)
+
+    async def attempt(self, failure: str, call: Callable[[], object]) -> bool:
         """Call Kafka in a thread. That it fails in a storm is noted, and no failure of the round."""
         try:
             await asyncio.to_thread(call)
         except KafkaException as error:
             self.note(failure, reason=str(error))
+            return False
+        return True
 
 
 def post(url: str, parameters: dict[str, Any]) -> Any:
     """POST to the simulator's control endpoint; returns its answer. Raises OSError."""
-    request = Request(url, json.dumps(parameters).encode(), {"Content-Type": "application/json"})
+    return ask(Request(url, json.dumps(parameters).encode(), {"Content-Type": "application/json"}))
+
+
+def ask(request: Request | str) -> Any:
+    """Return the simulator's answer. Raises OSError."""
     with urlopen(request, timeout=_CONTROL_SECONDS) as answer:
         return json.load(answer)

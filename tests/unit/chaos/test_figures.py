@@ -10,7 +10,7 @@ from benchmarks import report
 from tests.chaos.rounds import Rounds
 from tests.chaos.test_handover import Handover, Sight, handover, summary
 from tests.chaos.test_soak import rising
-from tests.chaos.test_storm import table
+from tests.chaos.test_storm import shortfalls, table
 
 
 def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
@@ -68,12 +68,30 @@ def test_a_storm_replaces_its_own_row() -> None:
         figures = {"published": 50_000, "bets": bets, "dead letters": 9, "gaps": 0, "attempts": 20}
         faults = {"cut": 2, "late": 1}
         judged = {"anomalies": {"lost write": {}} if ended else {}, "figures": figures}
-        return {"seed": seed, "bridges": 2, "faults": faults, "ended_by_themselves": [*ended], **judged}
+        planned = {"faults": faults, "played": {"cut": 2, "late": 0}}
+        return {"seed": seed, "bridges": 2, **planned, "ended_by_themselves": [*ended], **judged}
 
     page = "before\n<!-- storm -->\n<!-- /storm -->\nbehind\n"
     for result in (storm(10, 1), storm(9, 2), storm(10, 48_000, "bridge-1 ended with 1")):
         page = report.replaced(page, "storm", table(page, result))
     _, _, _, _, nine, ten, *_ = page.splitlines()
     assert nine.startswith("| 9 | ")
-    assert nine.endswith(" | 2 | 3 | 50,000 | 2 | 9 | 0 | 20 | nothing |")
+    assert nine.endswith(" | 2 | 2 of 3 | 50,000 | 2 | 9 | 0 | 20 | nothing |")
     assert ten.endswith(" | 50,000 | 48,000 | 9 | 0 | 20 | lost write, bridge-1 ended with 1 |")
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, []),
+        ({"played": {"cut": 3, "late": 2}}, ["5 faults, fewer than 6"]),
+        ({"bets": 4_999}, ["4999 bets, fewer than 5000"]),
+        ({"attempts": 1, "dead letters": 0}, ["1 attempts, fewer than 2", "0 dead letters, fewer than 1"]),
+    ],
+)
+def test_a_storm_in_which_little_happened_proves_nothing(changes: dict[str, Any], found: list[str]) -> None:
+    """Faults that hit nothing, or few messages."""
+    played = changes.get("played", {"cut": 3, "late": 3})
+    figures = {"bets": 5_000, "attempts": 2, "dead letters": 1, **changes}
+    faults = {"faults": {"cut": 5, "late": 5}, "played": played}
+    assert shortfalls({"rate": 100, "seconds": 100, **faults, "figures": figures}) == found

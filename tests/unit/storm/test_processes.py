@@ -96,6 +96,22 @@ async def test_a_bridge_is_down_until_the_last_fault_has_let_it_up(tmp_path: Pat
     await place.held.close()
 
 
+async def test_a_fault_knows_whether_there_was_a_bridge_to_hit(tmp_path: Path) -> None:
+    """One that is down, or has just died, is hit by nothing."""
+    place = Place(tmp_path)
+    assert not place.held.stop("early")
+    assert not await place.held.take_down("early", kill=True)
+    await place.held.let_up("early")
+    await place.held.watch()
+    assert place.held.stop("one")
+    assert await place.held.take_down("two", kill=True)
+    assert place.held.bridge is not None
+    await place.held.bridge.wait(GENEROUS)
+    assert not place.held.stop("three")
+    assert not await place.held.take_down("four", kill=False)
+    await place.held.close()
+
+
 async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: Path) -> None:
     """Nobody has asked it to."""
     place = Place(tmp_path)
@@ -131,4 +147,6 @@ async def test_a_full_disk_ends_what_writes_and_lets_it_start_again(tmp_path: Pa
         await until(lambda: file.stat().st_size > full, "more written")
         assert history == ["started", "started"]
     finally:
-        await held.take_down("end", kill=True)
+        assert await held.take_down("end", kill=True)
+        hits = await held.take_down("late", kill=True), held.stop("late"), held.fill_disk("late")
+        assert hits == (False, False, False)
