@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Self
 from confluent_kafka import ElectionType, Producer
 from confluent_kafka.admin import AdminClient
 
+from tests.judge import Excuse
 from tests.storm.cluster import BROKERS, PROVIDER, REGISTRY, link
 from tests.storm.network import Condition
+from tests.storm.processes import CLOSING_SECONDS, EXCUSED_SECONDS
 from tests.storm.scene import OWNER, Scene
 
 _KAFKA_SECONDS = 10
@@ -46,10 +48,12 @@ class Fault(ABC):
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         """Draw whom it hits, and how."""
 
-    @property
-    def excuses(self) -> bool:
-        """Whether it explains that a connection replaces one whose owner could not close it."""
-        return False
+    def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
+        """Return whose connection may be replaced because the holder could not close it, and when.
+
+        To be asked once all is over, about a fault that has hit something.
+        """
+        return []
 
     @abstractmethod
     async def begin(self, scene: Scene, key: str) -> bool:
@@ -71,16 +75,15 @@ class _OfBridge(Fault):
     def draw(cls, random: Random, bridges: list[str]) -> Self:
         return cls(_bridge(random, bridges))
 
-    @property
-    def excuses(self) -> bool:
-        return True
-
 
 class KillBridge(_OfBridge):
     """SIGKILL; another one starts after a while."""
 
     weight = 3
     shortest, longest = 0.1, 15.0
+
+    def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
+        return [Excuse(began, began + CLOSING_SECONDS, scene.hit(self.bridge, key))]
 
     async def begin(self, scene: Scene, key: str) -> bool:
         return await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=True)
@@ -94,9 +97,8 @@ class TerminateBridge(KillBridge):
 
     weight = 2
 
-    @property
-    def excuses(self) -> bool:
-        return False
+    def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
+        return []
 
     async def begin(self, scene: Scene, key: str) -> bool:
         return await scene.bridges[scene.hit(self.bridge, key)].take_down(key, kill=False)
@@ -107,6 +109,10 @@ class StopBridge(_OfBridge):
 
     weight = 4
     shortest, longest = 0.1, 60.0
+
+    def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
+        bridge = scene.hit(self.bridge, key)
+        return [Excuse(began, scene.bridges[bridge].holds_until(began, ended), bridge)]
 
     async def begin(self, scene: Scene, key: str) -> bool:
         return scene.bridges[scene.hit(self.bridge, key)].stop(key)
@@ -246,11 +252,16 @@ class _OfLinks(Fault):
             )
         )
 
-    @property
-    def excuses(self) -> bool:
+    def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
         on = self.condition()
-        of_owner = not any(each.startswith(BROKERS) or each.endswith(REGISTRY) for each in self.links)
-        return of_owner and (on.cut or on.holds_there or on.holds_back)
+        if on.cut:  # the provider sees the reset
+            until = began + CLOSING_SECONDS
+        elif on.holds_there:
+            until = ended + EXCUSED_SECONDS
+        else:  # the end of a connection arrives
+            return []
+        victims = (each.split(">") for each in self.hit(scene, key))
+        return [Excuse(began, until, bridge) for bridge, to in victims if to == PROVIDER]
 
     @abstractmethod
     def condition(self) -> Condition:
@@ -347,7 +358,7 @@ class Refusals(_OfProvider):
     async def begin(self, scene: Scene, key: str) -> bool:
         name, value = self.answer
         await scene.control("refuse", **{name: value})
-        return await scene.control("drop")
+        return await scene.control("drop") is not None
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("refuse", seconds=0)
@@ -358,12 +369,14 @@ class HalfOpen(_OfProvider):
 
     shortest, longest = 1.0, 20.0
 
-    @property
-    def excuses(self) -> bool:
-        return True
+    def excuses(self, scene: Scene, key: str, began: float, ended: float) -> list[Excuse]:
+        return [Excuse(began, ended + EXCUSED_SECONDS, scene.aimed[key])]
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        return await scene.control("half-open")
+        holder = await scene.control("half-open")
+        if holder is not None:
+            scene.aimed[key] = holder
+        return holder is not None
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("half-open", seconds=0)
@@ -391,7 +404,7 @@ class Drop(_OfProvider):
     shortest, longest = 0.0, 0.0
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        return await scene.control("drop", code=1012)
+        return await scene.control("drop", code=1012) is not None
 
 
 class Abort(_OfProvider):
@@ -400,7 +413,7 @@ class Abort(_OfProvider):
     shortest, longest = 0.2, 0.5
 
     async def begin(self, scene: Scene, key: str) -> bool:
-        return await scene.control("surge", seconds=1)
+        return await scene.control("surge", seconds=1) is not None
 
     async def end(self, scene: Scene, key: str) -> None:
         await scene.control("drop", abort=True)

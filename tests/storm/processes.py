@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from bridge.sandbox.cluster.process import Server
@@ -16,6 +17,13 @@ from tests.harness import Bridge
 Note = Callable[..., None]
 """Writes into the history of a round: what happened, to whom, and more."""
 
+CLOSING_SECONDS = 1.0
+"""From the end of a connection to the provider's notice, on a busy machine."""
+EXCUSED_SECONDS = 5.0
+"""How long after its end a fault still explains that a connection is replaced: its holder must notice it, one
+that was stopped by hearing from the coordinator of its group."""
+STARVED_SECONDS = 15.0
+"""How long that may take when the holder says itself when it has noticed."""
 END_SECONDS = 60.0
 """From SIGTERM to the end of a bridge, at most."""
 
@@ -30,6 +38,9 @@ class HeldBridge:
         self._start, self._note = start, note
         self._down: set[str] = set()
         self._stopped: set[str] = set()
+        self._processes: list[Bridge] = []
+        self._ended: list[float] = []
+        """When each was seen to have ended."""
         self._codes: set[int] = set()
         """The exit codes that what was sent to this process may have."""
         self.bridge: Bridge | None = None
@@ -54,17 +65,35 @@ class HeldBridge:
         if self.bridge is not None and not self._stopped:
             self.bridge.signal(signal.SIGCONT)
 
+    def holds_until(self, stopped: float, resumed: float) -> float:
+        """Return until when a process that was stopped may have kept a connection that was no longer its own.
+
+        That is until it died of something else, or has found out that it is not the owner any more.
+        """
+        if died := [at for at in self._ended if stopped <= at <= resumed]:
+            return died[0] + CLOSING_SECONDS
+        lost = [at for at in self._losses() if resumed <= at <= resumed + STARVED_SECONDS]
+        return min(lost) + CLOSING_SECONDS if lost else resumed + EXCUSED_SECONDS
+
+    def _losses(self) -> list[float]:
+        """Return when its processes have found out that they had lost the feed."""
+        lines = (line for bridge in self._processes for line in bridge.lines())
+        lost = (line["timestamp"] for line in lines if line.get("event") == "ownership lost")
+        return [datetime.fromisoformat(at).timestamp() for at in lost]
+
     async def watch(self) -> None:
         """Start another if the last one has ended and none is to be down."""
         if self.bridge is not None and (code := self.bridge.process.poll()) is not None:
             if code not in self._codes:
                 self.unexpected.append(f"{self.name} ended with {code}")
             self._note("ended", self.name, code=code, expected=code in self._codes)
+            self._ended.append(time.time())
             self.bridge = None
             self._stopped.clear()
         if self.bridge is None and not self._down:
             self._codes = set()
             self.bridge = self._start()
+            self._processes.append(self.bridge)
             self._note("started", self.name, log=self.bridge.log.name)
 
     async def close(self) -> None:

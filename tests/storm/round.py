@@ -8,6 +8,8 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,14 +28,14 @@ from tests.storm.scene import History, Scene, post
 
 LIMITS_SCALE = 60
 """How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
-EXCUSED_SECONDS = 5.0
-"""How long after its end a fault still explains that a connection is replaced: its owner must notice it."""
 STILL_SECONDS = 300.0
 """After so long without another bet, what is missing is taken for lost."""
 SMALLEST_SEGMENT = 1024 * 1024
 LARGEST_MESSAGE = 64 * 1024
 """Bytes; the bridge needs a segment of a topic of messages to be larger by `SMALLEST_SEGMENT`."""
 PREFIX = "storm"
+HEADER = "X-Bridge"
+"""Has the credential by which the provider knows each bridge."""
 SMALL = {
     "bets": {"segment.bytes": str(SMALLEST_SEGMENT + LARGEST_MESSAGE), "segment.ms": "5000"},
     "deadletters": {"segment.bytes": str(SMALLEST_SEGMENT + LARGEST_MESSAGE), "segment.ms": "5000"},
@@ -73,7 +75,8 @@ class _Round:
     def __init__(self, plan: Plan, cluster: Brokers, place: Place) -> None:
         self._plan, self._cluster, self._place = plan, cluster, place
         self._note = History(place.directory / "history.jsonl")
-        self._excused: list[Excuse] = []
+        self._excuses: list[Callable[[], list[Excuse]]] = []
+        """Of each fault that has hit something; to be asked when the bridges have ended."""
         self._played: Counter[str] = Counter()
         """The faults that have hit something, and the owner if they were to."""
 
@@ -105,9 +108,8 @@ class _Round:
                 control_url,
                 plan.seed,
                 limits_scale=LIMITS_SCALE,
-                excused=tuple(self._excused),
             )
-            waited, report = await self._judged(case, scene)
+            waited, excused, report = await self._judged(case, scene)
             assert not watching.done(), watching.exception()
         finally:
             watching.cancel()
@@ -119,7 +121,7 @@ class _Round:
             "faults": dict(Counter(step.name for step in plan.steps)),
             "played": dict(self._played),
             "waited_seconds": round(waited),
-            "excused": self._excused,
+            "excused": excused,
             **report.json(),
             "ended_by_themselves": unexpected,
             "clean": bool(report) and not unexpected,
@@ -134,7 +136,8 @@ class _Round:
         file.write_text(
             f"port = {port}\ncontrol_port = {control_port}\nseed = {plan.seed}\nrate = {plan.rate}\n"
             f'limits_scale = {LIMITS_SCALE}\nsecond = "{plan.second}"\nping_seconds = 1\n'
-            "resettle = 0.1\nodd = 0.01\n"
+            f'resettle = 0.1\nodd = 0.01\nauth = "header"\nauth_name = "{HEADER}"\n[clients]\n'
+            + "".join(f'{name} = "{_credential(name)}"\n' for name in self._cluster.bridges)
         )
         simulator = self._place.bridge("simulate", "--config", str(file))
         await until(lambda: "control at " in simulator.text(), "the simulator", so_far=simulator.text)
@@ -150,6 +153,9 @@ class _Round:
             KAFKA__TRANSACTION_TIMEOUT_MS="10000",
             REGISTRY__URL=cluster.url_of(name, REGISTRY, cluster.registry_url),
             FEED__BASE_URL=cluster.url_of(name, PROVIDER, provider),
+            FEED__AUTH="header",
+            FEED__AUTH_NAME=HEADER,
+            FEED__AUTH_VALUE=_credential(name),
             FEED__PROXY="none",
             FEED__START="1m",
             FEED__ON_GAP="continue",
@@ -189,25 +195,28 @@ class _Round:
         await asyncio.sleep(step.at)
         began = time.time()
         self._note("begin", key, step=step.json())
-        played = await step.fault.begin(scene, key) and key not in scene.stray
+        hit = await step.fault.begin(scene, key)
+        played = hit and key not in scene.stray
         self._note("hit" if played else "missed", key)
         self._played[step.name] += played
         await asyncio.sleep(step.seconds)
         await step.fault.end(scene, key)
         self._note("end", key)
-        if step.fault.excuses:
-            self._excused.append(Excuse(began, time.time() + EXCUSED_SECONDS))
+        if hit:
+            self._excuses.append(partial(step.fault.excuses, scene, key, began, time.time()))
 
-    async def _judged(self, case: Case, scene: Scene) -> tuple[float, Report]:
+    async def _judged(self, case: Case, scene: Scene) -> tuple[float, list[Excuse], Report]:
         """Judge what is there once all bridges have ended, which write until then.
 
-        Returns how many seconds they took to catch up, too.
+        Returns how many seconds they took to catch up, and what was excused, too.
         """
         with tempfile.TemporaryDirectory(dir=self._place.directory, prefix="judge") as work:
             waited = await self._settled(case, Path(work))
             for bridge in scene.bridges.values():
                 await bridge.close()
-            return waited, await asyncio.to_thread(judge, case, Path(work))
+            excused = [excuse for excuses in self._excuses for excuse in excuses()]
+            case = replace(case, excused=tuple(excused))
+            return waited, excused, await asyncio.to_thread(judge, case, Path(work))
 
     async def _settled(self, case: Case, work: Path) -> float:
         """Wait until nothing is missing, or nothing more comes. Returns how many seconds that took."""
@@ -227,3 +236,7 @@ class _Round:
                 self._note("missing", count=found)
             await asyncio.sleep(1)
         return time.monotonic() - began
+
+
+def _credential(bridge: str) -> str:
+    return f"credential of {bridge}"

@@ -50,7 +50,7 @@ class Scene:
     servers: dict[str, HeldServer] = field(default_factory=dict)
     """Brokers and registry."""
     aimed: dict[str, str] = field(default_factory=dict)
-    """Whom faults that were to hit the owner hit, by their keys."""
+    """Whom faults that were to hit the owner, or a connection, hit, by their keys."""
     stray: set[str] = field(default_factory=set)
     """The keys of those that found no owner, and hit another bridge."""
     foreign: dict[str, Producer] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class Scene:
                 await bridge.watch()
             await asyncio.sleep(0.1)
 
-    async def control(self, fault: str, **parameters: Any) -> bool:
-        """Inject a fault into the provider. Returns whether there was a connection."""
+    async def control(self, fault: str, **parameters: Any) -> str | None:
+        """Inject a fault into the provider. Returns the bridge that had a connection, if one had."""
 
-        def inject() -> bool:
+        def inject() -> str | None:
             connections = ask(f"{self.control_url}/connections")
             post(f"{self.control_url}/faults/{fault}", parameters)
-            return bool(connections)
+            return connections[0]["client"] if connections else None
 
         return await asyncio.to_thread(inject)
 

@@ -45,9 +45,3 @@ def test_a_fault_is_written_down_with_all_that_was_drawn(name: str) -> None:
     written = json.loads(json.dumps(step.json()))
     assert written["fault"] == name
     assert written.keys() - {"at", "seconds", "fault"} == step.fault.parameters().keys()
-
-
-def test_what_keeps_an_owner_from_closing_its_connection_is_an_excuse() -> None:
-    """And nothing else is."""
-    excusing = {step.name for plan in many() for step in plan.steps if step.fault.excuses}
-    assert excusing == {"kill-bridge", "stop-bridge", "cut", "one-way-cut", "black-hole", "half-open"}

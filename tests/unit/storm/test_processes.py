@@ -7,14 +7,22 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bridge.sandbox.cluster.process import Server
 from tests.harness import Bridge, until
 from tests.processes import start_cold
-from tests.storm.processes import HeldBridge, HeldServer
+from tests.storm.processes import (
+    CLOSING_SECONDS,
+    EXCUSED_SECONDS,
+    STARVED_SECONDS,
+    HeldBridge,
+    HeldServer,
+)
 
 GENEROUS = 60.0
 OWNER = """
@@ -110,6 +118,30 @@ async def test_a_fault_knows_whether_there_was_a_bridge_to_hit(tmp_path: Path) -
     assert not place.held.stop("three")
     assert not await place.held.take_down("four", kill=False)
     await place.held.close()
+
+
+@pytest.mark.parametrize(
+    ("lost", "ended", "until"),
+    [
+        ((), (), 110 + EXCUSED_SECONDS),
+        ((112.5,), (), 112.5 + CLOSING_SECONDS),
+        ((99.0, 122.5), (), 122.5 + CLOSING_SECONDS),  # starved
+        ((110 + STARVED_SECONDS + 1,), (), 110 + EXCUSED_SECONDS),
+        ((112.5,), (99.0, 105.0), 105 + CLOSING_SECONDS),  # killed while it was stopped
+    ],
+)
+def test_a_stopped_holder_is_excused_until_it_has_noticed(
+    tmp_path: Path, lost: tuple[float, ...], ended: tuple[float, ...], until: float
+) -> None:
+    """It says so itself; one that was stopped from 100 to 110 s, and never says so, for a few seconds."""
+    log = tmp_path / "log"
+    times = [datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z") for at in lost]
+    log.write_text("".join(f'{{"event": "ownership lost", "timestamp": "{at}"}}\n' for at in times))
+    held = Place(tmp_path).held
+    unused: Any = None
+    held._processes.append(Bridge(unused, log))
+    held._ended += ended
+    assert held.holds_until(100, 110) == until
 
 
 async def test_a_bridge_that_ends_by_itself_is_reported_and_replaced(tmp_path: Path) -> None:

@@ -46,6 +46,6 @@ async def test_bridges_have_ended_before_they_are_judged(
     place: Any = SimpleNamespace(directory=tmp_path)
     scene: Any = SimpleNamespace(bridges={name: SimpleNamespace(close=close) for name in ("a", "b")})
     unused: Any = None
-    _, report = await storm._Round(draw(7, 60, 100), unused, place)._judged(Case("", "", "", "", 7), scene)
+    _, _, report = await storm._Round(draw(7, 60, 100), unused, place)._judged(Case("", "", "", "", 7), scene)
     assert happened == ["caught up", "closed", "closed", "judged"]
     assert report.seed == 7
