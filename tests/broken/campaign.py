@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +13,10 @@ from tests.broken.copies import Starter, broken
 from tests.broken.drills import DRILLS, play
 from tests.broken.fault import Fault
 from tests.broken.faults import FAULTS
+from tests.chaos.rounds import ROOT, Rounds
 from tests.harness import Place
 from tests.judge import Report
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
 ROUNDS = 3
 """Most often a drill is played, with another seed each time, until the fault is found."""
@@ -63,22 +62,23 @@ def is_found(line: Mapping[str, Any]) -> bool:
     return any(anomaly in line["anomalies"] for anomaly in line["expected"])
 
 
-def kept(results: Path, name: str) -> Path:
-    """Return the file of a result."""
-    return results / f"{''.join(c if c.isalnum() else '-' for c in name)}.json"
+def slug(name: str) -> str:
+    """Return the name of a fault or a drill as that of a directory and of topics."""
+    return "".join(c if c.isalnum() else "-" for c in name)
 
 
-def write_table(results: Path) -> None:
-    """Write the results of all faults that were played into the page."""
-    lines = {}
-    for name in FAULTS:
-        if (file := kept(results, name)).exists():
-            lines[name] = json.loads(file.read_text("utf-8"))
+def write_table(rounds: Rounds) -> None:
+    """Write the results of all faults into the page, once all were played by this code."""
+    lines = {name: line for name in FAULTS if (line := rounds.result(slug(name))) is not None}
+    if len(lines) == len(FAULTS):
+        PAGE.write_text(replaced(PAGE.read_text("utf-8"), "broken", table_of(lines)), "utf-8")
+
+
+def table_of(lines: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the lines of the faults as a table in Markdown."""
     rows = [_row(FAULTS[name], line) for name, line in lines.items()]
     text = table(["fault", "what is wrong", "drill", "found as", "after"], rows)
-    number = sum(map(is_found, lines.values()))
-    content = f"{text}\n{number} of {len(FAULTS)} found.\n"
-    PAGE.write_text(replaced(PAGE.read_text("utf-8"), "broken", content), "utf-8")
+    return f"{text}\n{sum(map(is_found, lines.values()))} of {len(FAULTS)} found.\n"
 
 
 def _row(fault: Fault, line: Mapping[str, Any]) -> list[str]:

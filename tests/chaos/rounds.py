@@ -1,11 +1,13 @@
 """A campaign in rounds. What is finished stays in `.chaos/CAMPAIGN`, so an interrupted campaign goes on.
 
 A round is finished once its directory has a `result.json`; `FRESH=1` ignores those of earlier runs. A round
-with another extent (other counts, another seed) is another round.
+with another extent (other counts, another seed, other code) is another round: what one bridge has passed says
+nothing about the next.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -16,6 +18,12 @@ ROOT = Path(__file__).parents[2]
 _RESULT = "result.json"
 _finished: set[Path] = set()
 """The result files that this process wrote."""
+_PLAYED = (
+    "bridge/**/*.py",
+    "tests/judge/*.py",
+    *(f"tests/{name}.py" for name in ("chaos/owners", "chaos/provider", "harness", "killed", "processes")),
+)
+"""What campaigns share."""
 
 
 class Rounds:
@@ -23,7 +31,7 @@ class Rounds:
 
     def __init__(self, campaign: str, extent: dict[str, Any]) -> None:
         self.directory = ROOT / ".chaos" / campaign
-        self._extent = extent
+        self._extent = {**extent, "code": code(campaign)}
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def result(self, name: str) -> dict[str, Any] | None:
@@ -48,3 +56,13 @@ class Rounds:
         partial.write_text(json.dumps({"extent": self._extent, "result": result}, indent=1) + "\n", "utf-8")
         partial.rename(file)
         _finished.add(file)
+
+
+def code(campaign: str) -> str:
+    """Return a digest of what is played: the bridge, the judge, and the modules of the campaign."""
+    own = f"tests/chaos/test_{campaign}.py", f"tests/{campaign}/*.py"
+    files = {file for pattern in (*_PLAYED, *own) for file in ROOT.glob(pattern)}
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(f"{file.relative_to(ROOT)}\0{file.read_text('utf-8')}\0".encode())
+    return digest.hexdigest()[:16]

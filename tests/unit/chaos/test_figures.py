@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from benchmarks import report
+from tests.broken.campaign import slug, write_table
+from tests.broken.fault import Fault
+from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds
 from tests.chaos.test_handover import Handover, Sight, handover, summary
 from tests.chaos.test_soak import rising
@@ -61,6 +64,31 @@ def test_a_finished_round_is_known_until_its_extent_changes(
     assert Rounds("some", {"kills": 5}).result("one") is None
 
 
+def test_a_round_of_other_code_is_not_finished(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one bridge has passed says nothing about another; other campaigns and pages do not matter."""
+    monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
+
+    def write(path: str, text: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+
+    def is_finished() -> bool:
+        return Rounds("some", {}).result("one") is not None
+
+    played = ("bridge/feed/position.py", "tests/judge/run.py", "tests/chaos/test_some.py", "tests/some/a.py")
+    for path in played:
+        write(path, "1")
+        Rounds("some", {}).begin("one")
+        Rounds("some", {}).finish("one", {})
+        assert is_finished()
+        write(path, "2")
+        assert not is_finished(), path
+    Rounds("some", {}).finish("one", {})
+    for path in ("docs/chaos.md", "tests/chaos/test_other.py", "tests/other/a.py"):
+        write(path, "1")
+    assert is_finished()
+
+
 def test_a_storm_replaces_its_own_row() -> None:
     """Storms that ran earlier keep theirs, in the order of their seeds."""
 
@@ -95,3 +123,29 @@ def test_a_storm_in_which_little_happened_proves_nothing(changes: dict[str, Any]
     figures = {"bets": 5_000, "attempts": 2, "dead letters": 1, **changes}
     faults = {"faults": {"cut": 5, "late": 5}, "played": played}
     assert shortfalls({"rate": 100, "seconds": 100, **faults, "figures": figures}) == found
+
+
+def test_the_table_of_broken_bridges_is_written_when_all_were_played_by_the_same_code(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results of another seed, as of other code, are no part of it."""
+    monkeypatch.setattr("tests.chaos.rounds.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("<!-- broken -->\n<!-- /broken -->\n", "utf-8")
+    monkeypatch.setattr("tests.broken.campaign.PAGE", page)
+    rounds, (first, *others) = Rounds("broken", {"seed": 1}), FAULTS.values()
+
+    def play(fault: Fault, rounds: Rounds) -> None:
+        expected = [str(it) for it in fault.expected]
+        line = {"expected": expected, "anomalies": dict.fromkeys(expected[:1], 1), "took_seconds": 9}
+        rounds.begin(slug(fault.name))
+        rounds.finish(slug(fault.name), line)
+
+    for fault in others:
+        play(fault, rounds)
+    play(first, Rounds("broken", {"seed": 2}))
+    write_table(rounds)
+    assert "found" not in page.read_text("utf-8")
+    play(first, rounds)
+    write_table(rounds)
+    assert f"{len(FAULTS)} of {len(FAULTS)} found." in page.read_text("utf-8")
