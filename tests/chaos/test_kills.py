@@ -14,6 +14,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -25,10 +26,11 @@ from bridge.sandbox import cluster as dev
 from tests.chaos.owners import Members, judged
 from tests.chaos.provider import Provider
 from tests.chaos.rounds import Rounds
-from tests.harness import Bridge, Place, until
+from tests.harness import IN_VAIN, PATIENCE, Bridge, Place, until
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
-KILLS = int(os.environ.get("KILLS", "500"))
+FULL = 500
+KILLS = int(os.environ.get("KILLS", FULL))
 TERMS = int(os.environ.get("TERMS", "100"))
 MESSAGES = int(os.environ.get("MESSAGES", "1000000"))
 """These three of all rounds together, at least."""
@@ -65,7 +67,8 @@ STEPS = {
     "between transactions": ("bridge.kafka.batch_writer:BatchWriter.commit", "after", 0),
 }
 """Where a process dies, as `tests.killed` takes it. With the number 0 one is drawn for each process."""
-CALLS = range(5, 200)
+CALLS = range(4, 30)
+"""From those numbers: behind the attempt, and within the transactions that a life has, about 30."""
 
 
 class Armed(NamedTuple):
@@ -110,18 +113,24 @@ class Round:
                 continue
             share = (self._messages - published) / RATE / left - TAKEOVER_SECONDS
             at_owner = self._random.random() < OWNER
-            while at_owner and await self._members.owner() is None:
-                await self._watch(0.2)
+            if at_owner:
+                await self._owner()
             await self._watch(self._random.uniform(0, 2 * max(LEAST_SECONDS, share)))
             await self._strike(at_owner=at_owner)
+
+    async def _owner(self) -> Bridge:
+        """Wait until a bridge owns the feed. Fails if none does for long."""
+        deadline = time.monotonic() + PATIENCE
+        while (owner := await self._members.owner()) is None or owner not in self.bridges:
+            assert time.monotonic() < deadline, f"{IN_VAIN}{PATIENCE:g} s: an owner\n{self._texts()}"
+            await self._watch(0.2)
+        return owner
 
     async def _strike(self, *, at_owner: bool) -> None:
         """Kill or end a bridge at this very moment, whatever it does, and start another at once."""
         kills, terms = self._kills - self.done["SIGKILL"], self._terms - self.done["SIGTERM"]
         is_kill = self._random.random() * (max(0, kills) + max(0, terms)) < kills
-        owner = await self._members.owner() if at_owner else None
-        struck = owner if owner in self.bridges else self._random.choice(self.bridges)
-        assert struck is not None
+        struck = await self._owner() if at_owner else self._random.choice(self.bridges)
         if struck.process.poll() is not None:
             return  # it has died by itself
         states = struck.states()
@@ -167,7 +176,7 @@ class Round:
         if not armed:
             self.bridges.append(self._place.bridge(**self._settings))
             return
-        step = self._random.choice(list(STEPS))
+        step = self._random.choice(rarest(self.steps))
         function, when, number = STEPS[step]
         # Some are told to end there instead, which a step within the start would delay for long.
         if not number and self._terms > self.done["SIGTERM"] and self._random.random() < 0.2:
@@ -183,6 +192,17 @@ class Round:
 
     def _texts(self) -> str:
         return "\n".join(bridge.text()[-2000:] for bridge in self.bridges)
+
+
+def rarest(reached: Mapping[str, int]) -> list[str]:
+    """Return the steps that were reached least often."""
+    least = min(reached.get(step, 0) for step in STEPS)
+    return [step for step in STEPS if reached.get(step, 0) == least]
+
+
+def missed(reached: Mapping[str, int], kills: int) -> dict[str, int]:
+    """Return the steps that were not reached often enough by a campaign of so many kills."""
+    return {step: reached.get(step, 0) for step in STEPS if reached.get(step, 0) < kills // 50}
 
 
 async def play(
@@ -253,3 +273,5 @@ async def test_kills(tmp_path: Path) -> None:
     assert total["clean"], total["anomalies"]
     assert (total["kills"] >= KILLS, total["terms"] >= TERMS) == (True, True)
     assert figures["published"] >= MESSAGES
+    if KILLS >= FULL:
+        assert missed(sums, KILLS) == {}

@@ -1,0 +1,73 @@
+"""Who dies in the campaign of kills, and where."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.chaos import test_kills as kills
+from tests.chaos.test_kills import STEPS, Round, missed, rarest
+
+
+class FakeBridge:
+    """A bridge that dies of each signal."""
+
+    def __init__(self) -> None:
+        self.died_of = 0
+        self.process = SimpleNamespace(poll=lambda: -self.died_of if self.died_of else None)
+
+    def states(self) -> list[str]:
+        return ["Standby"]
+
+    def text(self) -> str:
+        return ""
+
+    def signal(self, number: int) -> None:
+        self.died_of = number
+
+    async def wait(self) -> int:
+        return -self.died_of
+
+
+def played(*owners: FakeBridge | None) -> Any:
+    """A round in which the group names one owner after the other, and the last one for ever."""
+    answers = list(owners)
+
+    async def owner() -> FakeBridge | None:
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    place: Any = SimpleNamespace(admin=lambda: None, bridge=lambda **_: FakeBridge())
+    found: Any = Round(place, 0, kills=1, terms=0, messages=0)
+    found._members = SimpleNamespace(owner=owner)
+    return found
+
+
+async def test_a_strike_at_the_owner_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the feed moves nobody is the owner, and a standby is not meant."""
+    monkeypatch.setattr(kills, "ARMED", 0.0)
+    owner, standby = FakeBridge(), FakeBridge()
+    it = played(None, None, owner)
+    it.bridges = [standby, owner]
+    await it._strike(at_owner=True)
+    assert (owner.died_of, standby.died_of) == (signal.SIGKILL, 0)
+
+
+async def test_a_round_without_an_owner_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait for ever."""
+    monkeypatch.setattr(kills, "PATIENCE", 0.3)
+    with pytest.raises(AssertionError, match="an owner"):
+        await played(None)._owner()
+
+
+def test_the_steps_reached_least_often_come_next() -> None:
+    """Of a full campaign each is reached ten times at least."""
+    reached = dict.fromkeys(STEPS, 12)
+    assert missed(reached, 500) == {}
+    assert rarest(reached) == list(STEPS)
+    del reached["half a transaction"]
+    reached["connected"] = 9
+    assert missed(reached, 500) == {"connected": 9, "half a transaction": 0}
+    assert rarest(reached) == ["half a transaction"]
