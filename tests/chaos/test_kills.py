@@ -107,7 +107,7 @@ class Round:
             published = (await provider.get("/state"))["published"]
             left = max(0, self._kills - self.done["SIGKILL"]) + max(0, self._terms - self.done["SIGTERM"])
             if left == 0 and published >= self._messages:
-                return
+                return await self._disarm()
             if left == 0:
                 await self._watch(1.0)
                 continue
@@ -116,7 +116,7 @@ class Round:
             if at_owner:
                 await self._owner()
             await self._watch(self._random.uniform(0, 2 * max(LEAST_SECONDS, share)))
-            await self._strike(at_owner=at_owner)
+            await self._strike(await self._owner() if at_owner else self._random.choice(self.bridges))
 
     async def _owner(self) -> Bridge:
         """Wait until a bridge owns the feed. Fails if none does for long."""
@@ -126,11 +126,16 @@ class Round:
             await self._watch(0.2)
         return owner
 
-    async def _strike(self, *, at_owner: bool) -> None:
+    async def _disarm(self) -> None:
+        """End those that would die at a chosen step, so that none does while the others are judged."""
+        while armed := [bridge for bridge in self.bridges if bridge in self._armed]:
+            await self._strike(armed[0])
+            await self._watch(0.2)
+
+    async def _strike(self, struck: Bridge) -> None:
         """Kill or end a bridge at this very moment, whatever it does, and start another at once."""
         kills, terms = self._kills - self.done["SIGKILL"], self._terms - self.done["SIGTERM"]
         is_kill = self._random.random() * (max(0, kills) + max(0, terms)) < kills
-        struck = await self._owner() if at_owner else self._random.choice(self.bridges)
         if struck.process.poll() is not None:
             return  # it has died by itself
         states = struck.states()

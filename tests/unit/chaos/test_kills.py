@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import test_kills as kills
-from tests.chaos.test_kills import STEPS, Round, missed, rarest
+from tests.chaos.test_kills import STEPS, Armed, Round, missed, rarest
 
 
 class FakeBridge:
@@ -45,14 +45,24 @@ def played(*owners: FakeBridge | None) -> Any:
     return found
 
 
-async def test_a_strike_at_the_owner_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_strike_at_the_owner_waits_for_one() -> None:
     """While the feed moves nobody is the owner, and a standby is not meant."""
-    monkeypatch.setattr(kills, "ARMED", 0.0)
     owner, standby = FakeBridge(), FakeBridge()
     it = played(None, None, owner)
     it.bridges = [standby, owner]
-    await it._strike(at_owner=True)
-    assert (owner.died_of, standby.died_of) == (signal.SIGKILL, 0)
+    assert await it._owner() is owner
+
+
+async def test_nobody_is_left_to_die_while_the_round_is_judged() -> None:
+    """One that has not come to its chosen step is ended and replaced; the others stay."""
+    armed, other = FakeBridge(), FakeBridge()
+    it = played(other)
+    it.done["SIGKILL"] = 1
+    it.bridges, it._armed = [armed, other], {armed: Armed("connected", "before")}
+    await it._disarm()
+    assert (armed.died_of, other.died_of) == (signal.SIGTERM, 0)
+    assert len(it.bridges) == 2
+    assert armed not in it.bridges
 
 
 async def test_a_round_without_an_owner_fails(monkeypatch: pytest.MonkeyPatch) -> None:
