@@ -41,6 +41,7 @@ class Starter:
 
     def __init__(self, copy: Path, fault: Fault) -> None:
         self._copy = copy
+        self.is_sound = not fault.patches
         self._modules = ",".join(patch.module for patch in fault.patches)
         self.interruption = ""
 

@@ -27,6 +27,8 @@ CONNECTED_SECONDS = 60.0
 """How long a drill waits for what a sound bridge does on a busy machine; a broken one may never do it."""
 SETTLED_SECONDS = 8.0
 """How long nothing more may come before a broken bridge is taken to have published all that it will."""
+SOUND_SECONDS = 60.0
+"""The same of the sound bridge, which a busy machine may delay."""
 _DEFAULTS: Mapping[str, Any] = {
     "port": 0,
     "control_port": 0,
@@ -82,9 +84,9 @@ class Ground:
         )
 
     async def live(self, bridge: Bridge) -> bool:
-        """Wait until the bridge is live, or has ended."""
+        """Wait until the bridge is live, or has ended; return whether it came to be live, and runs."""
         await self.wait(lambda: "Live" in bridge.states() or bridge.process.poll() is not None)
-        return bridge.process.poll() is None
+        return "Live" in bridge.states() and bridge.process.poll() is None
 
     async def died(self, bridge: Bridge) -> None:
         """Wait until an interruption has killed the bridge; kill it if it never comes to that."""
@@ -112,11 +114,12 @@ class Ground:
         """End the stream; return the case when nothing more comes."""
         self.feed.stop_publishing()
         case, work = self._case(), self.place.directory
+        patience = SOUND_SECONDS if self.starter.is_sound else SETTLED_SECONDS
         before, since = -1, time.monotonic()
         while left := await asyncio.to_thread(missing, case, work):
             if left != before:
                 before, since = left, time.monotonic()
-            if time.monotonic() - since > SETTLED_SECONDS and not self._waits():
+            if time.monotonic() - since > patience and not self._waits():
                 break
             await asyncio.sleep(0.3)
         await asyncio.sleep(1.0)  # what is doubled may still be on its way
