@@ -1,7 +1,7 @@
 """Drills: the shortest campaigns in which the faults show. The sound bridge is clean in each of them.
 
 A drill is played on the ground that it has prepared: a simulator and the topics of its own. It never fails
-for what a bridge does or does not do; the judge does.
+for what a bridge does or does not do; the judge does. It says which processes ended, and not by its doing.
 """
 
 from __future__ import annotations
@@ -60,14 +60,50 @@ class Ground:
     starter: Starter
     settings: Mapping[str, str]
     excused: list[Excuse] = field(default_factory=list)
+    _killed: set[Bridge] = field(default_factory=set)
+    """Those that the drill has killed, or that an interruption kills."""
+    _told: set[Bridge] = field(default_factory=set)
+    """Those that were told to end."""
 
     def bridge(self, interruption: str = "") -> Bridge:
         """Start a bridge."""
         self.starter.interruption = interruption
         scale = f"{self.feed.settings.limits_scale:g}"
-        return self.place.bridge(
+        bridge = self.place.bridge(
             FEED__BASE_URL=self.feed.url, **_BRIDGE | {"LIMITS__SCALE": scale} | dict(self.settings)
         )
+        if {"before", "after"} & set(interruption.split()):
+            self._killed.add(bridge)
+        return bridge
+
+    def kill(self, bridge: Bridge) -> None:
+        """Kill a bridge."""
+        self._killed.add(bridge)
+        bridge.kill()
+
+    async def end(self) -> None:
+        """Tell all bridges to end, and kill those that do not."""
+        for bridge in self.place.bridges:
+            if bridge.process.poll() is None:
+                self._told.add(bridge)
+                bridge.signal(signal.SIGCONT)
+                bridge.signal(signal.SIGTERM)
+        await self.wait(lambda: all(bridge.process.poll() is not None for bridge in self.place.bridges), 15)
+        for bridge in self.place.bridges:
+            if bridge.process.poll() is None:
+                self.kill(bridge)
+
+    def ended(self) -> dict[str, int]:
+        """Return the exit codes that the drill has not caused, by the name of the log."""
+        codes = {bridge: bridge.process.poll() for bridge in self.place.bridges}
+        return {
+            bridge.log.stem: code
+            for bridge, code in codes.items()
+            if code is not None
+            and not (bridge in self._killed and code == -signal.SIGKILL)
+            # One that is told to end before it listens to signals dies of it.
+            and not (bridge in self._told and code in (0, -signal.SIGTERM))
+        }
 
     async def wait(self, condition: Callable[[], bool], seconds: float = CONNECTED_SECONDS) -> bool:
         """Wait until it holds; return whether it came to that."""
@@ -91,7 +127,7 @@ class Ground:
     async def died(self, bridge: Bridge) -> None:
         """Wait until an interruption has killed the bridge; kill it if it never comes to that."""
         await self.wait(lambda: bridge.process.poll() is not None)
-        bridge.kill()
+        self.kill(bridge)
 
     def bet(self, payout: float, version: int, bet: str, settled_at: float | None = None) -> dict[str, Any]:
         """Return a message with a bet that the provider could send."""
@@ -160,23 +196,17 @@ class Drill:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-async def play(drill: Drill, place: Place, starter: Starter, seed: int) -> Report:
-    """Play a drill and judge it."""
+async def play(drill: Drill, place: Place, starter: Starter, seed: int) -> tuple[Report, dict[str, int]]:
+    """Play a drill and judge it. Returns also the exit codes that the drill has not caused."""
     place.start = starter
     async with Simulator(SimulatorSettings(**{**_DEFAULTS, **drill.provider, "seed": seed})) as feed:
         ground = Ground(place, feed, starter, drill.settings)
         await drill.story(ground)
         case = await ground.case()
-        for bridge in place.bridges:
-            if bridge.process.poll() is None:
-                bridge.signal(signal.SIGCONT)
-                bridge.signal(signal.SIGTERM)
-        await ground.wait(lambda: all(bridge.process.poll() is not None for bridge in place.bridges), 15)
-        for bridge in place.bridges:
-            bridge.kill()
+        await ground.end()
         work = place.directory / "judge"
         work.mkdir()
-        return await asyncio.to_thread(judge, case, Path(work))
+        return await asyncio.to_thread(judge, case, Path(work)), ground.ended()
 
 
 async def _replay(ground: Ground) -> None:
@@ -237,7 +267,7 @@ async def _kills(ground: Ground) -> None:
     bridge = ground.bridge()
     await ground.live(bridge)
     await asyncio.sleep(1.0)
-    bridge.kill()
+    ground.kill(bridge)
     ground.bridge()
     await ground.connected(len(ground.feed.connections))
     await asyncio.sleep(0.5)
@@ -258,7 +288,7 @@ async def _standby(ground: Ground) -> None:
     await asyncio.sleep(10.0)
     attempts = len(ground.feed.connections)
     killed = time.time()
-    first.kill()
+    ground.kill(first)
     ground.excused.append(Excuse(killed - 0.5, killed + 0.5))
     await ground.connected(attempts)
     await asyncio.sleep(1.0)
@@ -338,7 +368,7 @@ async def _crash_at_the_handshake(ground: Ground) -> None:
     for _ in range(2):
         bridge = ground.bridge("bridge.feed.rate_limits:Limiter.answered before 1")
         await ground.wait(lambda: bridge.process.poll() is not None, 25)  # noqa: B023
-        bridge.kill()
+        ground.kill(bridge)
     ground.bridge()
 
 
@@ -347,7 +377,7 @@ async def _outage(ground: Ground) -> None:
     bridge = ground.bridge()
     await ground.live(bridge)
     await asyncio.sleep(2.0)
-    bridge.kill()
+    ground.kill(bridge)
     await asyncio.sleep(46.0)
     await ground.live(ground.bridge())
 
@@ -357,7 +387,7 @@ async def _forgotten(ground: Ground) -> None:
     bridge = ground.bridge()
     await ground.live(bridge)
     await asyncio.sleep(2.0)
-    bridge.kill()
+    ground.kill(bridge)
     await asyncio.sleep(3.0)
     ground.feed.inflict(Forget())
     bridge = ground.bridge()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -42,6 +42,12 @@ class Fault:
     drill: str
     expected: Sequence[Anomaly]
     patches: Sequence[Patch] = field(repr=False)
+    shown_by: Mapping[Anomaly, str] = field(default_factory=dict, hash=False)
+    """What the first example of an anomaly must say, where another fault could cause one as well."""
+    codes: Sequence[int] = ()
+    """Exit codes with which a process may end by itself."""
+    records: float = 0.5
+    """Records for each bet that is due, at least: one that publishes hardly anything shows something else."""
 
 
 SOUND = Fault("sound", "nothing", "", (), ())

@@ -146,6 +146,7 @@ FAULTS = (
         "large recoveries",
         (Anomaly.LIMIT_BREACHED,),
         (Patch("feed/rate_limits.py", "                if free_at > at:", "                if False:"),),
+        records=0.0,  # the provider refuses it to the end
     ),
     Fault(
         "windows halved",
@@ -194,6 +195,7 @@ FAULTS = (
         "outage",
         (Anomaly.UNDECLARED_GAP,),
         (Patch("service/pipeline.py", "        self.gaps += 1\n", "        return\n"),),
+        records=0.25,  # most was published while it was down
     ),
     Fault(
         "gap begins too late",
@@ -207,6 +209,7 @@ FAULTS = (
                 "        position.skip(revision)\n        start = position.revision\n",
             ),
         ),
+        records=0.25,  # most was published while it was down
     ),
     Fault(
         "gap declared always",

@@ -249,6 +249,7 @@ FAULTS = (
                 "            self.counters.empty += 1",
             ),
         ),
+        shown_by={Anomaly.COUNTERS: "deadLettered is 0"},
     ),
     Fault(
         "corrections miscounted",
@@ -263,6 +264,7 @@ FAULTS = (
                 "            self.counters.duplicates += verdict is _CORRECTION\n",
             ),
         ),
+        shown_by={Anomaly.COUNTERS: "published is"},
     ),
     Fault(
         "counters start again",
@@ -273,6 +275,7 @@ FAULTS = (
             Patch("service/owner.py", "            start.counters.copy(),", "            Counters(),"),
             Patch("state/checkpoint.py", "        return goes_on and all(", "        return True or all("),
         ),
+        shown_by={Anomaly.COUNTERS: "falls from"},
     ),
     Fault(
         "queue overflows",
@@ -286,6 +289,7 @@ FAULTS = (
                 "        if body is not None and len(self._queue) < 20:\n",
             ),
         ),
+        records=0.25,  # a busy machine lets more of them wait
     ),
     Fault(
         "guard off",
@@ -340,6 +344,7 @@ FAULTS = (
                 "        if chain is not None and content in chain.contents:",
             ),
         ),
+        shown_by={Anomaly.LOST_WRITE: "there and back: version 2"},
     ),
     Fault(
         "corrections dropped",
@@ -354,6 +359,7 @@ FAULTS = (
                 "        return DedupResult.DUPLICATE",
             ),
         ),
+        shown_by={Anomaly.LOST_WRITE: "there and back: version 2"},
     ),
     Fault(
         "chains not walked",

@@ -42,6 +42,7 @@ FAULTS = (
                 "        self.committer.start(ready, record, check_generation=check_generation)",
             ),
         ),
+        shown_by={Anomaly.COUNTERS: "the topic has"},
     ),
     Fault(
         "checkpoint outside the transaction",
@@ -56,6 +57,7 @@ FAULTS = (
                 "        checkpoint.produce(self._plain.produce)\n        self._plain.flush()\n",
             ),
         ),
+        shown_by={Anomaly.COUNTERS: "the topic has"},
     ),
     Fault(
         "dead letter outside the transaction",
@@ -76,6 +78,7 @@ FAULTS = (
                 "        batch.add(checkpoint)\n",
             ),
         ),
+        shown_by={Anomaly.ABORTED_READ: "without a transaction", Anomaly.COUNTERS: "deadLettered is"},
     ),
     Fault(
         "no fencing",
@@ -89,6 +92,7 @@ FAULTS = (
                 '    return f"{settings.topics.prefix}.{settings.feed.name}.{threading.get_native_id()}"',
             ),
         ),
+        shown_by={Anomaly.COUNTERS: "falls from"},
     ),
     Fault(
         "unknown outcome taken for a success",
@@ -102,6 +106,7 @@ FAULTS = (
                 "            if self.asked is not None:",
             ),
         ),
+        shown_by={Anomaly.COUNTERS: "the topic has"},
     ),
     Fault(
         "commit retried that had succeeded",
@@ -157,6 +162,7 @@ FAULTS = (
                 "        if committing:\n            self.pipeline.take_batch()\n",
             ),
         ),
+        records=0.25,  # a busy machine commits for longer
     ),
     Fault(
         "last record of a batch lost",
@@ -252,6 +258,7 @@ FAULTS = (
             Anomaly.NON_MONOTONIC,
         ),
         (_HOLDS_FOR_EVER, _CONFIRMED_UNASKED, _ANY_MARKER),
+        shown_by={Anomaly.COUNTERS: "falls from"},
     ),
     Fault(
         "standby that connects",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bridge.sandbox import cluster as dev
-from tests.broken.campaign import found, is_found, slug, write_table
+from tests.broken.campaign import found, is_clean, is_found, slug, write_table
 from tests.broken.copies import copied
 from tests.broken.fault import SOUND, Fault
 from tests.broken.faults import FAULTS
@@ -43,14 +43,14 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def test_broken_sound(
     drill: str, sound: Path, cluster: dev.Cluster, rounds: Rounds, tmp_path: Path
 ) -> None:
-    """The judge finds nothing of the sound bridge."""
+    """The judge finds nothing of the sound bridge, with each seed with which a broken one may be played."""
     name = slug(f"sound {drill}")
     if (line := rounds.result(name)) is None:
         rounds.begin(name)
-        _, line = await found(SOUND, drill, sound, cluster, tmp_path, name, SEED)
+        line = dict(await found(SOUND, drill, sound, cluster, tmp_path, name, seed=SEED))
         rounds.finish(name, line)
     print(json.dumps(line), flush=True)
-    assert line["anomalies"] == {}
+    assert is_clean(line)
 
 
 @pytest.mark.parametrize("fault", PLAYED, ids=lambda it: it.name)
@@ -61,7 +61,7 @@ async def test_broken(
     name = slug(fault.name)
     if (line := rounds.result(name)) is None:
         rounds.begin(name)
-        _, line = await found(fault, fault.drill, sound, cluster, tmp_path, f"b-{name}", SEED)
+        line = dict(await found(fault, fault.drill, sound, cluster, tmp_path, f"b-{name}", seed=SEED))
         rounds.finish(name, line)
     print(json.dumps(line), flush=True)
-    assert is_found(line), line["anomalies"]
+    assert is_found(fault, line)

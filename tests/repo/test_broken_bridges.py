@@ -13,6 +13,7 @@ from tests.broken.copies import START
 from tests.broken.drills import DRILLS
 from tests.broken.fault import Fault, Patch, StaleError
 from tests.broken.faults import FAULTS
+from tests.judge import Anomaly
 from tests.repo.source import PACKAGE, ROOT
 
 LEAST = 40
@@ -36,6 +37,9 @@ def test_a_fault_fits(fault: Fault) -> None:
         ast.parse(source)
     assert fault.drill in DRILLS
     assert fault.expected
+    assert fault.shown_by.keys() <= set(fault.expected)
+    # A feed without any checkpoint does not balance either.
+    assert Anomaly.COUNTERS not in fault.expected or Anomaly.COUNTERS in fault.shown_by
 
 
 def test_there_are_enough() -> None:

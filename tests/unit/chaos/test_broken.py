@@ -1,17 +1,84 @@
-"""How drills wait for bridges."""
+"""When a drill has shown a fault, and when a bridge has failed for another reason."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.broken import drills
+from tests.broken import campaign, drills
+from tests.broken.campaign import found, is_clean, is_found
 from tests.broken.drills import Ground
+from tests.broken.fault import SOUND, Fault, Patch
+from tests.judge import Anomaly, Report
+from tests.judge.model import Found
+
+FAULT = Fault(
+    "some", "something", "replay", (Anomaly.COUNTERS,), (Patch("a.py", "", ""),), {Anomaly.COUNTERS: "falls"}
+)
+
+
+def line(first: str = "received falls from 2 to 1", records: int = 50, **ended: int) -> dict[str, Any]:
+    """The line of a bridge whose counters did not balance."""
+    name = str(Anomaly.COUNTERS)
+    return {
+        "anomalies": {name: 1},
+        "first": {name: first},
+        "ended": ended,
+        "figures": {"bets": 100, "records": records},
+    }
+
+
+def test_a_fault_is_found_in_a_bridge_that_works() -> None:
+    """By an example that the fault explains; a crash, or a bridge that does not publish, shows another."""
+    assert is_found(FAULT, line())
+    assert not is_found(FAULT, line("the feed has no checkpoint"))
+    assert not is_found(FAULT, line(records=49))
+    assert is_found(replace(FAULT, records=0.4), line(records=49))
+    assert not is_found(FAULT, line(bridge_0=1))
+    assert is_found(replace(FAULT, codes=[8]), line(bridge_0=8))
+
+
+def test_a_bridge_is_clean_if_it_works() -> None:
+    """Nothing is found of one that publishes nothing and of one that crashes in the end."""
+    clean = {**line(), "anomalies": {}}
+    assert is_clean(clean)
+    assert not is_clean({**clean, "ended": {"bridge-0": -signal.SIGSEGV}})
+    assert not is_clean({**clean, "figures": {"bets": 100, "records": 0}})
+
+
+@pytest.mark.parametrize(
+    ("fault", "fails_in", "ended", "rounds"),
+    [(FAULT, 1, {}, 2), (FAULT, 9, {"bridge-0": 1}, 1), (SOUND, 1, {}, 2), (SOUND, 9, {}, 3)],
+)
+async def test_the_sound_bridge_is_played_as_often_as_a_broken_one(
+    fault: Fault,
+    fails_in: int,
+    ended: dict[str, int],
+    rounds: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each round has a seed of its own; the last one is where something was found, or a process ended."""
+    seeds: list[int] = []
+
+    async def play(drill: Any, place: Any, starter: Any, seed: int) -> tuple[Report, dict[str, int]]:
+        seeds.append(seed)
+        anomalies = {Anomaly.COUNTERS: Found(1, "received falls")} if len(seeds) > fails_in else {}
+        return Report(anomalies, {"bets": 9, "records": 9}, seed), ended
+
+    monkeypatch.setattr(campaign, "play", play)
+    monkeypatch.setattr(campaign, "broken", lambda *_: tmp_path)
+    cluster: Any = None
+    played = await found(fault, "replay", tmp_path, cluster, tmp_path, "some", seed=5)
+    assert played["rounds"] == rounds
+    assert seeds == list(range(5, 5 + rounds))
+
 
 class FakeBridge:
     """A bridge in these states, with this exit code; it ends with 0 when told to."""
@@ -37,6 +104,17 @@ def ground(*bridges: Any, is_sound: bool = True) -> Ground:
     feed: Any = SimpleNamespace(stop_publishing=lambda: None)
     starter: Any = SimpleNamespace(is_sound=is_sound)
     return Ground(place, feed, starter, {})
+
+
+async def test_a_drill_says_which_processes_have_ended_by_themselves() -> None:
+    """Not those that it has killed or told to end, unless they had crashed before."""
+    killed, crashed, lost, told = (FakeBridge(code) for code in (None, 1, -signal.SIGKILL, None))
+    it: Any = ground(killed, crashed, lost, told)
+    it.kill(killed)
+    it.kill(crashed)
+    await it.end()
+    assert (killed.code, told.code) == (-signal.SIGKILL, 0)
+    assert it.ended() == {"bridge1": 1, "bridge-9": -signal.SIGKILL}
 
 
 async def test_live_is_what_the_bridge_is(monkeypatch: pytest.MonkeyPatch) -> None:

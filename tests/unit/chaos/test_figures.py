@@ -137,7 +137,13 @@ def test_the_table_of_broken_bridges_is_written_when_all_were_played_by_the_same
 
     def play(fault: Fault, rounds: Rounds) -> None:
         expected = [str(it) for it in fault.expected]
-        line = {"expected": expected, "anomalies": dict.fromkeys(expected[:1], 1), "took_seconds": 9}
+        line = {
+            "anomalies": dict.fromkeys(expected[:1], 1),
+            "first": {expected[0]: fault.shown_by.get(fault.expected[0], "")},
+            "ended": {},
+            "figures": {"bets": 2, "records": 2},
+            "took_seconds": 9,
+        }
         rounds.begin(slug(fault.name))
         rounds.finish(slug(fault.name), line)
 
