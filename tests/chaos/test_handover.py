@@ -56,6 +56,8 @@ EVENTS = {
     "SIGSTOP": "SIGSTOP of the owner",
     "coordinator": "SIGKILL of the group's coordinator",
 }
+NOTICE_SECONDS = 1.0
+"""Within so long the provider has noticed that a killed owner has gone."""
 OBSERVED_SECONDS = {"coordinator": 15.0}
 """How long to look at least: the rest of a broker's session may bring a second stall."""
 PAGE = ROOT / "docs" / "reliability.md"
@@ -77,6 +79,16 @@ class Handover(NamedTuple):
     """Until the first new bet was visible: published after the event and, of a successor, by it."""
     longest: float
     """The longest that a bet published after the event has waited to be visible."""
+
+
+def excused(kind: str, at: float, closed: float) -> list[tuple[float, float]]:
+    """Return when a connection may replace another one: while an owner cannot close its own.
+
+    A stopped one has closed it by `closed`. Nothing excuses two bridges whose owner is told to end, or whose
+    coordinator dies.
+    """
+    ends = {"SIGKILL": at + NOTICE_SECONDS, "SIGSTOP": closed}
+    return [(at, ends[kind])] if kind in ends else []
 
 
 def handover(at: float, connected: float | None, sights: Sequence[Sight]) -> Handover:
@@ -202,16 +214,17 @@ class Pair:
                 break
             assert time.monotonic() < deadline, f"no hand-over after {kind}"
             await asyncio.sleep(0.1)
-        self.excused.append(Excuse(at, time.time()))
         found = handover(at, connected, self._watcher.since(at))
         if kind == "coordinator":
             await asyncio.to_thread(self._place.cluster.restart, coordinator.name)
         elif kind == "SIGSTOP":
             owner.signal(signal.SIGCONT)
+            await until(lambda: owner.states()[-1] == "Standby", "that it stands by", so_far=owner.text)
         else:
             code = await owner.wait()
             assert code == (0 if kind == "SIGTERM" else -signal.SIGKILL), owner.text()
             self.start()
+        self.excused += excused(kind, at, time.time())
         return found
 
     async def _connected(self, at: float) -> float | None:

@@ -11,7 +11,7 @@ from tests.broken.campaign import slug, write_table
 from tests.broken.fault import Fault
 from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds
-from tests.chaos.test_handover import Handover, Sight, handover, summary
+from tests.chaos.test_handover import Handover, Sight, excused, handover, summary
 from tests.chaos.test_soak import rising
 from tests.chaos.test_storm import shortfalls, table
 
@@ -22,6 +22,17 @@ def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
     found = handover(100.0, 102.0, sights)
     assert found == pytest.approx(Handover(2.0, 3.5, 3.1))
     assert handover(100.0, None, sights) == pytest.approx((None, 0.2, 3.1))
+
+
+def test_a_second_connection_is_excused_only_where_the_owner_cannot_close_its_own() -> None:
+    """Two connected bridges are what the others would show, if the bridge were wrong."""
+    found = {kind: excused(kind, 100.0, 130.0) for kind in ("SIGTERM", "SIGKILL", "SIGSTOP", "coordinator")}
+    assert found == {
+        "SIGTERM": [],
+        "SIGKILL": [(100.0, 101.0)],
+        "SIGSTOP": [(100.0, 130.0)],
+        "coordinator": [],
+    }
 
 
 def test_a_summary_has_the_nearest_ranks_of_what_is_known() -> None:
