@@ -4,6 +4,9 @@ Two bridges have the product's own session time-out and margins. The one that ow
 (SIGTERM), killed (SIGKILL) or stopped (SIGSTOP, resumed when the other has taken over), or the broker that
 coordinates the owner group is killed. A `read_committed` consumer polls all the time. Time in the limits runs
 `SCALE` times faster at both ends, so that the provider allows as many connections.
+
+All times are compared as they are: those of the events and sights, the provider's, and those at which bridges
+have received messages. They are this machine's clock; `same_clock` fails if the provider's has moved away.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ SEED = int(os.environ.get("SEED", "1"))
 RATE = 200
 SCALE = 100
 PARTITIONS = 6
+CLOCK_SECONDS = 0.1
+"""At most so far apart may the provider's clock and this process's be."""
 BEHIND_SECONDS = 2.0
 """Once each partition shows bets that are younger, a hand-over is over."""
 GOALS = {
@@ -64,10 +69,13 @@ PAGE = ROOT / "docs" / "reliability.md"
 
 
 class Sight(NamedTuple):
-    """A bet that has become visible: when, and when it was published; Unix seconds."""
+    """A bet that has become visible; Unix seconds."""
 
     at: float
     published: float
+    """By the provider."""
+    received: float
+    """By the bridge that has written it, in whole milliseconds."""
 
 
 class Handover(NamedTuple):
@@ -76,7 +84,7 @@ class Handover(NamedTuple):
     connected: float | None
     """Until the provider accepted the successor; None if the owner kept its connection."""
     visible: float
-    """Until the first new bet was visible: published after the event and, of a successor, by it."""
+    """Until the first new bet was visible: published after the event and, of a successor, written by it."""
     longest: float
     """The longest that a bet published after the event has waited to be visible."""
 
@@ -91,10 +99,18 @@ def excused(kind: str, at: float, closed: float) -> list[tuple[float, float]]:
     return [(at, ends[kind])] if kind in ends else []
 
 
+def is_by_owner(sight: Sight, since: float) -> bool:
+    """Whether a bet was written by the one that is the owner since then: it has received it later.
+
+    What the owner before it has committed can be seen late.
+    """
+    return sight.received > since
+
+
 def handover(at: float, connected: float | None, sights: Sequence[Sight]) -> Handover:
     """Compute the figures of an event from what was seen after it; all times in Unix seconds."""
     new = [sight for sight in sights if sight.published > at]
-    first = min(sight.at for sight in new if sight.at > (connected or at))
+    first = min(sight.at for sight in new if is_by_owner(sight, connected or at))
     longest = max(sight.at - sight.published for sight in new)
     return Handover(None if connected is None else connected - at, first - at, longest)
 
@@ -159,8 +175,9 @@ class Watcher:
             assert isinstance(key, bytes)
             slot = int(key.replace(b"-", b"")[16:], 16)
             published = self._origin + slot / RATE
+            received = message.timestamp()[1] / 1000
             with self._lock:
-                self._sights.setdefault(slot, Sight(now, published))
+                self._sights.setdefault(slot, Sight(now, published, received))
                 self._newest[partition or 0] = max(self._newest[partition or 0], published)
         self._consumer.close()
 
@@ -208,8 +225,8 @@ class Pair:
         deadline = time.monotonic() + PATIENCE
         while True:
             connected = await self._connected(at)
-            sights = [sight for sight in self._watcher.since(at) if sight.at > (connected or at)]
-            over = sights and self._watcher.behind < BEHIND_SECONDS and time.time() > observed
+            seen = any(is_by_owner(sight, connected or at) for sight in self._watcher.since(at))
+            over = seen and self._watcher.behind < BEHIND_SECONDS and time.time() > observed
             if over and (connected or kind == "coordinator"):
                 break
             assert time.monotonic() < deadline, f"no hand-over after {kind}"
@@ -250,6 +267,14 @@ class Pair:
         return all(len(p.isrs) == len(p.replicas) for topic in topics for p in topic.partitions.values())
 
 
+async def same_clock(provider: Provider) -> None:
+    """Fail if the provider's clock is not this process's."""
+    before = time.time()
+    now = (await provider.get("/state"))["now"]
+    apart = max(before - now, now - time.time())
+    assert apart < CLOCK_SECONDS, f"the provider's clock is {apart:.3f} s away: the figures are wrong"
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dev.Cluster]:
     """Three brokers and a registry."""
@@ -274,6 +299,7 @@ async def hand_over(place: Place, kind: str, times: int) -> dict[str, Any]:
             found.append(await pair.measure(kind, random))
             print(json.dumps({"event": kind, "number": number + 1, **found[-1]._asdict()}), flush=True)
         await pair.steady()
+        await same_clock(provider)
         judgement = await judged(place, provider, scale=SCALE, seed=SEED, excused=tuple(pair.excused))
     return {"event": kind, "handovers": [it._asdict() for it in found], **judgement.json()}
 

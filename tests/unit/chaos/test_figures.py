@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -11,17 +12,41 @@ from tests.broken.campaign import slug, write_table
 from tests.broken.fault import Fault
 from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds
-from tests.chaos.test_handover import Handover, Sight, excused, handover, summary
+from tests.chaos.test_handover import Handover, Sight, excused, handover, same_clock, summary
 from tests.chaos.test_soak import rising
 from tests.chaos.test_storm import shortfalls, table
 
 
 def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
-    """It was published after the event, but visible before the successor was connected."""
-    sights = [Sight(99.9, 99.8), Sight(100.2, 100.1), Sight(103.5, 100.4), Sight(103.6, 103.0)]
+    """It was published after the event and received before the successor was connected, but is seen late."""
+    sights = [
+        Sight(99.9, 99.8, 99.8),
+        Sight(100.2, 100.1, 100.1),
+        Sight(102.3, 100.2, 100.2),
+        Sight(103.5, 100.4, 102.1),
+        Sight(103.6, 103.0, 103.1),
+    ]
     found = handover(100.0, 102.0, sights)
     assert found == pytest.approx(Handover(2.0, 3.5, 3.1))
     assert handover(100.0, None, sights) == pytest.approx((None, 0.2, 3.1))
+
+
+async def test_figures_of_two_clocks_are_no_figures() -> None:
+    """A wall clock that was set moves away from the provider's, which never goes back."""
+
+    class FakeProvider:
+        def __init__(self, ahead: float) -> None:
+            self.ahead = ahead
+
+        async def get(self, _: str) -> dict[str, float]:
+            return {"now": time.time() + self.ahead}
+
+    exact: Any = FakeProvider(0.0)
+    await same_clock(exact)
+    for ahead in (-0.2, 0.2):
+        provider: Any = FakeProvider(ahead)
+        with pytest.raises(AssertionError, match=r"is 0\.2"):
+            await same_clock(provider)
 
 
 def test_a_second_connection_is_excused_only_where_the_owner_cannot_close_its_own() -> None:
