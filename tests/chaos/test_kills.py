@@ -42,6 +42,8 @@ LEAST_SECONDS = 1.5
 """Of the owner's life before a death at a random moment, on average, however many are left."""
 ARMED = 0.5
 """The share of processes that die at a chosen step, if they come to it."""
+STEP_SECONDS = 10.0
+"""For so long an owner is left to come to its step before it may be hit at a random moment."""
 OWNER = 0.75
 """The share of deaths at random moments that hit the owner, if there is one; the others hit any bridge."""
 MARGINS: dict[str, dict[str, str]] = {
@@ -113,8 +115,8 @@ class Round:
                 continue
             share = (self._messages - published) / RATE / left - TAKEOVER_SECONDS
             at_owner = self._random.random() < OWNER
-            if at_owner:
-                await self._owner()
+            if at_owner and await self._dies(await self._owner()):
+                continue
             await self._watch(self._random.uniform(0, 2 * max(LEAST_SECONDS, share)))
             await self._strike(await self._owner() if at_owner else self._random.choice(self.bridges))
 
@@ -125,6 +127,13 @@ class Round:
             assert time.monotonic() < deadline, f"{IN_VAIN}{PATIENCE:g} s: an owner\n{self._texts()}"
             await self._watch(0.2)
         return owner
+
+    async def _dies(self, owner: Bridge) -> bool:
+        """Let an owner that is to die at a step come to it; return whether it has."""
+        deadline = time.monotonic() + STEP_SECONDS
+        while owner in self._armed and time.monotonic() < deadline:
+            await self._watch(0.2)
+        return owner not in self.bridges
 
     async def _disarm(self) -> None:
         """End those that would die at a chosen step, so that none does while the others are judged."""

@@ -53,6 +53,23 @@ async def test_a_strike_at_the_owner_waits_for_one() -> None:
     assert await it._owner() is owner
 
 
+async def test_an_owner_that_is_to_die_at_a_step_is_left_to_come_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not for ever, and others are not waited for."""
+    monkeypatch.setattr(kills, "STEP_SECONDS", 0.3)
+    dying, lasting, plain = FakeBridge(), FakeBridge(), FakeBridge()
+    it = played(None)
+    it.done["SIGKILL"] = 1
+    it.bridges = [dying, lasting, plain]
+    it._armed = {dying: Armed("connected", "before"), lasting: Armed("fenced", "after")}
+    dying.died_of = signal.SIGKILL
+    assert await it._dies(dying)
+    assert it.steps == {"connected": 1}
+    assert not await it._dies(lasting)
+    assert not await it._dies(plain)
+
+
 async def test_nobody_is_left_to_die_while_the_round_is_judged() -> None:
     """One that has not come to its chosen step is ended and replaced; the others stay."""
     armed, other = FakeBridge(), FakeBridge()
