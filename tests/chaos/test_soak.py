@@ -97,12 +97,13 @@ class Soaked:
 
     async def is_owner(self) -> bool:
         """Return whether it owns the feed and has caught up, as of a second ago."""
-        metrics = await self.metrics()
-        return metrics["bridge_leader"] == 1 and metrics["bridge_state Live"] == 1
+        return await self.published() is not None
 
     async def published(self) -> float | None:
-        """Return how many bets are committed; None unless it is the owner."""
-        return (await self.metrics()).get("bridge_messages_total published")
+        """Return how many bets are committed; None unless it owns the feed and has caught up."""
+        metrics = await self.metrics()
+        caught_up = metrics["bridge_state Live"] or metrics["bridge_state Quiet"]
+        return metrics["bridge_messages_total published"] if metrics["bridge_leader"] and caught_up else None
 
     async def sample(self) -> dict[str, Any]:
         """Return what it takes now, and as the owner the mean time of a commit since the last sample."""
@@ -205,10 +206,16 @@ class Soak:
         self.rebalances += 1
 
     async def settled(self) -> None:
-        """Wait until the owner has published nothing more for long."""
-        last, still_since = -1.0, time.monotonic()
+        """Wait until an owner that has caught up has published nothing more for long.
+
+        While another takes over there is silence too, before the rest comes.
+        """
+        last, still_since, owned_at = -1.0, time.monotonic(), time.monotonic()
         while time.monotonic() < still_since + CALM_SECONDS:
             counts = [count for bridge in self.bridges if (count := await bridge.published()) is not None]
+            if counts:
+                owned_at = time.monotonic()
+            assert time.monotonic() < owned_at + PATIENCE, "no bridge owns the feed and has caught up"
             if not counts or counts[0] != last:
                 last, still_since = counts[0] if counts else -1.0, time.monotonic()
             await asyncio.sleep(1)
