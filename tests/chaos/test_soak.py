@@ -58,16 +58,25 @@ class Quantity(NamedTuple):
     name: str
     title: str
     unit: str
-    most: float
-    """At most so many times the median of the middle third may be that of the last: then it is flat."""
+    most: float | None
+    """At most so many times the median of the middle third may be that of the last: then it is flat.
+
+    None: it is counted, and the least of the last third must not be above that of the middle third. One that
+    is left behind by each term is hardly seen in a ratio.
+    """
     of_owner: bool = False
     """Whether only an owner has it."""
 
+    @property
+    def statistic(self) -> str:
+        """What is compared."""
+        return "least" if self.most is None else "median"
+
 
 QUANTITIES = (
-    Quantity("rss_mb", "resident memory", "MB", 1.1),
-    Quantity("descriptors", "descriptors", "", 1.1),
-    Quantity("threads", "threads", "", 1.1),
+    Quantity("rss_mb", "resident memory", "MB", 1.05),
+    Quantity("descriptors", "descriptors", "", None),
+    Quantity("threads", "threads", "", None),
     Quantity("entries", "entries of the deduplicator", "thousand", 1.1, of_owner=True),
     # Commits wait for a machine that is shared with the broker, the provider and whatever else it does.
     Quantity("commit_ms", "time of a commit", "ms", 1.5, of_owner=True),
@@ -249,15 +258,14 @@ async def soak(cluster: dev.Cluster, directory: Path) -> dict[str, Any]:
 
 
 class Course(NamedTuple):
-    """A quantity of a bridge in a role over the last two thirds of the minutes: the medians of each."""
+    """A quantity of a bridge in a role in the last two thirds of the minutes: the median or least of each."""
 
     middle: float
     last: float
 
-    @property
-    def ratio(self) -> float:
-        """How many times the middle third the last one is."""
-        return self.last / self.middle
+    def is_flat(self, most: float | None) -> bool:
+        """Whether the last third is not above the middle one, by more than the quantity may be."""
+        return self.last <= self.middle * (1 if most is None else most)
 
 
 def points(samples: Sequence[Sample], name: str, role: str, quantity: Quantity) -> list[tuple[float, float]]:
@@ -270,18 +278,20 @@ def points(samples: Sequence[Sample], name: str, role: str, quantity: Quantity) 
     ]
 
 
-def courses(samples: Sequence[Sample]) -> dict[tuple[Quantity, str, str], Course]:
-    """Return the course of each quantity of each bridge in each role that it had in both thirds."""
+def courses(samples: Sequence[Sample]) -> dict[tuple[Quantity, str, str], Course | None]:
+    """Return the course of each quantity of each bridge in each role; None if it had none in both thirds."""
     third = samples[-1]["minute"] / 3
     found = {}
     for quantity in QUANTITIES:
+        statistic = min if quantity.most is None else median
         for name in ("A", "B"):
             for role in ("owner",) if quantity.of_owner else ("owner", "standby"):
                 line = points(samples, name, role, quantity)
                 middle = [value for minute, value in line if third < minute <= 2 * third]
                 last = [value for minute, value in line if minute > 2 * third]
-                if middle and last:
-                    found[quantity, name, role] = Course(median(middle), median(last))
+                found[quantity, name, role] = (
+                    Course(statistic(middle), statistic(last)) if middle and last else None
+                )
     return found
 
 
@@ -290,22 +300,41 @@ def rising(samples: Sequence[Sample]) -> list[str]:
     return [
         f"{quantity.title} of {name} as {role}: {course.middle:g} → {course.last:g} {quantity.unit}".strip()
         for (quantity, name, role), course in courses(samples).items()
-        if course.ratio > quantity.most
+        if course and not course.is_flat(quantity.most)
     ]
+
+
+def unknown(samples: Sequence[Sample]) -> list[str]:
+    """Return what was not measured in both thirds, and so is not known to be flat, in words."""
+    return [
+        f"{quantity.title} of {name} as {role}"
+        for (quantity, name, role), course in courses(samples).items()
+        if course is None
+    ]
+
+
+def lacking(result: Mapping[str, Any]) -> list[str]:
+    """Return which events were too few for the minutes, in words: then nothing could add up."""
+    minutes = len(result["samples"])
+    least = {"rebalances": minutes // 12, "reconnections": minutes // 2}
+    return [f"{result[name]} {name} of {most}" for name, most in least.items() if result[name] < most]
 
 
 def table(samples: Sequence[Sample]) -> str:
     """Return the courses as a table in Markdown."""
     rows = [
         [
-            f"{quantity.title} of {name} as {role}" + (f", {quantity.unit}" if quantity.unit else ""),
+            f"{quantity.statistic} of {quantity.title} of {name} as {role}"
+            + (f", {quantity.unit}" if quantity.unit else ""),
             *(f"{value:,.1f}" for value in course),
-            f"{course.ratio:.2f}",
-            f"{quantity.most:g}",
+            f"{course.last / course.middle:.2f}",
+            f"{quantity.most or 1:g}",
         ]
+        if course
+        else [f"{quantity.title} of {name} as {role}", "not measured", "", "", ""]
         for (quantity, name, role), course in courses(samples).items()
     ]
-    return report.table(["median of", "middle third", "last third", "ratio", "at most"], rows)
+    return report.table(["", "middle third", "last third", "ratio", "at most"], rows)
 
 
 def pictures(samples: Sequence[Sample]) -> dict[str, str]:
@@ -353,12 +382,14 @@ async def test_soak() -> None:
             shutil.rmtree(data)  # gigabytes
         rounds.finish("run", result)
     samples = result["samples"]
-    rises, enough = rising(samples), len(samples) >= ENOUGH and MINUTE >= 60
+    not_flat = {"rises": rising(samples), "not measured": unknown(samples)}
+    enough = len(samples) >= ENOUGH and MINUTE >= 60
     figures = {name: value for name, value in result.items() if name != "samples"}
-    print(json.dumps({"campaign": "soak", **extent, **figures, "rises": rises}), flush=True)
+    print(json.dumps({"campaign": "soak", **extent, **figures, **not_flat}), flush=True)
     print(table(samples), flush=True)
     if MESSAGES >= FULL and enough:
         write(result)
     assert result["clean"], result["anomalies"]
     assert result["figures"]["published"] >= MESSAGES
-    assert rises == [] or not enough
+    assert lacking(result) == []
+    assert not any(not_flat.values()) or not enough, not_flat

@@ -13,7 +13,6 @@ from tests.broken.fault import Fault
 from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds
 from tests.chaos.test_handover import Handover, Sight, excused, handover, same_clock, summary
-from tests.chaos.test_soak import rising
 from tests.chaos.test_storm import shortfalls, table
 
 
@@ -65,22 +64,6 @@ def test_a_summary_has_the_nearest_ranks_of_what_is_known() -> None:
     found = summary([Handover(None, float(n), 0.0) for n in range(1, 51)])
     assert found["visible"] == {"p50": 25.0, "p99": 50.0, "max": 50.0}
     assert "connected" not in found
-
-
-@pytest.mark.parametrize(("last", "is_flat"), [(109.0, True), (112.0, False)])
-def test_memory_is_flat_up_to_a_tenth(last: float, is_flat: bool) -> None:
-    """Each bridge is compared with itself, in the same role; the first third does not count."""
-
-    def bridge(**taken: Any) -> dict[str, Any]:
-        return {"owner": True, "rss_mb": 100.0, "descriptors": 20, "threads": 9, **taken}
-
-    samples = [{"minute": m, "A": bridge(), "B": bridge(owner=m > 8, rss_mb=500.0)} for m in range(1, 10)]
-    for sample in samples[6:]:
-        sample["A"] = bridge(rss_mb=last)
-    for sample in samples[:3]:
-        sample["A"] = bridge(rss_mb=1.0)
-    found = rising(samples)
-    assert found == ([] if is_flat else ["resident memory of A as owner: 100 → 112 MB"])
 
 
 def test_a_finished_round_is_known_until_its_extent_changes(

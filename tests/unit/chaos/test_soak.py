@@ -1,4 +1,4 @@
-"""When a soak is over."""
+"""When a soak is over, and what it says about leaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chaos import test_soak as soak
-from tests.chaos.test_soak import Soak, Soaked
+from tests.chaos.test_soak import Soak, Soaked, lacking, rising, table, unknown
 
 
 def bridge(*answers: tuple[str, float]) -> Any:
@@ -61,3 +61,70 @@ def test_a_soak_without_an_owner_fails(no_waiting: list[float]) -> None:
     """It does not wait for ever."""
     with pytest.raises(AssertionError, match="no bridge owns"):
         asyncio.run(run(bridge(("CatchingUp", 5.0))).settled())
+
+
+def minutes(number: int = 60) -> list[dict[str, Any]]:
+    """Samples in which nothing grows. The owner changes every ten minutes."""
+
+    def taken(*, owner: bool) -> dict[str, Any]:
+        of_owner = {"entries": 100.0, "commit_ms": 20.0} if owner else {}
+        return {"owner": owner, "rss_mb": 100.0, "descriptors": 20, "threads": 9, **of_owner}
+
+    return [
+        {"minute": m, "A": taken(owner=m // 10 % 2 == 0), "B": taken(owner=m // 10 % 2 == 1)}
+        for m in range(1, number + 1)
+    ]
+
+
+@pytest.mark.parametrize(("last", "is_flat"), [(104.9, True), (105.1, False)])
+def test_memory_is_flat_up_to_a_twentieth(last: float, is_flat: bool) -> None:
+    """Each bridge is compared with itself, in the same role; the first third does not count."""
+    samples = minutes()
+    for sample in samples[:20]:
+        sample["A"]["rss_mb"] = 1.0
+    for sample in samples[40:]:
+        if sample["A"]["owner"]:
+            sample["A"]["rss_mb"] = last
+    assert rising(samples) == ([] if is_flat else [f"resident memory of A as owner: 100 → {last:g} MB"])
+
+
+@pytest.mark.parametrize("name", ["descriptors", "threads"])
+def test_what_each_term_leaves_behind_is_found(name: str) -> None:
+    """One of twenty is less than a tenth. More of them for some minutes are none that is left behind."""
+    samples = minutes()
+    for sample in samples[41:55]:
+        sample["B"][name] += 9
+    assert rising(samples) == []
+    for sample in samples:
+        sample["B"][name] += sample["minute"] // 20  # a term of B has ended
+    assert [it.split(":")[0] for it in rising(samples)] == [
+        f"{name} of B as {it}" for it in ("owner", "standby")
+    ]
+
+
+def test_what_was_not_measured_is_not_known_to_be_flat() -> None:
+    """Such as a bridge that was never the owner in the last third."""
+    samples = minutes()
+    assert unknown(samples) == []
+    for sample in samples[40:]:
+        sample["B"] = {**samples[0]["B"], "owner": False}
+    assert unknown(samples) == [
+        f"{title} of B as owner"
+        for title in (
+            "resident memory",
+            "descriptors",
+            "threads",
+            "entries of the deduplicator",
+            "time of a commit",
+        )
+    ]
+    assert rising(samples) == []
+    assert "| not measured |" in table(samples)
+
+
+def test_a_soak_without_hand_overs_shows_nothing() -> None:
+    """Nor does one without reconnections."""
+    enough = {"samples": minutes(67), "rebalances": 5, "reconnections": 33}
+    assert lacking(enough) == []
+    assert lacking({**enough, "rebalances": 4}) == ["4 rebalances of 5"]
+    assert lacking({**enough, "reconnections": 32}) == ["32 reconnections of 33"]
