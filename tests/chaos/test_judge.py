@@ -1,4 +1,4 @@
-"""The judge on a topic of millions of bets, as a process: its peak memory and its rate."""
+"""The judge on topics of two sizes, as a process: its peak memory and its rate."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Place, until
 
 RECORDS = int(os.environ.get("RECORDS", "1000000"))
+FEWER = min(200_000, RECORDS // 2)
+"""Still more than the readers hold at a time."""
 SEED = int(os.environ.get("SEED", "1"))
 HISTORY_SECONDS = 60 * 3600
 START_SECONDS = HISTORY_SECONDS + 300
 """Before the first message when the bridge begins, and within the memory of three days."""
 PATIENCE = 8 * 3600.0
 MOST_MEGABYTES = 256
+MORE_MEGABYTES = 16
+"""By at most so much the peak may be higher with all records than with fewer."""
 
 
 def judged(place: Place, control_url: str, work: Path) -> tuple[dict[str, object], int]:
@@ -48,10 +54,10 @@ def judged(place: Place, control_url: str, work: Path) -> tuple[dict[str, object
     return report, usage.ru_maxrss // 1024
 
 
-async def test_judge(place: Place, tmp_path: Path) -> None:
-    """Its memory does not depend on the number of records."""
+async def judged_with(records: int, place: Place) -> dict[str, Any]:
+    """Have a bridge publish about so many records and judge them. Returns the figures."""
     settings = SimulatorSettings(
-        port=0, control_port=0, seed=SEED, rate=RECORDS / HISTORY_SECONDS, history_seconds=HISTORY_SECONDS
+        port=0, control_port=0, seed=SEED, rate=records / HISTORY_SECONDS, history_seconds=HISTORY_SECONDS
     )
     async with Simulator(settings) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, FEED__START=f"{START_SECONDS}s")
@@ -59,16 +65,30 @@ async def test_judge(place: Place, tmp_path: Path) -> None:
         feed.stop_publishing()
         await asyncio.sleep(10)
         assert await bridge.end() == 0
+        work = place.directory / "judge"
+        work.mkdir()
         began = time.monotonic()
-        report, megabytes = await asyncio.to_thread(judged, place, feed.control_url or "", tmp_path)
+        report, megabytes = await asyncio.to_thread(judged, place, feed.control_url or "", work)
         took = time.monotonic() - began
-    figures = {
+    return {
         "campaign": "judge",
         **report,
         "peak_megabytes": megabytes,
         "took_seconds": round(took),
-        "records_a_second": round(RECORDS / took),
+        "records_a_second": round(records / took),
     }
-    print(json.dumps(figures), flush=True)
-    assert report["clean"]
-    assert megabytes < MOST_MEGABYTES
+
+
+async def test_judge(place: Place, tmp_path: Path) -> None:
+    """Its memory does not depend on the number of records."""
+    peaks = []
+    for records in (FEWER, RECORDS):
+        directory = tmp_path / f"{records}"
+        directory.mkdir()
+        of_this = replace(place, prefix=f"{place.prefix}-{records}", directory=directory)
+        figures = await judged_with(records, of_this)
+        print(json.dumps(figures), flush=True)
+        assert figures["clean"]
+        peaks.append(figures["peak_megabytes"])
+    assert peaks[1] < MOST_MEGABYTES
+    assert peaks[1] - peaks[0] < MORE_MEGABYTES
