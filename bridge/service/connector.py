@@ -52,7 +52,7 @@ class Connector:
     still_owner: Callable[[], Awaitable[bool]]
     """Asks the group's coordinator whether this process still owns the feed."""
     refuse_other_feeds: Callable[[], Awaitable[object]]
-    """Raises TopologyError if another feed has begun on the same topics before this one."""
+    """Raises TopologyError if another feed goes before this one on the same topics."""
     certain_revision: int | None
     """The revision to go back to if the position was in the future when the state was restored."""
 
@@ -89,9 +89,8 @@ class Connector:
             asked = request(self._feed, revision)
             self.limiter.attempt(now, revision)
             self._status.become(State.CONNECTING, revision=revision or 0)
-            first_of_feed = self.checkpointer.committed is None
             await self.checkpointer.commit(check_generation=True)  # a replaced owner must not connect
-            if first_of_feed:  # a feed that began at the same time could not be seen before
+            if not self.pipeline.counters.received:  # one that began at the same time was not there before
                 await self.refuse_other_feeds()
             if self._clock().monotonic - now.monotonic > DECIDED_SECONDS:
                 get().warning("checkpoint commit took too long, asking the limiter again")

@@ -101,15 +101,6 @@ class Ownership(Protocol):
         """Ask the coordinator whether this process still is the owner. May block."""
 
 
-class RefuseOtherFeeds(Protocol):
-    """As `bridge.state.restore.StateReader.refuse_other_feeds`."""
-
-    def __call__(
-        self, give_up: GiveUp, on_status: Callable[[str], None], /, *, begun: bool = False
-    ) -> bytes | None:
-        """Raise TopologyError if another feed uses the topics. Returns the checkpoint. May block."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
     """What a term of leadership depends on."""
@@ -123,7 +114,8 @@ class Dependencies:
     restore: Callable[[float, GiveUp, Callable[[str], None]], Deduplicator]
     """Returns a deduplicator that knows all bets and dead letters received since then, Unix seconds. The last
     argument receives the reason of each delay."""
-    refuse_other_feeds: RefuseOtherFeeds
+    refuse_other_feeds: Callable[[GiveUp, Callable[[str], None]], bytes | None]
+    """As `bridge.state.restore.StateReader.refuse_other_feeds`."""
     leadership: Ownership
     leadership_changed: asyncio.Event
     """Set when leadership may have changed."""

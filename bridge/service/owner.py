@@ -154,7 +154,7 @@ class FeedOwner:
             checkpointer,
             self._wake,
             self._still_owner,
-            partial(self._refuse_other_feeds, begun=True),
+            self._refuse_other_feeds,
             certain,
         )
         get().info(
@@ -206,10 +206,8 @@ class FeedOwner:
         confirm = partial(self._dependencies.leadership.confirm, self._gone)
         return await self._committer.run(confirm, "confirming the leadership")
 
-    async def _refuse_other_feeds(self, *, begun: bool = False) -> bytes | None:
-        refuse = partial(
-            self._dependencies.refuse_other_feeds, self._gone, self._committer.report_error, begun=begun
-        )
+    async def _refuse_other_feeds(self) -> bytes | None:
+        refuse = partial(self._dependencies.refuse_other_feeds, self._gone, self._committer.report_error)
         return await self._committer.run(refuse, "looking for other feeds on these topics")
 
     def _gone(self) -> bool:

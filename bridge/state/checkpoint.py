@@ -80,6 +80,11 @@ class Checkpoint:
     moved: Move | None = None
     """The last change of the position by an operator; every later checkpoint has it too."""
 
+    @property
+    def has_received(self) -> bool:
+        """Whether the feed ever received anything, or took over from one that had published a bet."""
+        return self.counters.received > 0 or self.newest is not None
+
     def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
         """Return whether this checkpoint may be written after `other`: neither position nor counters go back.
 

@@ -21,6 +21,7 @@ from bridge.formatting import format_utc
 from bridge.kafka import admin
 from bridge.kafka.reader import Foreign, OffsetProgress, TopicScan, at, decode, key_of, with_fresh_clients
 from bridge.kafka.topics import Topics
+from bridge.state.checkpoint import Checkpoint
 from bridge.state.dead_letter import RECEIVED, DeadLetterKind
 from bridge.state.deduplicator import Deduplicator, fingerprint
 
@@ -40,16 +41,11 @@ class Published(NamedTuple):
     """The time of receipt of the last record of each bet, Unix seconds; of a redriven one the original's."""
 
 
-class _Rival(NamedTuple):
-    """Another feed: the offset of its first checkpoint in the part that was read, and its last one."""
+class _Found(NamedTuple):
+    """A feed: the offset of its first checkpoint in the part that was read, and its last one."""
 
     first: int
     last: Message
-
-
-class _Checkpoints(NamedTuple):
-    own: Message | None
-    others: dict[bytes, _Rival]
 
 
 class StateReader:
@@ -81,8 +77,8 @@ class StateReader:
         With `visible`, do not wait for open transactions. Raises SchemaError, with the record's place, if it
         is not a checkpoint: an earlier one would be out of date.
         """
-        found = self._search(give_up, on_status, visible=visible).own
-        return None if found is None else found.value()
+        own = self._search(give_up, on_status, visible=visible).get(self._key)
+        return None if own is None else own.last.value()
 
     def refuse_other_feeds(
         self,
@@ -90,36 +86,47 @@ class StateReader:
         on_status: Callable[[str], None],
         *,
         visible: bool = False,
-        begun: bool = False,
         beside: str = "",
     ) -> bytes | None:
-        """Raise TopologyError, which names it and the fix, if another feed has written behind this one.
+        """Raise TopologyError, which names it and the fix, if another feed goes before this one.
 
-        Without a checkpoint of this feed, any other that is not retired counts. `begun` says that this feed
-        has just committed its first one: of two that began together, the earlier one goes on. The feed
-        `beside` this one may have written. Does not raise once `give_up`. `visible` as in `checkpoint`, and
-        returns the same: the checkpoint may have changed since it was read.
+        Without a checkpoint of this feed, any other does that is not retired. Else the one that has received
+        something does; of two such, the one that wrote last; of two that have not, the one that wrote first.
+        The feed `beside` this one may be there. Does not raise once `give_up`. `visible` as in `checkpoint`,
+        and returns the same: the checkpoint may have changed since it was read.
         """
-        found = self._search(give_up, on_status, visible=visible)
-        own = found.own
+        found = self._search(give_up, on_status, visible=visible, whole=True)
+        own = found.pop(self._key, None)
+        value = None if own is None else own.last.value()
         if give_up():
-            return None if own is None else own.value()
-        place = -1 if own is None or retired(own) else own.offset() or 0
+            return value
+        if own is not None and retired(own.last):
+            own = None
         rivals = [
-            rival.last
-            for name, rival in found.others.items()
-            if not retired(rival.last)
-            and ((rival.first < place) if begun else ((rival.last.offset() or 0) > place))
-            and name != beside.encode()
+            other.last
+            for name, other in found.items()
+            if name != beside.encode() and not retired(other.last) and self._goes_before(other, own)
         ]
         if rivals:
             raise TopologyError(self._of_another_feed(max(rivals, key=_received)))
-        return None if own is None else own.value()
+        return value
+
+    def _goes_before(self, other: _Found, own: _Found | None) -> bool:
+        if own is None:
+            return True
+        theirs, ours = self._has_received(other.last), self._has_received(own.last)
+        if theirs != ours:
+            return theirs
+        return (other.last.offset() or 0) > (own.last.offset() or 0) if ours else other.first < own.first
+
+    def _has_received(self, checkpoint: Message) -> bool:
+        datum = decode(self._checkpoints, checkpoint, checkpoint.value() or b"")
+        return Checkpoint.from_avro(datum).has_received
 
     def is_retired(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bool:
         """Return whether the feed is over (`bridge checkpoint retire`)."""
-        own = self._search(give_up, on_status, visible=False).own
-        return own is not None and retired(own)
+        own = self._search(give_up, on_status, visible=False).get(self._key)
+        return own is not None and retired(own.last)
 
     def of_feed(self, settings: Settings) -> StateReader:
         """Return a reader of another feed on the same topics."""
@@ -127,24 +134,38 @@ class StateReader:
         other._settings = settings
         return other
 
+    @property
+    def _key(self) -> bytes:
+        return self._settings.feed.name.encode()
+
     def _search(
-        self, give_up: Callable[[], bool], on_status: Callable[[str], None], *, visible: bool
-    ) -> _Checkpoints:
-        """Return the last checkpoints, of other feeds at least from this one's on. Raises as `checkpoint`."""
-        topic, key = self._topics.checkpoints.name, self._settings.feed.name.encode()
-        found: Message | None = None
-        others: dict[bytes, _Rival] = {}
+        self,
+        give_up: Callable[[], bool],
+        on_status: Callable[[str], None],
+        *,
+        visible: bool,
+        whole: bool = False,
+    ) -> dict[bytes, _Found]:
+        """Return the feeds by their keys, others at least from this one's last checkpoint on.
+
+        With `whole`, all of them unless this one has received something. Raises as `checkpoint`.
+        """
+        topic = self._topics.checkpoints.name
+        found: dict[bytes, _Found] = {}
         scan: TopicScan | None = None
         lookback = LOOKBACK
 
         def take(message: Message) -> None:
-            nonlocal found
             name = message.key()
-            if name == key:
-                found = None if message.value() is None else message
+            if message.value() is None:
+                found.pop(name, None)  # type: ignore[arg-type]  # which may be None
             elif isinstance(name, bytes):
-                first = others[name].first if name in others else message.offset() or 0
-                others[name] = _Rival(first, message)
+                first = found[name].first if name in found else message.offset() or 0
+                found[name] = _Found(first, message)
+
+        def enough() -> bool:
+            own = found.get(self._key)
+            return own is not None and (not whole or self._has_received(own.last))
 
         def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal scan, lookback
@@ -156,24 +177,27 @@ class StateReader:
                         topic, take, start=start, ends={0: end}, progress=progress, clock=self._clock
                     )
                 scan.resume(client, consumer, give_up)
-                if found is not None or not scan.done or scan.start == {0: 0}:
+                if not scan.done or scan.start == {0: 0} or enough():
                     break
                 scan, lookback = None, 10 * lookback
-                others.clear()
-            if found is not None:
-                decode(self._checkpoints, found, found.value() or b"")
-            for name in [name for name, rival in others.items() if not self._is_checkpoint(rival.last)]:
-                del others[name]
+                found.clear()
+            self._drop_foreign(found)
 
         with_fresh_clients(self._settings, search, give_up, on_status)
-        return _Checkpoints(found, others)
+        return found
+
+    def _drop_foreign(self, found: dict[bytes, _Found]) -> None:
+        if (own := found.get(self._key)) is not None:
+            decode(self._checkpoints, own.last, own.last.value() or b"")
+        for name in [name for name, feed in found.items() if not self._is_checkpoint(feed.last)]:
+            del found[name]
 
     def _is_checkpoint(self, message: Message) -> bool:
         try:
             key_of(message)
             self._checkpoints.decode(message.value() or b"")
         except SchemaError:
-            return False  # foreign, or a tombstone
+            return False
         return True
 
     def _of_another_feed(self, rival: Message) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from email.utils import formatdate
 
 from confluent_kafka import Producer
 
@@ -23,8 +24,46 @@ def feed() -> Simulator:
     return Simulator(SimulatorSettings(port=0, rate=40, history_seconds=60))
 
 
-def settings(name: str, provider: Simulator) -> dict[str, str]:
+class Silent:
+    """A provider that accepts connections and never answers the handshake."""
+
+    async def __aenter__(self) -> Silent:
+        self.attempts = 0
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b"upgrade: websocket" in head.lower():
+            self.attempts += 1
+            await reader.read()  # until the bridge gives up
+        else:  # it asks for the time
+            date = formatdate(usegmt=True).encode()
+            writer.write(b"HTTP/1.1 404 Not Found\r\nDate: %b\r\nContent-Length: 0\r\n\r\n" % date)
+        writer.close()
+
+
+def settings(name: str, provider: Simulator | Silent) -> dict[str, str]:
     return {"FEED__NAME": name, "FEED__BASE_URL": provider.url}
+
+
+async def plant(place: Place, *feeds: tuple[str, int]) -> None:
+    """Write a checkpoint of each of these feeds, which has received so many messages."""
+    await asyncio.to_thread(prepared, place)
+    registered = await asyncio.to_thread(lambda: place.run("schemas", "register", "--json"))
+    topic = f"{place.prefix}.checkpoints"
+    codec = Codec(load("feed-checkpoint"), json.loads(registered.stdout)[f"{topic}-value"])
+    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
+    now = time.time()
+    for name, count in feeds:
+        counters = Counters(received=count, pings=count)
+        checkpoint = Checkpoint(name, int(now) - 30, State.LIVE, (), counters, now, "me")
+        producer.produce(topic, codec.encode(checkpoint.to_avro()), name.encode())
+        assert producer.flush(20) == 0
 
 
 async def test_a_second_feed_is_refused_before_it_connects(place: Place) -> None:
@@ -73,6 +112,21 @@ async def test_of_two_that_start_together_one_goes_on(place: Place) -> None:
         bridge = place.bridge(**settings(left, providers[left]))
         await until(lambda: "Live" in bridge.states(), "live")
         assert_exact(await place.settled(providers[left], bridge))
+
+
+async def test_of_two_that_have_begun_together_the_first_one_goes_on(place: Place) -> None:
+    """Whichever is started again, also during the other's handshake, in which that one commits nothing."""
+    await plant(place, ("one", 0), ("two", 0))
+    async with Silent() as one, Silent() as two:
+        lost = place.bridge(**settings("two", two))
+        await until(lambda: lost.process.poll() is not None or two.attempts > 0, "refused")
+        assert (lost.process.poll(), two.attempts) == (6, 0)
+        left = place.bridge(**settings("one", one))
+        await until(lambda: left.process.poll() is not None or one.attempts > 0, "a handshake")
+        assert (left.process.poll(), one.attempts) == (None, 1)
+        lost = place.bridge(**settings("two", two))
+        assert (await lost.wait(), two.attempts) == (6, 0)
+        await left.end()
 
 
 async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Place) -> None:
@@ -132,16 +186,7 @@ async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Pla
 
 async def test_a_feed_that_was_renamed_before_goes_on(place: Place) -> None:
     """By an earlier version of the bridge: the old name has written nothing since."""
-    await asyncio.to_thread(prepared, place)
-    registered = await asyncio.to_thread(lambda: place.run("schemas", "register", "--json"))
-    topic = f"{place.prefix}.checkpoints"
-    codec = Codec(load("feed-checkpoint"), json.loads(registered.stdout)[f"{topic}-value"])
-    producer = Producer({"bootstrap.servers": place.cluster.bootstrap_servers, "log_level": 0})
-    now = time.time()
-    for name in ("old", "new"):
-        checkpoint = Checkpoint(name, int(now) - 30, State.LIVE, (), Counters(), now, "me")
-        producer.produce(topic, codec.encode(checkpoint.to_avro()), name.encode())
-        assert producer.flush(20) == 0
+    await plant(place, ("old", 5), ("new", 5))
     async with feed() as provider:
         bridge = place.bridge(**settings("new", provider))
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)

@@ -59,6 +59,8 @@ class Desk:
         self.answer_seconds = 0.0
         """How long the provider takes to report it."""
         self.still_owner = True
+        self.looks = 0
+        """How often it was asked for other feeds."""
         self.provider = Provider()
         self.clock = AnchoredClock(self.machine)
         topics = declare(self.settings)
@@ -101,7 +103,7 @@ class Desk:
         )
 
     async def _alone(self) -> None:
-        """No other feed uses the topics."""
+        self.looks += 1
 
     def machine(self) -> Instant:
         """Return the machine's clocks."""

@@ -62,13 +62,24 @@ async def test_a_feed_on_the_topics_of_another_never_connects(
 
 @in_world(rate=0.5)
 async def test_a_feed_that_goes_on_asks_for_no_other_that_has_begun(world: World) -> None:
-    """Only its first attempt could have come at the same time."""
+    """Only before it had received something could both have begun."""
     world.start()
     await world.until(State.LIVE)
     world.other_feed = "meanwhile"
     world.unreachable(60)
     await asyncio.sleep(100)
     await world.check()
+
+
+@in_world(rate=0.5)
+async def test_a_feed_that_has_not_been_connected_yet_looks_again(world: World) -> None:
+    """Each attempt is preceded by a look, not only the first."""
+    world.unreachable(HOUR)
+    world.start()
+    await world.until(State.BACKING_OFF)
+    world.other_feed = "meanwhile"
+    assert isinstance(await world.ended(), TopologyError)
+    assert all(attempt.since is None for attempt in world.provider.attempts)
 
 
 @pytest.mark.parametrize("trouble", ["refused", "unreachable", "killed"])

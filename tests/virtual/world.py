@@ -129,7 +129,7 @@ class World:
         self.kafka = Kafka(declare(self.settings))
         self.status = Status("f", self.clock)
         self.other_feed: Literal["", "before", "meanwhile"] = ""
-        """Whether another feed uses the topics before the first start, or has begun since it looked."""
+        """Whether another feed used the topics before the start, or is seen only after the first commit."""
         self.processes = 0
         """Started so far."""
         self._before = 0
@@ -169,7 +169,7 @@ class World:
             topics=self.kafka.topics,
             codecs=CODECS,
             restore=self.kafka.deduplicator,
-            refuse_other_feeds=lambda *_, begun=False: self._look_for_other_feeds(begun),
+            refuse_other_feeds=lambda *_: self._look_for_other_feeds(),
             leadership=self.leadership,
             leadership_changed=self.leadership_changed,
             writer=lambda _: MemoryWriter(self.kafka),
@@ -180,8 +180,8 @@ class World:
         self.owner = FeedOwner(dependencies)
         self._process = self._loop.create_task(self.owner.run())
 
-    def _look_for_other_feeds(self, begun: bool) -> bytes | None:
-        if self.other_feed == ("meanwhile" if begun else "before"):
+    def _look_for_other_feeds(self) -> bytes | None:
+        if self.other_feed == "before" or (self.other_feed and self.kafka.transactions > self._before):
             raise TopologyError("another feed uses the topics")
         return self.kafka.checkpoint()
 

@@ -75,6 +75,18 @@ async def test_an_attempt_is_withdrawn_when_its_commit_takes_long(desk: Desk) ->
     assert len(desk.provider.asked) == len(desk.limiter.ledger) == 1
 
 
+@with_desk()
+async def test_another_feed_is_looked_for_before_each_attempt_until_something_is_received(desk: Desk) -> None:
+    """Whatever was committed before: both may have begun without a sight of each other."""
+    await desk.checkpointer.commit()
+    for looks in (1, 2):
+        await desk.connector.connect()
+        assert desk.looks == looks
+    desk.pipeline.counters.received = desk.pipeline.counters.pings = 1
+    await desk.connector.connect()
+    assert desk.looks == 2
+
+
 @with_desk(auth="bearer", auth_value_file=Path("/does/not/exist"))
 async def test_a_credential_that_cannot_be_read_costs_no_attempt(desk: Desk) -> None:
     with pytest.raises(SettingsError, match="BRIDGE_FEED__AUTH_VALUE_FILE"):

@@ -27,6 +27,8 @@ class Message:
     end: bool = False
     content: bytes | None = None
     name: str = "t"
+    called: bytes | None = None
+    marks: list[tuple[str, bytes]] = field(default_factory=list)
 
     def topic(self) -> str:
         return self.name
@@ -41,13 +43,13 @@ class Message:
         return self.at[1]
 
     def key(self) -> bytes:
-        return b"%d-%d" % self.at
+        return self.called or b"%d-%d" % self.at
 
     def value(self) -> bytes | None:
         return self.content
 
-    def headers(self) -> None:
-        return None
+    def headers(self) -> list[tuple[str, bytes]]:
+        return self.marks
 
     def timestamp(self) -> tuple[int, int]:
         return 1, self.at[1] * 1000
@@ -66,6 +68,10 @@ class Log:
     """Offsets of markers and of what was aborted."""
     content: bytes | Callable[[int], bytes | None] | None = None
     """Of each record, or what gives it by its offset."""
+    keys: list[bytes] = field(default_factory=list)
+    """Of the records by offset; without them, each has its place."""
+    marks: dict[int, list[tuple[str, bytes]]] = field(default_factory=dict)
+    """Headers, by offset."""
     leaderless: set[int] = field(default_factory=set)
     """Partitions of which nothing comes, not even their end."""
     breaks: int = 0
@@ -161,7 +167,9 @@ class Client:
             self._next[partition] = offset + 1
             log.given.append((partition, offset))
             content = log.content(offset) if callable(log.content) else log.content
-            return [Message((partition, offset), content=content, name=self._topic)]
+            key = log.keys[offset] if log.keys else None
+            marks = log.marks.get(offset, [])
+            return [Message((partition, offset), False, content, self._topic, key, marks)]
         if partition not in self._at_end:
             self._at_end.add(partition)
             return [Message((partition, offset), end=True)]

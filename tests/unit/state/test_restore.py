@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from bridge.avro.codec import Codec
 from bridge.avro.schemas import Schema, load
 from bridge.config import FeedSettings, Settings
-from bridge.errors import SchemaError, TopologyError
+from bridge.errors import SchemaError
 from bridge.kafka import topics
 from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, State
@@ -89,37 +89,6 @@ def test_the_last_checkpoint_of_the_feed_is_found(log: Log, monkeypatch: pytest.
     assert store_of(log, "0-0").checkpoint(never, nobody) == CHECKPOINT
     assert len(log.prompt) == 2
     assert store_of(log, "somebody-else").checkpoint(never, nobody) is None
-
-
-@pytest.mark.parametrize(
-    ("own", "begun", "refused"),
-    [
-        ("0-4", False, False),
-        ("0-2", False, True),
-        ("none", False, True),
-        ("0-0", True, False),
-        ("0-2", True, True),
-    ],
-)
-def test_a_feed_that_writes_behind_this_one_is_refused(
-    log: Log, own: str, begun: bool, refused: bool
-) -> None:
-    """Before it, only by one that has just begun: of two that begin together, the earlier one goes on."""
-    log.content = CHECKPOINT
-    log.written, log.stable = [5], [5]
-    store = store_of(log, own)
-    if not refused:
-        store.refuse_other_feeds(never, nobody, begun=begun)
-        return
-    with pytest.raises(TopologyError, match=r"the feed 0-\d uses the topics .*BRIDGE_TOPICS__PREFIX.*retire"):
-        store.refuse_other_feeds(never, nobody, begun=begun)
-
-
-def test_foreign_records_are_no_feed(log: Log) -> None:
-    """A feed must not be held up by what no bridge has written."""
-    log.content = lambda offset: CHECKPOINT if offset == 0 else b"{}"
-    log.written, log.stable = [5], [5]
-    store_of(log, "0-0").refuse_other_feeds(never, nobody)
 
 
 def test_a_checkpoint_behind_many_skipped_records_is_found(log: Log) -> None:

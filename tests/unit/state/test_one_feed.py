@@ -1,0 +1,169 @@
+"""Of the feeds on one prefix, one runs: decided from the topic of checkpoints alone, at any moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from bridge.avro.codec import Codec
+from bridge.avro.schemas import load
+from bridge.config import FeedSettings, Settings
+from bridge.errors import TopologyError
+from bridge.kafka import topics
+from bridge.state.checkpoint import Checkpoint, State
+from bridge.state.counters import Counters
+from bridge.state.restore import RETIRED, StateReader
+from tests.unit.state.log import Log
+
+SCHEMA = load("feed-checkpoint")
+CODEC = Codec(SCHEMA, 8)
+
+
+@dataclass
+class Prefix:
+    """The topic of checkpoints."""
+
+    log: Log
+    values: list[bytes | None] = field(default_factory=list)
+
+    def write(self, feed: str, value: bytes | int | None, successor: str = "") -> None:
+        """Append a record; a number stands for a checkpoint that has received as much."""
+        if isinstance(value, int):
+            counters = Counters(received=value, pings=value)
+            checkpoint = Checkpoint(feed, 1, State.LIVE, (), counters, 1.0, "me")
+            value = CODEC.encode(checkpoint.to_avro())
+        if successor:
+            self.log.marks[len(self.values)] = [(RETIRED, successor.encode())]
+        self.values.append(value)
+        self.log.keys.append(feed.encode())
+        self.log.written = self.log.stable = [len(self.values)]
+
+    def received(self, feed: str) -> int:
+        """Return what the last checkpoint of the feed has received."""
+        found = [v for v, key in zip(self.values, self.log.keys, strict=True) if key == feed.encode()]
+        if not found or found[-1] is None:
+            return 0
+        return Checkpoint.from_avro(CODEC.decode(found[-1])).counters.received
+
+    def refusal(self, feed: str, *, beside: str = "") -> str:
+        """Return why a feed is refused, "" if it goes on."""
+        settings = Settings(feed=FeedSettings(name=feed))
+        state = StateReader(settings, topics.declare(settings), lambda _: SCHEMA, self.log.clock)
+        try:
+            state.refuse_other_feeds(lambda: False, lambda _: None, beside=beside)
+        except TopologyError as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def prefix(monkeypatch: pytest.MonkeyPatch) -> Prefix:
+    log = Log(written=[0], stable=[0])
+    prefix = Prefix(log.installed(monkeypatch))
+    log.content = lambda offset: prefix.values[offset]
+    return prefix
+
+
+A, B, C = "one", "two", "three"
+
+
+@pytest.mark.parametrize(
+    ("written", "goes_on"),
+    [
+        ([], {A, B, C}),
+        ([(A, 0)], {A}),
+        ([(A, 0), (B, 0)], {A}),  # they began together: the first one
+        ([(A, 0), (B, 0), (A, 0)], {A}),
+        ([(A, 0), (B, 0), (A, 1)], {A}),
+        ([(A, 1), (B, 0)], {A}),  # what the loser has left holds up nobody
+        ([(A, 0), (B, 1)], {B}),
+        ([(A, 1), (B, 1)], {B}),  # renamed by an earlier version: the last one
+        ([(A, 1), (B, 1), (A, 2)], {A}),
+        ([(A, 0), (A, None)], {A, B, C}),
+        ([(A, 0), (B, 0), (A, None)], {B}),
+        ([(A, 0), (B, 0), (A, None), (A, 0)], {B}),
+    ],
+)
+def test_one_goes_on(prefix: Prefix, written: list[tuple[str, int | None]], goes_on: set[str]) -> None:
+    """The one that has received something; of two such, the last; of two that have not, the first."""
+    for feed, value in written:
+        prefix.write(feed, value)
+    assert {feed for feed in (A, B, C) if not prefix.refusal(feed)} == goes_on
+
+
+def test_the_refusal_names_the_other_feed_and_the_fix(prefix: Prefix) -> None:
+    prefix.write(A, 1)
+    refusal = prefix.refusal(B)
+    for words in (f"the feed {A} uses the topics", "BRIDGE_TOPICS__PREFIX", f"`bridge checkpoint retire {A}"):
+        assert words in refusal
+
+
+def test_foreign_records_are_no_feed(prefix: Prefix) -> None:
+    """A feed must not be held up by what no bridge has written."""
+    prefix.write(A, 1)
+    prefix.write(B, b"{}")
+    assert not prefix.refusal(A)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_two_feeds_never_have_a_connection_at_the_same_time(prefix: Prefix, seed: int) -> None:
+    """Whatever dies when, and whoever comes back. In the end one can always go on."""
+    at_random = random.Random(seed)
+    processes = {feed: Process(feed, prefix) for feed in (A, B, C)}
+    for _ in range(40):
+        process = at_random.choice([*processes.values()])
+        at_random.choice(process.steps())()
+        connected = [p.feed for p in processes.values() if p.doing == "connected"]
+        assert len(connected) <= 1, prefix.log.keys
+    if prefix.values:
+        assert len([feed for feed in processes if not prefix.refusal(feed)]) == 1
+
+
+@dataclass
+class Process:
+    """A bridge of a feed, by its steps between which it may die."""
+
+    feed: str
+    prefix: Prefix
+    doing: str = "nothing"
+    received: int = 0
+
+    def steps(self) -> list[Callable[[], None]]:
+        """Return what may happen next."""
+        match self.doing:
+            case "nothing":
+                return [self.start]
+            case "started":
+                return [self.commit, self.attempt, self.attempt, self.die]
+            case "committed its attempt":
+                return [self.connect, self.connect, self.die]
+            case _:
+                return [self.receive, self.disconnect, self.die]
+
+    def start(self) -> None:
+        self.received = self.prefix.received(self.feed)
+        self.doing = "nothing" if self.prefix.refusal(self.feed) else "started"
+
+    def commit(self) -> None:
+        self.prefix.write(self.feed, self.received)
+
+    def attempt(self) -> None:
+        self.commit()
+        self.doing = "committed its attempt"
+
+    def connect(self) -> None:
+        refused = not self.received and self.prefix.refusal(self.feed)
+        self.doing = "nothing" if refused else "connected"
+
+    def receive(self) -> None:
+        self.received += 1
+        self.commit()
+
+    def disconnect(self) -> None:
+        self.doing = "started"
+
+    def die(self) -> None:
+        self.doing = "nothing"
