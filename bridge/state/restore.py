@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge import clock as instant
-from bridge.avro.codec import READ_ONLY, Codec
+from bridge.avro.codec import READ_ONLY, Codec, schema_id_of
 from bridge.avro.field_reader import FieldReader
 from bridge.avro.schemas import Schema, load
 from bridge.clock import Clock
@@ -120,7 +120,10 @@ class StateReader:
         return (other.last.offset() or 0) > (own.last.offset() or 0) if ours else other.first < own.first
 
     def _has_received(self, checkpoint: Message) -> bool:
-        datum = decode(self._checkpoints, checkpoint, checkpoint.value() or b"")
+        try:
+            datum = self._checkpoints.decode(checkpoint.value() or b"")
+        except SchemaError:
+            return True  # nobody knows
         return Checkpoint.from_avro(datum).has_received
 
     def is_retired(self, give_up: Callable[[], bool], on_status: Callable[[str], None]) -> bool:
@@ -159,7 +162,7 @@ class StateReader:
             name = message.key()
             if message.value() is None:
                 found.pop(name, None)  # type: ignore[arg-type]  # which may be None
-            elif isinstance(name, bytes):
+            elif name == self._key or (isinstance(name, bytes) and not _is_foreign(message)):
                 first = found[name].first if name in found else message.offset() or 0
                 found[name] = _Found(first, message)
 
@@ -196,12 +199,23 @@ class StateReader:
         try:
             key_of(message)
             self._checkpoints.decode(message.value() or b"")
-        except SchemaError:
+        except NotOurs:
             return False
+        except SchemaError:  # of a newer version, or the registry has lost its schema
+            return True
         return True
 
     def _of_another_feed(self, rival: Message) -> str:
         prefix, name = self._settings.topics.prefix, (rival.key() or b"").decode()
+        try:
+            decode(self._checkpoints, rival, rival.value() or b"")
+        except SchemaError as error:
+            return (
+                f"{error}; its key is {name}, so another feed may use the topics {prefix}.…, and two on one "
+                "prefix lose bets. If the registry does not know its schema, check registry.url "
+                "(BRIDGE_REGISTRY__URL). If a newer version of the bridge wrote it, use that version. If no "
+                "such feed is running, write a record of that key without a value: it removes the checkpoint"
+            )
         return (
             f"the feed {name} uses the topics {prefix}.…, and last wrote at "
             f"{format_utc(round(_received(rival)))}. Two feeds on one prefix lose bets: each takes "
@@ -274,6 +288,14 @@ class StateReader:
             foreign.add(at(message, error))
         except SchemaError as error:
             raise at(message, error) from None
+
+
+def _is_foreign(message: Message) -> bool:
+    try:
+        schema_id_of(message.value() or b"")
+    except NotOurs:
+        return True
+    return False
 
 
 def retired(checkpoint: Message) -> bool:

@@ -20,6 +20,8 @@ from tests.unit.state.log import Log
 
 SCHEMA = load("feed-checkpoint")
 CODEC = Codec(SCHEMA, 8)
+UNREADABLE = b"\0\0\0\0\x08?"
+"""In wire format."""
 
 
 @dataclass
@@ -106,6 +108,28 @@ def test_foreign_records_are_no_feed(prefix: Prefix) -> None:
     prefix.write(A, 1)
     prefix.write(B, b"{}")
     assert not prefix.refusal(A)
+
+    assert prefix.refusal(C)
+    prefix.write(A, b"{}")
+    assert f"the feed {A} uses" in prefix.refusal(C), "what is foreign hides the record before it"
+
+
+@pytest.mark.parametrize(
+    ("own", "refused"), [([], True), ([(A, 1)], True), ([(A, 0)], True), ([(B, None), (A, 1)], False)]
+)
+def test_a_checkpoint_that_cannot_be_read_may_be_that_of_another_feed(
+    prefix: Prefix, own: list[tuple[str, int | None]], refused: bool
+) -> None:
+    """Unless this feed has written behind it."""
+    for feed, value in own:
+        prefix.write(feed, UNREADABLE if value is None else value)
+    if refused:
+        prefix.write(B, UNREADABLE)
+    refusal = prefix.refusal(A)
+    assert bool(refusal) == refused
+    if refused:
+        for words in (f"partition 0 offset {len(own)} cannot be read", f"its key is {B}", "registry.url"):
+            assert words in refusal
 
 
 @pytest.mark.parametrize("seed", range(150))
