@@ -151,7 +151,8 @@ class StateReader:
     ) -> dict[bytes, _Found]:
         """Return the feeds by their keys, others at least from this one's last checkpoint on.
 
-        With `whole`, all of them unless this one has received something. Raises as `checkpoint`.
+        With `whole`, all of them unless this one has received something and is not retired. Raises as
+        `checkpoint`.
         """
         topic = self._topics.checkpoints.name
         found: dict[bytes, _Found] = {}
@@ -168,7 +169,9 @@ class StateReader:
 
         def enough() -> bool:
             own = found.get(self._key)
-            return own is not None and (not whole or self._has_received(own.last))
+            if own is None or not whole:
+                return own is not None
+            return self._has_received(own.last) and not retired(own.last)
 
         def search(client: AdminClient, consumer: Consumer) -> None:
             nonlocal scan, lookback

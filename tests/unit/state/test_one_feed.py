@@ -13,6 +13,7 @@ from bridge.avro.schemas import load
 from bridge.config import FeedSettings, Settings
 from bridge.errors import TopologyError
 from bridge.kafka import topics
+from bridge.state import restore
 from bridge.state.checkpoint import Checkpoint, State
 from bridge.state.counters import Counters
 from bridge.state.restore import RETIRED, StateReader
@@ -130,6 +131,19 @@ def test_a_checkpoint_that_cannot_be_read_may_be_that_of_another_feed(
     if refused:
         for words in (f"partition 0 offset {len(own)} cannot be read", f"its key is {B}", "registry.url"):
             assert words in refusal
+
+
+def test_a_retired_feed_is_refused_wherever_the_one_behind_it_wrote(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its successor may have committed long before the end of the topic, and has been stopped since."""
+    monkeypatch.setattr(restore, "LOOKBACK", 2)
+    prefix.write(B, 1)
+    for _ in range(3):
+        prefix.write(A, 1)
+    prefix.write(A, 1, successor=B)
+    assert f"the feed {B} uses the topics" in prefix.refusal(A)
+    assert not prefix.refusal(B)
 
 
 @pytest.mark.parametrize("seed", range(150))
