@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from copy import copy
@@ -108,7 +109,7 @@ class StateReader:
             if name != beside.encode() and not retired(other.last) and self._goes_before(other, own)
         ]
         if rivals:
-            raise TopologyError(self._of_another_feed(max(rivals, key=_received)))
+            raise TopologyError(self._of_another_feed(max(rivals, key=_received), beside))
         return value
 
     def _goes_before(self, other: _Found, own: _Found | None) -> bool:
@@ -208,8 +209,8 @@ class StateReader:
             return True
         return True
 
-    def _of_another_feed(self, rival: Message) -> str:
-        prefix, name = self._settings.topics.prefix, (rival.key() or b"").decode()
+    def _of_another_feed(self, rival: Message, beside: str) -> str:
+        prefix, name = self._settings.topics.prefix, shlex.quote((rival.key() or b"").decode())
         try:
             decode(self._checkpoints, rival, rival.value() or b"")
         except SchemaError as error:
@@ -219,10 +220,18 @@ class StateReader:
                 "(BRIDGE_REGISTRY__URL). If a newer version of the bridge wrote it, use that version. If no "
                 "such feed is running, write a record of that key without a value: it removes the checkpoint"
             )
+        found = f"the feed {name} uses the topics {prefix}.…, and last wrote at "
+        found += f"{format_utc(round(_received(rival)))}. Two feeds on one prefix lose bets: each takes the "
+        found += "other's for its own. "
+        if beside:
+            return (
+                f"{found}Before {self._settings.feed.name} is retired for {beside}, it must be settled which "
+                f"feed stays. If {name} is over too, run `bridge checkpoint retire {name}` first. If it is "
+                f'{name} that stays, set feed.name (BRIDGE_FEED__NAME) to it. See "Several feeds" in '
+                "docs/scale.md."
+            )
         return (
-            f"the feed {name} uses the topics {prefix}.…, and last wrote at "
-            f"{format_utc(round(_received(rival)))}. Two feeds on one prefix lose bets: each takes "
-            f"the other's for its own. Give {self._settings.feed.name} a prefix of its own: topics.prefix "
+            f"{found}Give {self._settings.feed.name} a prefix of its own: topics.prefix "
             f"(BRIDGE_TOPICS__PREFIX). If {name} is over, for example because feed.name was changed, run "
             f'`bridge checkpoint retire {name}` first. See "Several feeds" in docs/scale.md.'
         )

@@ -104,6 +104,22 @@ def test_the_refusal_names_the_other_feed_and_the_fix(prefix: Prefix) -> None:
         assert words in refusal
 
 
+def test_a_key_that_is_no_name_of_a_feed_is_quoted(prefix: Prefix) -> None:
+    """The command is pasted into a shell."""
+    prefix.write("x; reboot", 1)
+    assert "`bridge checkpoint retire 'x; reboot'`" in prefix.refusal(A)
+
+
+def test_a_third_feed_must_be_settled_before_one_is_retired(prefix: Prefix) -> None:
+    """The retired one needs no prefix any more."""
+    for feed in (A, B, C):
+        prefix.write(feed, 1)
+    refusal = prefix.refusal(A, beside=B)
+    assert f"Before {A} is retired for {B}" in refusal
+    assert f"`bridge checkpoint retire {C}` first" in refusal
+    assert "BRIDGE_TOPICS__PREFIX" not in refusal
+
+
 def test_foreign_records_are_no_feed(prefix: Prefix) -> None:
     """A feed must not be held up by what no bridge has written."""
     prefix.write(A, 1)
