@@ -72,16 +72,19 @@ class CheckpointsCheck:
         """
         return dict(self._newest.values())
 
-    def take(self, checkpoint: Checkpoint, place: Finding, *, retires: bool = False) -> None:
+    def take(
+        self, checkpoint: Checkpoint, place: Finding, *, retires: bool = False, succeeds: bool = False
+    ) -> None:
         """Judge the next checkpoint. `place` is its place, with any text.
 
-        One that retires its feed may be followed by one with the position of the feed that came after it.
+        One that `succeeds` a retired feed may have that feed's position. So may the next one behind one that
+        `retires` its own.
         """
         self.records += 1
         self._identity(checkpoint, place)
         feed = self._feeds.setdefault(checkpoint.feed, _Feed(checkpoint))
         self._compare_counters(feed.last, checkpoint, place)
-        if not feed.is_retired:
+        if not feed.is_retired and not succeeds:
             self._compare_positions(feed.last, checkpoint, place)
         feed.is_retired = retires
         feed.updated_at = max(feed.updated_at, checkpoint.updated_at)

@@ -30,7 +30,7 @@ from bridge.kafka.topics import DAY_MS, Topics
 from bridge.state.checkpoint import Checkpoint
 from bridge.state.counters import Counters
 from bridge.state.gap import Gap
-from bridge.state.restore import RETIRED
+from bridge.state.restore import RETIRED, SUCCEEDS
 
 Progress = Callable[[str, int, int], None]
 """Called with a topic, the number of offsets passed, and their total."""
@@ -164,7 +164,10 @@ class _Audit:
             except SchemaError as error:
                 self._findings.violate(place._replace(text=str(error)))
             else:
-                self._checkpoints.take(checkpoint, place, retires=RETIRED in headers_of(message))
+                headers = headers_of(message)
+                self._checkpoints.take(
+                    checkpoint, place, retires=RETIRED in headers, succeeds=SUCCEEDS in headers
+                )
 
         return self._scan(self._topics.checkpoints.name, take, visible=True)
 

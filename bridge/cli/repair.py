@@ -66,13 +66,22 @@ def reset_checkpoint(
 def retire_feed(
     name: Annotated[str, typer.Argument(metavar="FEED", help="The feed that is over.")],
     config: Config = None,
+    position: Annotated[
+        str,
+        typer.Option(
+            "--position",
+            metavar="FEED",
+            help="Whose position counts, if both have run: that of FEED if the two are names of one feed, "
+            "that of feed.name if they are two feeds.",
+        ),
+    ] = "",
     yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Declare another feed of this prefix to be over, so that feed.name can use its topics.
 
-    For a feed whose feed.name was changed, or that the provider has replaced. No process may own it. If
-    feed.name has no checkpoint yet, it takes over the position and the connection attempts.
+    For a feed whose feed.name was changed, or that the provider has replaced. No process may own it. The
+    connection attempts go to feed.name, and the position too unless feed.name has one of its own.
     """
     from bridge.inspection.readers import checkpoint_as_json
     from bridge.repair.retirement import retire
@@ -80,13 +89,17 @@ def retire_feed(
     if not yes and (json or not sys.stdin.isatty()):
         raise SettingsError("this ends a feed: give --yes")
     settings = load(config)
-    if not yes:
-        typer.confirm(f"Retire {name}? {settings.feed.name} uses its topics from now on.", abort=True)
-    successor = retire(settings, name)
+
+    def confirm(text: str) -> None:
+        say(text)
+        if not yes:
+            question = f"Retire {name}? {settings.feed.name} uses its topics from now on."
+            typer.confirm(question, abort=True)
+
+    succession = retire(settings, name, position=position, confirm=confirm)
     show(
-        {"retired": name, "successor": successor and checkpoint_as_json(successor)},
-        f"{name} is retired"
-        + (f"; {settings.feed.name} goes on from its position" if successor is not None else ""),
+        {"retired": name, "successor": checkpoint_as_json(succession.checkpoint)},
+        f"{name} is retired; {succession.text}",
         json=json,
     )
 

@@ -30,6 +30,8 @@ LOOKBACK = 1_000
 """The search for a feed's checkpoint starts this many records before the end of the topic."""
 RETIRED: Final = "retired"
 """Header of the last checkpoint of a feed that is over: the feed that uses its topics now."""
+SUCCEEDS: Final = "succeeds"
+"""Header of the checkpoint with which another feed goes on then: the one that is over."""
 SAMPLE = DeadLetterKind.SAMPLE.value.encode()
 REDRIVE = DeadLetterKind.REDRIVE.value.encode()
 

@@ -192,3 +192,19 @@ async def test_a_feed_that_was_renamed_before_goes_on(place: Place) -> None:
         await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
         old = place.bridge(**settings("old", provider))
         assert await old.wait() == 6
+        # Changed back, only an operator knows that the two were one feed all the time.
+        assert await bridge.end() == 0
+        retire = ("checkpoint", "retire", "new", "--yes", "--json")
+        asked = await asyncio.to_thread(lambda: place.run(*retire, **settings("old", provider)))
+        assert "give --position new" in asked.stderr
+        told = await asyncio.to_thread(
+            lambda: place.run(*retire, "--position", "new", **settings("old", provider))
+        )
+        assert told.returncode == 0, told.stderr
+        assert "old goes on from the position of new" in told.stderr
+        shown = await asyncio.to_thread(lambda: place.run("checkpoint", "show", "--json", FEED__NAME="new"))
+        successor, last = json.loads(told.stdout)["successor"], json.loads(shown.stdout)
+        assert (successor["feed"], successor["revision"]) == ("old", last["revision"])
+        assert {attempt["at"] for attempt in last["connections"]} <= {
+            attempt["at"] for attempt in successor["connections"]
+        }
