@@ -24,6 +24,7 @@ from bridge.reader import DEAD_LETTERS, GAPS, Bet, DeadLetter, Gap, Names, read
 from bridge.reader.money import payout_in_words, stake_in_words
 from bridge.state.checkpoint import Checkpoint, Move
 from bridge.state.dead_letter import DeadLetterKind
+from bridge.state.restore import RETIRED, SUCCEEDS
 
 NEARBY_SECONDS: Final = 3600.0
 """Gaps and hand-overs this close to a time of the bet are told."""
@@ -65,6 +66,10 @@ class _Commit:
     moved: Move | None
     received: int
     redriven: int
+    retires: str = ""
+    """Of `bridge checkpoint retire`: the feed that uses the topics from then on, if this one is over."""
+    succeeds: str = ""
+    """The feed that is over, if this one uses its topics."""
 
 
 def explain(settings: Settings, bet_id: str, language: str | None) -> Explanation:
@@ -95,7 +100,11 @@ def explain(settings: Settings, bet_id: str, language: str | None) -> Explanatio
             for gap in read(GAPS, settings=settings)
             if gap.feed == settings.feed.name and _near(times, gap.start.timestamp(), gap.end.timestamp())
         ),
-        *(event for event in (*_hand_overs(commits), *_moves(commits)) if _near(times, event.at, event.at)),
+        *(
+            event
+            for event in (*_hand_overs(commits), *_moves(commits), *_retirements(commits))
+            if _near(times, event.at, event.at)
+        ),
     ]
     names: list[str] = []
     missing = ""
@@ -188,10 +197,11 @@ def _gap(gap: Gap) -> Event:
 
 def _hand_overs(commits: list[_Commit]) -> Iterator[Event]:
     # Those of commands that owned the feed for a moment are told as what they did.
-    bridges = commits[:1] + [
+    bridges = [commit for commit in commits[:1] if not (commit.retires or commit.succeeds)] + [
         after
         for before, after in pairwise(commits)
-        if (after.moved is None or after.moved.at != after.at)
+        if not (after.retires or after.succeeds)
+        and (after.moved is None or after.moved.at != after.at)
         and (after.received > before.received or after.redriven == before.redriven)
     ]
     for before, after in pairwise(bridges):
@@ -206,6 +216,20 @@ def _moves(commits: Sequence[_Commit]) -> Iterator[Event]:
     """Yield the changes of the position by an operator that the checkpoints still have."""
     for move in dict.fromkeys(commit.moved for commit in commits if commit.moved is not None):
         yield Event(move.at, "the position was moved", [move_in_words(move)], asdict(move))
+
+
+def _retirements(commits: Sequence[_Commit]) -> Iterator[Event]:
+    """Yield what `bridge checkpoint retire` did."""
+    for commit in commits:
+        if commit.retires or commit.succeeds:
+            details = [
+                f"{commit.retires} uses the topics from then on"
+                if commit.retires
+                else f"the feed {commit.succeeds} is over, and this one uses its topics"
+            ]
+            record = {"by": commit.owner, "retires": commit.retires, "succeeds": commit.succeeds}
+            what = "the feed was retired" if commit.retires else "another feed was retired"
+            yield Event(commit.at, what, details, record)
 
 
 def _marks(settings: Settings, bet_id: str, letters: Sequence[DeadLetter]) -> list[Event]:
@@ -255,9 +279,17 @@ def _commits(settings: Settings) -> list[_Commit]:
                     found = Checkpoint.from_avro(decode(codec, message, value))
                 except SchemaError:
                     return  # `bridge checkpoint show` reports it
-                counters = found.counters
+                headers = headers_of(message)
                 commits.append(
-                    _Commit(found.updated_at, found.owner, found.moved, counters.received, counters.redriven)
+                    _Commit(
+                        found.updated_at,
+                        found.owner,
+                        found.moved,
+                        found.counters.received,
+                        found.counters.redriven,
+                        headers.get(RETIRED, ""),
+                        headers.get(SUCCEEDS, ""),
+                    )
                 )
 
         name = topics.declare(settings).checkpoints.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bridge.inspection.explain import _Commit, _hand_overs, _moves
+from bridge.inspection.explain import _Commit, _hand_overs, _moves, _retirements
 from bridge.state.checkpoint import Move
 
 FIRST = _Commit(10.0, "one", None, 5, 0)
@@ -19,6 +19,19 @@ def test_a_command_is_not_an_owner() -> None:
     [hand_over] = _hand_overs([FIRST, moved, redrive, second])
     assert (hand_over.at, hand_over.record) == (40.0, {"from": "one", "to": "two"})
     assert not [*_hand_overs([FIRST, moved, redrive, replace(second, owner="one")])]
+
+
+def test_a_retirement_is_told_as_such() -> None:
+    """The feed is not handed to the process of the command, neither the one that is over nor the next."""
+    begun = replace(FIRST, owner="command", succeeds="old")
+    second = replace(FIRST, at=20.0, owner="two", received=6)
+    over = replace(second, at=30.0, owner="command", retires="new")
+    commits = [begun, second, over]
+    assert not [*_hand_overs(commits)]
+    assert [(event.at, event.what, *event.details) for event in _retirements(commits)] == [
+        (10.0, "another feed was retired", "the feed old is over, and this one uses its topics"),
+        (30.0, "the feed was retired", "new uses the topics from then on"),
+    ]
 
 
 def test_a_bridge_behind_what_is_compacted_away_is_an_owner() -> None:
