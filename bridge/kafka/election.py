@@ -33,6 +33,8 @@ from bridge.kafka.group import Group, Member
 from bridge.log import get
 
 POLL_SECONDS = 0.1
+MAKE_SECONDS = 2.0
+"""Pause before a client is made again that could not be made."""
 CLOSE_SECONDS = 2.0
 HANDOVER_SECONDS = 5.0
 """How long a former owner may hold the rebalance until its socket is closed."""
@@ -201,9 +203,17 @@ class LeaderElection:
         """Join with a new client. The old one cannot leave: its place is free when its session ends."""
         get().warning("Kafka client has lost its brokers, joining the group again", group=self.group)
         self._end_term()
-        self._consumer.close()
-        self._consumer = self._make()
-        self._join()
+        while not self._closing.is_set():
+            try:
+                client = self._make()
+            except KafkaUnavailable as error:  # such as a certificate that is just being replaced
+                get().warning("cannot join the group again yet", group=self.group, reason=str(error))
+                self._closing.wait(MAKE_SECONDS)
+            else:
+                self._consumer.close()
+                self._consumer = client
+                self._join()
+                return
 
     def _poll(self) -> None:
         # The partition is paused and never read. Polling keeps the membership.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from bridge.config import Settings
 from bridge.kafka import clients
 from bridge.kafka.election import LeaderElection, as_group
+from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
 from tests.unit.kafka.lost_brokers import TOPIC, LostBrokers
 
@@ -174,3 +176,49 @@ def test_a_member_that_has_lost_its_brokers_joins_again(monkeypatch: pytest.Monk
         broker.joined.clear()
         assert broker.joined.wait(60)
         election.close()
+
+
+def test_it_joins_again_as_soon_as_a_client_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate that is being replaced at this moment is no reason to end a process that is well."""
+    refusals = [KafkaUnavailable("no client can be made: a file is away")] * 2
+    made: list[Membership] = []
+
+    def member(*_: object, **__: object) -> Membership:
+        if made and refusals:
+            raise refusals.pop()
+        made.append(Membership())
+        return made[-1]
+
+    monkeypatch.setattr(clients, "member", member)
+    monkeypatch.setattr("bridge.kafka.election.MAKE_SECONDS", 0.01)
+    joined = LeaderElection(Settings(), "g", "one", lambda: None)
+    made[0].assign()
+    joined.released(joined.term)
+    made[0].is_stranded = True
+    while len(made) == 1:
+        joined.check()
+        time.sleep(0.01)
+    made[1].assign()
+    assert joined.owner
+    joined.close()
+
+
+def test_one_that_cannot_join_again_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file may be away for good."""
+    first = Membership()
+    clients_left = [first]
+    tried = threading.Event()
+
+    def member(*_: object, **__: object) -> Membership:
+        if clients_left:
+            return clients_left.pop()
+        tried.set()
+        raise KafkaUnavailable("no client can be made: a file is away")
+
+    monkeypatch.setattr(clients, "member", member)
+    joined = LeaderElection(Settings(), "g", "one", lambda: None)
+    first.is_stranded = True
+    assert tried.wait(10)
+    joined.close()
+    assert not joined._thread.is_alive()
+    joined.check()
