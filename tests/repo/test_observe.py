@@ -23,14 +23,44 @@ RUNBOOK = (ROOT / "docs" / "runbook.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
 
 
-def check(rules: dict[str, Any], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Have Prometheus' tool check rules."""
+def run(directory: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run Prometheus' tool."""
     tool = promtool()
     if tool is None:
         pytest.skip("there is no promtool: neither on the PATH nor in a package of this system")
+    return subprocess.run([tool, *arguments], cwd=directory, capture_output=True, text=True, check=False)
+
+
+def check(rules: dict[str, Any], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Have Prometheus' tool check rules."""
     file = directory / "rules.yaml"
     file.write_text(yaml.safe_dump(rules), "utf-8")
-    return subprocess.run([tool, "check", "rules", file], capture_output=True, text=True, check=False)
+    return run(directory, "check", "rules", file)
+
+
+def fires(directory: Path, alert: str, series: dict[str, str], expected: dict[str, list[dict[str, str]]]) -> None:
+    """Assert with which labels an alert fires at these times, given the values of series each 15 s."""
+    [rule] = [rule for rule in ALERTS if rule["alert"] == alert]
+    bare = {name: value for name, value in rule.items() if name != "annotations"}
+    rules = {"groups": [{"name": "g", "rules": [bare]}]}
+    (directory / "rules.yaml").write_text(yaml.safe_dump(rules), "utf-8")
+    times = [
+        {
+            "alertname": alert,
+            "eval_time": time,
+            "exp_alerts": [{"exp_labels": {**labels, **rule["labels"]}} for labels in found],
+        }
+        for time, found in expected.items()
+    ]
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    test = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "15s",
+        "tests": [{"interval": "15s", "input_series": given, "alert_rule_test": times}],
+    }
+    (directory / "test.yaml").write_text(yaml.safe_dump(test), "utf-8")
+    ran = run(directory, "test", "rules", "test.yaml")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_prometheus_takes_the_rules(tmp_path: Path) -> None:
@@ -60,3 +90,79 @@ def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
     ]
     for entry in re.split(r"^## ", RUNBOOK, flags=re.MULTILINE)[1:]:
         assert re.match(r"\w+\n\n```\n(bridge|kubectl) ", entry), entry
+
+
+ALIVE = "1x4000"
+"""A value each 15 s for more than 16 hours. `_xN` stands for N scrapes without one, after which it is gone."""
+CRASH_LOOP = " ".join(["0x3 stale _x8"] * 40)
+"""A process that is there for one minute of three."""
+
+
+def test_a_feed_without_a_process_is_told_beside_others(tmp_path: Path) -> None:
+    """One was scaled to 0 after ten minutes, and the other ones go on."""
+    one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="two",pod="b"}'
+    standby = 'bridge_leader{feed="two",pod="c"}'
+    fires(
+        tmp_path,
+        "SettlementNobodyOwns",
+        {one: "1x40 stale", two: ALIVE, standby: ALIVE.replace("1", "0", 1)},
+        {"9m": [], "11m": [], "13m": [{"feed": "one"}], "12h": [{"feed": "one"}]},
+    )
+
+
+def test_a_feed_whose_process_dies_again_and_again_has_no_owner(tmp_path: Path) -> None:
+    """It is scraped now and then, and never owns."""
+    one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="two",pod="b"}'
+    looping = {"1m": [], "3m": [{"feed": "one"}], "20m": [{"feed": "one"}], "60m": [{"feed": "one"}]}
+    fires(tmp_path, "SettlementNobodyOwns", {one: CRASH_LOOP}, looping)
+    fires(tmp_path, "SettlementNobodyOwns", {one: CRASH_LOOP, two: ALIVE}, looping)
+
+
+def test_a_feed_that_changes_its_owner_is_owned(tmp_path: Path) -> None:
+    """For a moment by none, and then by another process."""
+    one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
+    fires(
+        tmp_path,
+        "SettlementNobodyOwns",
+        {one: "1x40 stale", two: "0x44 1x200"},
+        {f"{minute}m": [] for minute in range(1, 20)},
+    )
+
+
+def test_no_bridge_at_all_is_told(tmp_path: Path) -> None:
+    """As where the last one has gone, or none ever started."""
+    fires(tmp_path, "SettlementNobodyOwns", {}, {"1m": [], "3m": [{}]})
+    one = 'bridge_leader{feed="one",pod="a"}'
+    fires(tmp_path, "SettlementNobodyOwns", {one: "1x40 stale"}, {"15m": [{"feed": "one"}]})
+
+
+def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:
+    """A restart is no reason to say so."""
+    one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
+    fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: CRASH_LOOP}, {"40m": [{"feed": "one"}]})
+    restart = {f"{minute}m": [] for minute in range(5, 60, 5)}
+    fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: "0x80 stale _x8 0x200"}, restart)
+
+
+def test_a_process_that_dies_again_and_again_is_down(tmp_path: Path) -> None:
+    """Though it can be scraped now and then."""
+    one, two = 'up{job="m/settlement-bridge",instance="a"}', 'up{job="m/settlement-bridge",instance="b"}'
+    looping = " ".join(["1x3 0x7"] * 40)
+    down = {"job": "m/settlement-bridge", "instance": "a"}
+    fires(tmp_path, "SettlementTargetDown", {one: looping, two: ALIVE}, {"2m": [], "20m": [down]})
+    fires(tmp_path, "SettlementTargetDown", {one: "1x40 0x40", two: ALIVE}, {"12m": [], "17m": [down]})
+    fires(tmp_path, "SettlementTargetDown", {one: "1x40 0x8 1x100"}, {f"{m}m": [] for m in range(30)})
+
+
+def test_a_feed_that_never_stays_live_is_told_though_it_dies_in_between(tmp_path: Path) -> None:
+    """And so is one that lives and is not live."""
+    live, one = 'bridge_state{feed="one",pod="a",state="Live"}', {"feed": "one"}
+    fires(tmp_path, "SettlementNotLive", {live: CRASH_LOOP}, {"20m": [], "45m": [one]})
+    fires(tmp_path, "SettlementNotLive", {live: "1x40 0x400"}, {"30m": [], "55m": [one]})
+    fires(tmp_path, "SettlementNotLive", {live: "1x40 0x40 1x400"}, {f"{m}m": [] for m in range(0, 90, 5)})
+
+
+def test_an_old_position_is_told_though_its_owner_dies_in_between(tmp_path: Path) -> None:
+    """Each process has the position for a minute only."""
+    series = {'bridge_revision_timestamp_seconds{feed="one",pod="a"}': CRASH_LOOP.replace("0x3", "-90000x3")}
+    fires(tmp_path, "SettlementRevisionOld", series, {"4m": [], "30m": [{"feed": "one"}]})
