@@ -154,7 +154,7 @@ def _provider(board: Dashboard) -> Dashboard:
 
 def _trouble(board: Dashboard) -> Dashboard:
     dead = 'sum(increase(bridge_messages_total{feed="$feed",outcome="dead_lettered"}[1h]))'
-    hidden = "time() - min(bridge_open_transaction_timestamp_seconds{})"
+    hidden = "max(bridge_open_transaction_seconds{})"
     return (
         board.with_row(Row("Trouble"))
         .with_panel(_number("Gaps in this term", "max(bridge_gaps_total{})", limit=(1, 1)))

@@ -1,8 +1,8 @@
-"""Find transactions that stay open and hide what is committed behind them, and say how to end them.
+"""Find transactions that stay open and hide what is committed behind them, and say who shows their producer.
 
 A `read_committed` reader sees a partition up to its last stable offset: the first record of the oldest open
 transaction. librdkafka reports neither the producers of a partition nor the producer of a record, so the
-producer id comes from Kafka's own tool, whose commands are returned complete (decision 0030).
+producer id comes from Kafka's own tool, whose command is returned complete (decision 0030).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from bridge.clock import Instant
+from bridge.clock import Clock, Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.errors import BridgeError
 from bridge.formatting import format_utc
@@ -22,7 +22,7 @@ from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import KafkaUnavailable
 
-LOOK_SECONDS = 10.0
+LOOK_SECONDS = 5.0
 """How often a bridge looks for open transactions. One that is there at two looks is reported."""
 PEEKS = 15
 """Attempts to read the first record of a transaction."""
@@ -43,18 +43,25 @@ class Place(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that hides the rest of a partition. `began` is in Unix seconds."""
+    """A transaction that hides the rest of a partition."""
 
     place: Place
     began: float
-    """The timestamp of its first record, as its producer gave it; if later or unknown, when it was found."""
+    """The timestamp of its first record, Unix seconds; if later or unknown, when it was found.
+
+    For display only: a bridge that writes a batch again gives its records the time of their receipt, another
+    producer any time.
+    """
+    age: float
+    """For how many seconds this process has seen it open, by the monotonic clock; it is at least as old."""
 
     def __str__(self) -> str:
         return f"{self.place}, since {format_utc(round(self.began))}"
 
-    def hangs(self, now: float) -> bool:
-        """Whether it is too old, at `now` (Unix seconds), to end by itself: somebody has to look."""
-        return now - self.began > HANGING_SECONDS
+    @property
+    def hangs(self) -> bool:
+        """Whether it is too old to end by itself: somebody has to look."""
+        return self.age > HANGING_SECONDS
 
 
 def hidden(client: AdminClient, topics: Iterable[str]) -> list[Place]:
@@ -104,49 +111,55 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
 class TransactionWatch:
     """Remembers from look to look which transactions stay open. `look` blocks."""
 
-    def __init__(self, settings: Settings, topics: Sequence[str]) -> None:
+    def __init__(self, settings: Settings, topics: Sequence[str], clock: Clock) -> None:
         self._settings = settings
         self._topics = topics
+        self._clock = clock
         self._client: AdminClient | None = None
-        self._seen: Mapping[Place, float] = {}
-        """When each place was first seen, Unix seconds."""
+        self._seen: Mapping[Place, Instant] = {}
+        """When each place was first seen."""
         self._began: Mapping[Place, float] = {}
 
-    def look(self, now: Instant) -> tuple[OpenTransaction, ...]:
+    def look(self) -> tuple[OpenTransaction, ...]:
         """Return the transactions that are open now and were at the last look.
 
         Raises KafkaUnavailable, after which the next look uses a new client, and else as `hidden`.
         """
         self._client = self._client or clients.admin(self._settings.kafka)
+        asked = self._clock()
         try:
             places = hidden(self._client, self._topics)
         except KafkaUnavailable:
             self._client = None
             raise
+        answered = self._clock()
         lasting = [place for place in places if place in self._seen]
-        self._seen = {place: self._seen.get(place, now.wall) for place in places}
+        self._seen = seen = {place: self._seen.get(place, answered) for place in places}
         began = {place: self._began[place] for place in lasting if place in self._began}
         if unknown := [place for place in lasting if place not in began]:
             times = first_times(self._settings, unknown)
-            began |= {place: min(times.get(place, now.wall), self._seen[place]) for place in unknown}
+            began |= {place: min(times.get(place, answered.wall), seen[place].wall) for place in unknown}
         self._began = began
-        return tuple(OpenTransaction(place, began[place]) for place in lasting)
+        return tuple(
+            OpenTransaction(place, began[place], asked.monotonic - seen[place].monotonic) for place in lasting
+        )
 
 
-def commands(settings: KafkaSettings, place: Place) -> tuple[str, str]:
-    """Return the commands of Kafka's tool that show the producer of a transaction, and that end it."""
+def show_producer(settings: KafkaSettings, place: Place) -> str:
+    """Return the command of Kafka's tool that shows the producer of a transaction."""
     tool = f"kafka-transactions.sh --bootstrap-server {shlex.quote(settings.bootstrap_servers or '')}"
     if str((settings.model_extra or {}).get("security_protocol", "plaintext")).lower() != "plaintext":
         tool += " --command-config admin.properties"
-    where = f"--topic {shlex.quote(place.topic)} --partition {place.partition}"
-    return f"{tool} describe-producers {where}", f"{tool} abort {where} --start-offset {place.offset}"
+    return f"{tool} describe-producers --topic {shlex.quote(place.topic)} --partition {place.partition}"
 
 
-def how_to_end(settings: KafkaSettings, places: Sequence[Place]) -> str:
-    """Return, in one line, the commands for the first place, and where those for the others are."""
-    describe, abort = commands(settings, places[0])
-    others = "; `bridge doctor` has the commands for the other partitions" if len(places) > 1 else ""
+def what_to_do(settings: KafkaSettings, places: Sequence[Place]) -> str:
+    """Return, in one line, the command for the first place, and where to read on.
+
+    It does not say how to end the transaction: a live bridge's own would lose bets.
+    """
+    others = " (`bridge doctor` has it for the other partitions)" if len(places) > 1 else ""
     return (
-        f'Its producer: `{describe}`; to end it, after reading "A transaction hangs" in docs/operations.md: '
-        f"`{abort}`{others}"
+        f"Its producer: `{show_producer(settings, places[0])}`{others}; whose it is and what ends it: "
+        '"A transaction hangs" in docs/operations.md'
     )

@@ -24,7 +24,7 @@ from bridge.formatting import format_duration, format_utc
 from bridge.kafka import admin, clients
 from bridge.kafka.blocking import Clients
 from bridge.kafka.errors import Hidden, KafkaUnavailable, Stalled, denied, explained, lacks_right
-from bridge.kafka.open_transactions import OpenTransaction, Place, first_times, how_to_end
+from bridge.kafka.open_transactions import Place, first_times, what_to_do
 from bridge.kafka.outage import outage
 from bridge.kafka.registry import RegistryUnavailable
 from bridge.log import get
@@ -85,13 +85,10 @@ def with_fresh_clients(
 
 
 def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
-    """Return since when an open transaction hides records, as far as known, and how to end one that hangs."""
+    """Return since when an open transaction hides records, as far as known, and how to find its producer."""
     times = first_times(settings, places)
-    if not times:
-        return f". {how_to_end(settings.kafka, places)}"
-    oldest = OpenTransaction(places[0], min(times.values()))
-    since = f", since {format_utc(round(oldest.began))}"
-    return f"{since}. {how_to_end(settings.kafka, places)}" if oldest.hangs(instant.now().wall) else since
+    since = f", since {format_utc(round(min(times.values())))}" if times else ""
+    return f"{since}. {what_to_do(settings.kafka, places)}"
 
 
 def starts_since(

@@ -57,11 +57,11 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
     yield Gauge("bridge_leader", "1 if this process owns the feed, else 0.", status.owner)
     yield filled(
         Gauge(
-            "bridge_open_transaction_timestamp_seconds",
-            "Start of a transaction that stays open and hides the rest of a partition.",
+            "bridge_open_transaction_seconds",
+            "For how long a transaction was seen to stay open that hides the rest of a partition.",
             labels=["topic", "partition"],
         ),
-        {(place.topic, str(place.partition)): began for place, began in status.open_transactions},
+        {(place.topic, str(place.partition)): age for place, _, age in status.open_transactions},
     )
     yield filled(
         Counter(

@@ -29,7 +29,7 @@ from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
 from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
-from bridge.kafka.open_transactions import OpenTransaction, TransactionWatch, how_to_end
+from bridge.kafka.open_transactions import OpenTransaction, Place, TransactionWatch, what_to_do
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
@@ -93,7 +93,7 @@ class _Service:
         """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
         self._open_transactions: tuple[OpenTransaction, ...] = ()
-        self._hanging: frozenset[OpenTransaction] = frozenset()
+        self._hanging: frozenset[Place] = frozenset()
         """Those of them that are in the log."""
         self._snapshot = self._take_snapshot()
 
@@ -206,11 +206,11 @@ class _Service:
     async def _watch_transactions(self, declared: topics.Topics) -> NoReturn:
         """Report transactions that stay open, whoever owns the feed: readers see nothing behind them."""
         worker = Worker("transactions")  # a daemon: a look may block
-        watch = TransactionWatch(self._settings, [topic.name for topic in declared.of_feed()])
+        watch = TransactionWatch(self._settings, [topic.name for topic in declared.of_feed()], self._clock)
         try:
             while True:
                 try:
-                    found = await asyncio.wrap_future(worker.submit(lambda: watch.look(self._clock())))
+                    found = await asyncio.wrap_future(worker.submit(watch.look))
                 except BridgeError as error:  # unknown: what was found last may still be open
                     get().debug("open transactions unknown", reason=str(error))
                 else:
@@ -222,15 +222,15 @@ class _Service:
     def _report_transactions(self, found: tuple[OpenTransaction, ...]) -> None:
         """Log each transaction that hangs once, and its end."""
         self._open_transactions = found
-        hanging = [transaction for transaction in found if transaction.hangs(self._clock().wall)]
-        if new := [transaction for transaction in hanging if transaction not in self._hanging]:
+        hanging = {transaction.place: transaction for transaction in found if transaction.hangs}
+        if new := [place for place in hanging if place not in self._hanging]:
             get().warning(
                 "open transaction hides records",
-                what="; ".join(map(str, new)),
-                what_to_do=how_to_end(self._settings.kafka, [transaction.place for transaction in new]),
+                what="; ".join(str(hanging[place]) for place in new),
+                what_to_do=what_to_do(self._settings.kafka, new),
             )
-        for transaction in self._hanging.difference(hanging):
-            get().info("open transaction ended", what=str(transaction.place))
+        for place in self._hanging.difference(hanging):
+            get().info("open transaction ended", what=str(place))
         self._hanging = frozenset(hanging)
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:

@@ -38,7 +38,9 @@ def check(rules: dict[str, Any], directory: Path) -> subprocess.CompletedProcess
     return run(directory, "check", "rules", file)
 
 
-def fires(directory: Path, alert: str, series: dict[str, str], expected: dict[str, list[dict[str, str]]]) -> None:
+def fires(
+    directory: Path, alert: str, series: dict[str, str], expected: dict[str, list[dict[str, str]]]
+) -> None:
     """Assert with which labels an alert fires at these times, given the values of series each 15 s."""
     [rule] = [rule for rule in ALERTS if rule["alert"] == alert]
     bare = {name: value for name, value in rule.items() if name != "annotations"}
@@ -93,7 +95,7 @@ def test_each_alert_is_in_the_runbook_and_on_the_page() -> None:
 
 
 ALIVE = "1x4000"
-"""A value each 15 s for more than 16 hours. `_xN` stands for N scrapes without one, after which it is gone."""
+"""A value each 15 s for more than 16 hours."""
 CRASH_LOOP = " ".join(["0x3 stale _x8"] * 40)
 """A process that is there for one minute of three."""
 
@@ -134,6 +136,16 @@ def test_no_bridge_at_all_is_told(tmp_path: Path) -> None:
     fires(tmp_path, "SettlementNobodyOwns", {}, {"1m": [], "3m": [{}]})
     one = 'bridge_leader{feed="one",pod="a"}'
     fires(tmp_path, "SettlementNobodyOwns", {one: "1x40 stale"}, {"15m": [{"feed": "one"}]})
+
+
+def test_a_transaction_that_hangs_is_told_as_soon_as_it_is_scraped(tmp_path: Path) -> None:
+    """By the age that its bridges measured: the clocks of two machines do not matter."""
+    name = 'bridge_open_transaction_seconds{feed="one",topic="t",partition="3",pod='
+    hanging = {f'{name}"a"}}': "5 20 35 50 65 stale", f'{name}"b"}}': "0 15 30 45 stale"}
+    told = [{"feed": "one", "topic": "t", "partition": "3"}]
+    expected = {"30s": [], "45s": told, "60s": told, "75s": []}
+    fires(tmp_path, "SettlementTransactionHangs", hanging, expected)
+    fires(tmp_path, "SettlementTransactionHangs", {f'{name}"a"}}': "10 25 40 stale"}, {"30s": [], "2m": []})
 
 
 def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
 from bridge.kafka import clients, open_transactions
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.open_transactions import OpenTransaction, Place, TransactionWatch, commands, how_to_end
+from bridge.kafka.open_transactions import OpenTransaction, Place, TransactionWatch, show_producer, what_to_do
 
 FIRST, NEXT, OTHER = Place("t.bets", 3, 7), Place("t.bets", 3, 9), Place("t.gaps", 0, 1)
 NOW = 1_790_000_000.0
@@ -25,13 +25,18 @@ class World:
         """None while no broker answers."""
         self.times: dict[Place, float] = {}
         self.clients = self.peeks = 0
-        self.watch = TransactionWatch(Settings(), ["t.bets", "t.gaps"])
+        self.now = Instant(NOW, 0)
+        self.takes = 0.0
+        """How long a look takes."""
+        self.watch = TransactionWatch(Settings(), ["t.bets", "t.gaps"], lambda: self.now)
         monkeypatch.setattr(clients, "admin", self._client)
         monkeypatch.setattr(open_transactions, "hidden", self._hidden)
         monkeypatch.setattr(open_transactions, "first_times", self._first_times)
 
-    def look(self, at: float) -> list[OpenTransaction]:
-        return list(self.watch.look(Instant(NOW + at, at)))
+    def look(self, at: float, wall: float | None = None) -> list[OpenTransaction]:
+        """Look at that time, by the monotonic clock; by the wall clock it may be another."""
+        self.now = Instant(NOW + (at if wall is None else wall), at)
+        return list(self.watch.look())
 
     def _client(self, _: object) -> object:
         self.clients += 1
@@ -40,6 +45,7 @@ class World:
     def _hidden(self, *_: object) -> list[Place]:
         if self.hidden is None:
             raise KafkaUnavailable("no broker answered")
+        self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
         return self.hidden
 
     def _first_times(self, _: Settings, places: Sequence[Place]) -> dict[Place, float]:
@@ -53,10 +59,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_a_transaction_that_is_there_twice_is_reported(world: World) -> None:
-    """Since its first record; the record is read once."""
+    """Since its first record, which is read once; it is as old as it was seen to be."""
     world.hidden, world.times = [FIRST], {FIRST: NOW - 300}
     assert world.look(0) == []
-    assert world.look(10) == world.look(20) == [OpenTransaction(FIRST, NOW - 300)]
+    assert world.look(10) == [OpenTransaction(FIRST, NOW - 300, 10)]
+    assert world.look(20) == [OpenTransaction(FIRST, NOW - 300, 20)]
     assert world.peeks == 1
     world.hidden = []
     assert world.look(30) == []
@@ -71,6 +78,32 @@ def test_one_transaction_after_the_other_is_none_that_stays(world: World) -> Non
         assert world.look(at) == []
 
 
+@pytest.mark.parametrize("first_record", [-300, 0, 3_600])
+def test_a_transaction_hangs_by_the_time_that_it_was_watched(world: World, first_record: float) -> None:
+    """A bridge that writes a batch again after an outage gives its records the time of their receipt."""
+    world.hidden, world.times = [FIRST], {FIRST: NOW + first_record}
+    found = [transaction for at in (0, 10, 20, 40, 45) for transaction in world.look(at)]
+    assert [transaction.hangs for transaction in found] == [False] * 4
+    [hanging] = world.look(46)
+    assert hanging.hangs
+
+
+def test_a_wall_clock_that_is_set_makes_none_older(world: World) -> None:
+    """Nor younger."""
+    world.hidden = [FIRST]
+    world.look(0)
+    [forward] = world.look(10, wall=3_600)
+    [back] = world.look(50, wall=-3_600)
+    assert (forward.age, forward.hangs, back.age, back.hangs) == (10, False, 50, True)
+
+
+def test_a_slow_look_makes_none_older(world: World) -> None:
+    """It may have begun just before the answer, and have ended just after the question."""
+    world.hidden, world.takes = [FIRST], 8
+    world.look(0)
+    assert [transaction.age for transaction in world.look(10)] == [2]
+
+
 @pytest.mark.parametrize("times", [{}, {FIRST: NOW + 3_600}])
 def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look(
     world: World, times: dict[Place, float]
@@ -78,7 +111,7 @@ def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look(
     """A foreign producer gives its records any time."""
     world.hidden, world.times = [FIRST, OTHER], times | {OTHER: NOW - 1}
     world.look(0)
-    assert world.look(10) == [OpenTransaction(FIRST, NOW), OpenTransaction(OTHER, NOW - 1)]
+    assert world.look(10) == [OpenTransaction(FIRST, NOW, 10), OpenTransaction(OTHER, NOW - 1, 10)]
 
 
 def test_an_outage_forgets_nothing(world: World) -> None:
@@ -89,18 +122,23 @@ def test_an_outage_forgets_nothing(world: World) -> None:
     with pytest.raises(KafkaUnavailable):
         world.look(10)
     world.hidden = [FIRST]
-    assert world.look(20) == [OpenTransaction(FIRST, NOW)]
+    assert world.look(20) == [OpenTransaction(FIRST, NOW, 20)]
     assert world.clients == 2
 
 
-def test_the_commands_are_complete() -> None:
-    """With servers, topic, partition and offset; with a file of properties where the cluster is secured."""
+def test_the_command_that_shows_the_producer_is_complete() -> None:
+    """With servers, topic and partition; with a file of properties where the cluster is secured."""
     plain = KafkaSettings(bootstrap_servers="a:1,b:2")
     tool, where = "kafka-transactions.sh --bootstrap-server a:1,b:2", "--topic t.bets --partition 3"
-    describe, abort = f"{tool} describe-producers {where}", f"{tool} abort {where} --start-offset 7"
-    assert commands(plain, FIRST) == (describe, abort)
+    assert show_producer(plain, FIRST) == f"{tool} describe-producers {where}"
     secured = KafkaSettings.model_validate({"bootstrap_servers": "a:1", "security_protocol": "SASL_SSL"})
-    for command in commands(secured, FIRST):
-        assert shlex.split(command)[3:5] == ["--command-config", "admin.properties"]
-    assert abort in how_to_end(plain, [FIRST])
-    assert "bridge doctor" in how_to_end(plain, [FIRST, OTHER])
+    assert shlex.split(show_producer(secured, FIRST))[3:5] == ["--command-config", "admin.properties"]
+
+
+def test_no_command_that_ends_a_transaction_is_ready_to_paste() -> None:
+    """It would lose bets if the transaction is a live bridge's own: that has to be found out first."""
+    plain = KafkaSettings(bootstrap_servers="a:1,b:2")
+    assert show_producer(plain, FIRST) in what_to_do(plain, [FIRST])
+    assert "bridge doctor" not in what_to_do(plain, [FIRST])
+    assert "bridge doctor" in what_to_do(plain, [FIRST, OTHER])
+    assert " abort --" not in what_to_do(plain, [FIRST, OTHER])

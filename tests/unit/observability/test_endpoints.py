@@ -31,7 +31,7 @@ LIVE = StatusSnapshot(
     revision=1_789_999_970,
     committed_at=NOW - 1.5,
     skew=2.0,
-    open_transactions=(OpenTransaction(Place("t.bets", 3, 7), 1_789_999_950),),
+    open_transactions=(OpenTransaction(Place("t.bets", 3, 7), 1_789_999_950, 40),),
 )
 STALLED = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
 STARTED = StatusSnapshot(at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW)
