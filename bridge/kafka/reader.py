@@ -87,8 +87,10 @@ def with_fresh_clients(
 def explain_hidden(settings: Settings, places: Sequence[Place]) -> str:
     """Return since when an open transaction hides records, as far as known, and how to find its producer."""
     times = first_times(settings, places)
-    since = f", since {format_utc(round(min(times.values())))}" if times else ""
-    return f"{since}. {what_to_do(settings.kafka, places)}"
+    oldest = min(times, key=times.__getitem__, default=places[0])
+    since = f", since {format_utc(round(times[oldest]))}" if times else ""
+    others = [place for place in places if place != oldest]
+    return f"{since}. {what_to_do(settings.kafka, [oldest, *others])}"
 
 
 def starts_since(

@@ -14,12 +14,14 @@ from structlog.testing import capture_logs
 
 from bridge.config import Settings
 from bridge.errors import TopologyError
-from bridge.kafka import clients
+from bridge.kafka import clients, reader
 from bridge.kafka.errors import KafkaUnavailable
+from bridge.kafka.open_transactions import Place
 from bridge.kafka.reader import Cursor, TopicScan, with_fresh_clients
 from tests.unit.state.log import NEVER, Log, Message
 
 SETTINGS = Settings()
+FIRST, OTHER = Place("t", 3, 7), Place("t", 4, 1)
 
 
 @pytest.fixture
@@ -308,6 +310,27 @@ def test_an_open_transaction_is_waited_for(log: Log) -> None:
     log.connected = connected
     assert read_on(log) == ["an open transaction hides what is in t: partition 0 from offset 7"] * 3
     assert log.now == pytest.approx(90, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("times", "since", "partition"),
+    [
+        ({FIRST: 1_790_000_000.0, OTHER: 1_789_999_000.0}, ", since 2026-09-21T13:56:40Z. ", 4),
+        ({OTHER: 1_790_000_000.0}, ", since 2026-09-21T14:13:20Z. ", 4),
+        ({}, ". ", 3),
+    ],
+)
+def test_what_is_said_of_an_open_transaction_is_of_the_oldest_one(
+    monkeypatch: pytest.MonkeyPatch, times: dict[Place, float], since: str, partition: int
+) -> None:
+    """Each partition may be hidden by another one. None is to be ended before its producer is known."""
+    monkeypatch.setattr(reader, "first_times", lambda *_: times)
+    said = reader.explain_hidden(
+        Settings.model_validate({"kafka": {"bootstrap_servers": "a:1"}}), [FIRST, OTHER]
+    )
+    assert said.startswith(f"{since}Its producer: `kafka-transactions.sh ")
+    assert f"describe-producers --topic t --partition {partition}`" in said
+    assert " abort --" not in said
 
 
 def test_a_topic_that_has_lost_its_end_is_reported(log: Log) -> None:
