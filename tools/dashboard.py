@@ -173,6 +173,10 @@ def _trouble(board: Dashboard) -> Dashboard:
                 "Heartbeat of the event loop",
                 ("time() - bridge_event_loop_heartbeat_timestamp_seconds{}", "{{instance}}"),
                 ("time() - bridge_state_since_timestamp_seconds{}", "{{instance}}, in its state"),
+                (
+                    "time() - bridge_transactions_looked_timestamp_seconds{}",
+                    "{{instance}}, last look for open transactions",
+                ),
                 unit="s",
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import ConsumerGroupState, TopicCollection
@@ -17,7 +17,7 @@ from bridge.kafka import admin, clients, topics
 from bridge.kafka.election import group_of
 from bridge.kafka.errors import KafkaUnavailable, explained
 from bridge.kafka.group import Group, Member
-from bridge.kafka.open_transactions import OpenTransaction, TransactionWatch, show_producer
+from bridge.kafka.open_transactions import Look, TransactionWatch, show_producer
 from bridge.kafka.registry import Standing
 
 COORDINATOR_SECONDS = 5.0
@@ -122,31 +122,35 @@ def assess_leadership(name: str, group: Group) -> Finding:
     return Finding(Outcome.OK, f"owned from {', '.join(group.owners)}, {plural(group.standbys, 'standby')}")
 
 
-def find_open_transactions(settings: Settings) -> list[OpenTransaction]:
-    """Return the transactions that stay open for some seconds. Raises as `explained`."""
+def find_open_transactions(settings: Settings) -> Look:
+    """Look for the transactions that stay open for some seconds. Raises as `explained`."""
     watch = TransactionWatch(
         settings, [topic.name for topic in topics.declare(settings).of_feed()], clock.now
     )
-    found = list(watch.look())
+    look = watch.look()
     for _ in range(LOOKS):
         time.sleep(LOOK_SECONDS)
-        if not (found := list(watch.look())):
+        look = watch.look()
+        if not look.open and not look.unknown:
             break
-    return found
+    return look
 
 
-def assess_transactions(settings: Settings, found: Sequence[OpenTransaction], now: float) -> Finding:
+def assess_transactions(settings: Settings, look: Look, now: float) -> Finding:
     """Whether a transaction hides records from readers and from the next owner, at `now`, Unix seconds."""
-    if not found:
+    if not look.open and not look.unknown:
         return Finding(Outcome.OK, "none stays open")
     lines = [
         f"{transaction}: open for {format_duration(max(0.0, now - transaction.began))} by its first record"
-        for transaction in found
+        for transaction in look.open
     ]
+    lines += dict.fromkeys(look.unknown.values())
+    if not look.open:
+        return Finding(Outcome.FAIL, "\n".join(lines))
     steps = [
         "Repeat in a minute: what a bridge has open, or one that died, has ended by then.",
         "Find the producer of one that has not; `ProducerId` is in the row with that offset:",
-        *(show_producer(settings.kafka, transaction.place) for transaction in found),
+        *(show_producer(settings.kafka, transaction.place) for transaction in look.open),
         'Go on as in "A transaction hangs" in docs/operations.md.',
         "Never abort one of a bridge that runs: bets would be lost.",
     ]

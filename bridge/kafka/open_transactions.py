@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, TopicMetadata
 
 from bridge.clock import Clock, Instant
 from bridge.config import KafkaSettings, Settings
@@ -64,21 +64,40 @@ class OpenTransaction(NamedTuple):
         return self.age > HANGING_SECONDS
 
 
-def hidden(client: AdminClient, topics: Iterable[str]) -> list[Place]:
-    """Return where open transactions begin that hide records now, in those of the topics that exist.
+class Look(NamedTuple):
+    """What a look has found."""
 
-    A transaction that is written at this moment is among them. Raises as `admin.end_offsets`.
+    open: tuple[OpenTransaction, ...]
+    """The transactions that are open now and were so before."""
+    unknown: Mapping[str, str]
+    """The topics that could not be looked at → why."""
+
+
+def hidden(client: AdminClient, topics: Iterable[str]) -> tuple[list[Place], dict[str, str]]:
+    """Return where open transactions begin that hide records now, and the topics that do not tell → why.
+
+    A transaction that is written at this moment is among them. Raises as `admin.metadata`.
     """
     present = admin.metadata(client).topics
-    found = []
+    found: list[Place] = []
+    unknown = {}
     for topic in topics:
-        count = len(present[topic].partitions) if topic in present else 0
-        if count:
-            stable = admin.end_offsets(client, topic, count, visible=True)
-            written = admin.end_offsets(client, topic, count)
-            both = zip(stable, written, strict=True)
-            found += [Place(topic, p, first) for p, (first, end) in enumerate(both) if first < end]
-    return found
+        try:
+            found += _hidden_in(client, topic, present.get(topic))
+        except BridgeError as error:
+            unknown[topic] = str(error)
+    return found, unknown
+
+
+def _hidden_in(client: AdminClient, topic: str, listed: TopicMetadata | None) -> list[Place]:
+    if listed is None and admin.topic_id(client, topic) is None:  # raises if it only may not be described
+        return []
+    if listed is None or not listed.partitions:
+        raise KafkaUnavailable(f"{topic} is not there yet")
+    stable = admin.end_offsets(client, topic, len(listed.partitions), visible=True)
+    written = admin.end_offsets(client, topic, len(listed.partitions))
+    both = zip(stable, written, strict=True)
+    return [Place(topic, p, first) for p, (first, end) in enumerate(both) if first < end]
 
 
 def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, float]:
@@ -120,29 +139,27 @@ class TransactionWatch:
         """When each place was first seen."""
         self._began: Mapping[Place, float] = {}
 
-    def look(self) -> tuple[OpenTransaction, ...]:
-        """Return the transactions that are open now and were at the last look.
+    def look(self) -> Look:
+        """Look for the transactions that are open now and were at the last look.
 
-        Raises KafkaUnavailable, after which the next look uses a new client, and else as `hidden`.
+        Raises as `hidden`. The next look uses a new client unless all topics have answered this one.
         """
-        self._client = self._client or clients.admin(self._settings.kafka)
+        client, self._client = self._client or clients.admin(self._settings.kafka), None
         asked = self._clock()
-        try:
-            places = hidden(self._client, self._topics)
-        except KafkaUnavailable:
-            self._client = None
-            raise
+        places, unknown = hidden(client, self._topics)
+        if not unknown:
+            self._client = client
         answered = self._clock()
         lasting = [place for place in places if place in self._seen]
-        self._seen = seen = {place: self._seen.get(place, answered) for place in places}
+        seen = {place: self._seen.get(place, answered) for place in places}
+        self._seen = seen | {place: at for place, at in self._seen.items() if place.topic in unknown}
         began = {place: self._began[place] for place in lasting if place in self._began}
-        if unknown := [place for place in lasting if place not in began]:
-            times = first_times(self._settings, unknown)
-            began |= {place: min(times.get(place, answered.wall), seen[place].wall) for place in unknown}
+        if undated := [place for place in lasting if place not in began]:
+            times = first_times(self._settings, undated)
+            began |= {place: min(times.get(place, answered.wall), seen[place].wall) for place in undated}
         self._began = began
-        return tuple(
-            OpenTransaction(place, began[place], asked.monotonic - seen[place].monotonic) for place in lasting
-        )
+        ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
+        return Look(tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting), unknown)
 
 
 def show_producer(settings: KafkaSettings, place: Place) -> str:

@@ -69,7 +69,9 @@ def judge(status: StatusSnapshot, now: float) -> Health:
         "loopAgeSeconds": _rounded(now - status.at),
         "nextConnect": None if status.next_connect is None else format_utc(status.next_connect),
         "gaps": status.gaps,
-        "openTransactions": [str(found) for found in status.open_transactions],
+        "openTransactions": None
+        if status.open_transactions is None
+        else [str(found) for found in status.open_transactions],
     }
     return Health(healthy(status, now), ready(status, now), report)
 

@@ -61,7 +61,12 @@ def _of_process(status: StatusSnapshot) -> Iterator[Metric]:
             "For how long a transaction was seen to stay open that hides the rest of a partition.",
             labels=["topic", "partition"],
         ),
-        {(place.topic, str(place.partition)): age for place, _, age in status.open_transactions},
+        {(place.topic, str(place.partition)): age for place, _, age in status.open_transactions or ()},
+    )
+    yield Gauge(
+        "bridge_transactions_looked_timestamp_seconds",
+        "When all topics were last looked at for open transactions; at first the start of the process.",
+        status.transactions_looked_at,
     )
     yield filled(
         Counter(

@@ -102,8 +102,10 @@ class StatusSnapshot:
     """Messages that the transcoder left to pydantic."""
     queue_messages: int = 0
     """Messages read from the socket and not yet handled."""
-    open_transactions: tuple[OpenTransaction, ...] = ()
-    """Transactions that stay open and hide records of the feed's topics."""
+    open_transactions: tuple[OpenTransaction, ...] | None = None
+    """Transactions that stay open and hide records of the feed's topics; None while that is unknown."""
+    transactions_looked_at: float | None = None
+    """When all of these topics were last looked at; at first when the process started."""
     batch_records: int = 0
     """Records produced and not yet committed."""
     commit_durations: DurationHistogram = field(default_factory=DurationHistogram)

@@ -22,6 +22,7 @@ from bridge.clock import AnchoredClock
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotOwner
 from bridge.feed import client, provider_clock
+from bridge.formatting import format_duration
 from bridge.kafka import clients, topics
 from bridge.kafka.batch_writer import BatchWriter, transactional
 from bridge.kafka.blocking import Worker, discard
@@ -29,7 +30,7 @@ from bridge.kafka.election import LeaderElection, group_of
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Watch
 from bridge.kafka.open_transactions import LOOK_SECONDS as WATCH_SECONDS
-from bridge.kafka.open_transactions import OpenTransaction, Place, TransactionWatch, what_to_do
+from bridge.kafka.open_transactions import Look, OpenTransaction, Place, TransactionWatch, what_to_do
 from bridge.kafka.outage import outage
 from bridge.kafka.reader import reading_clients
 from bridge.kafka.registry import Registry, RegistryUnavailable
@@ -51,6 +52,8 @@ PAUSE_SECONDS = 0.5
 """Pause between two terms of leadership, in case a term ends at once."""
 LOOK_SECONDS = 2.0
 """How often a standby checks who owns the feed, and whether Kafka answers."""
+WATCH_LIMIT_SECONDS = 60.0
+"""How long one look for open transactions may take, which is longer than the time-outs of its requests."""
 HEARTBEAT_SECONDS = 1.0
 """Interval between status snapshots."""
 
@@ -92,9 +95,12 @@ class _Service:
         self._changed = asyncio.Event()
         """Set when leadership may have changed."""
         self._owner: FeedOwner | None = None
-        self._open_transactions: tuple[OpenTransaction, ...] = ()
+        self._open_transactions: tuple[OpenTransaction, ...] | None = None
         self._hanging: frozenset[Place] = frozenset()
-        """Those of them that are in the log."""
+        """Where those of them begin that are in the log."""
+        self._unknown = ""
+        """Why not all of them are known, as in the log."""
+        self._transactions_looked_at = self._started_at
         self._snapshot = self._take_snapshot()
 
     async def serve(self) -> None:
@@ -206,32 +212,55 @@ class _Service:
     async def _watch_transactions(self, declared: topics.Topics) -> NoReturn:
         """Report transactions that stay open, whoever owns the feed: readers see nothing behind them."""
         worker = Worker("transactions")  # a daemon: a look may block
-        watch = TransactionWatch(self._settings, [topic.name for topic in declared.of_feed()], self._clock)
+        names = [topic.name for topic in declared.of_feed()]
+        watch = TransactionWatch(self._settings, names, self._clock)
+
+        def unknown(reason: str) -> Look:
+            return Look((), dict.fromkeys(names, reason))
+
         try:
             while True:
+                answer = asyncio.wrap_future(worker.submit(watch.look))
                 try:
-                    found = await asyncio.wrap_future(worker.submit(watch.look))
-                except BridgeError as error:  # unknown: what was found last may still be open
-                    get().debug("open transactions unknown", reason=str(error))
-                else:
-                    self._report_transactions(found)
+                    look = await asyncio.wait_for(answer, WATCH_LIMIT_SECONDS)
+                except TimeoutError:
+                    worker.close(0)
+                    worker = Worker("transactions")  # the old thread is left behind with its client
+                    look = unknown(f"no answer in {format_duration(WATCH_LIMIT_SECONDS)}")
+                except BridgeError as error:
+                    look = unknown(str(error))
+                except Exception as error:  # noqa: BLE001  # whatever it is, the watch goes on
+                    look = unknown(repr(error))
+                self._report_transactions(look)
                 await asyncio.sleep(WATCH_SECONDS)
         finally:
             worker.close(0)
 
-    def _report_transactions(self, found: tuple[OpenTransaction, ...]) -> None:
-        """Log each transaction that hangs once, and its end."""
-        self._open_transactions = found
-        hanging = {transaction.place: transaction for transaction in found if transaction.hangs}
+    def _report_transactions(self, look: Look) -> None:
+        """Log each transaction that hangs once, and its end; and why there is none to see, at each change."""
+        self._open_transactions = look.open or (None if look.unknown else ())
+        if not look.unknown:
+            self._transactions_looked_at = self._clock().wall
+        self._report_unknown("; ".join(dict.fromkeys(look.unknown.values())))
+        hanging = {transaction.place: transaction for transaction in look.open if transaction.hangs}
         if new := [place for place in hanging if place not in self._hanging]:
             get().warning(
                 "open transaction hides records",
                 what="; ".join(str(hanging[place]) for place in new),
                 what_to_do=what_to_do(self._settings.kafka, new),
             )
-        for place in self._hanging.difference(hanging):
+        gone = self._hanging.difference(hanging)
+        ended = {place for place in gone if place.topic not in look.unknown}
+        for place in ended:
             get().info("open transaction ended", what=str(place))
-        self._hanging = frozenset(hanging)
+        self._hanging = self._hanging.union(hanging) - ended
+
+    def _report_unknown(self, reason: str) -> None:
+        if reason and reason != self._unknown:
+            get().warning("open transactions unknown", reason=reason)
+        elif self._unknown and not reason:
+            get().info("open transactions known again")
+        self._unknown = reason
 
     async def _one_term(self, dependencies: Dependencies, leadership: LeaderElection) -> None:
         self._owner = FeedOwner(dependencies)
@@ -293,6 +322,7 @@ class _Service:
             since=status.since,
             until=status.until,
             open_transactions=self._open_transactions,
+            transactions_looked_at=self._transactions_looked_at,
             **(self._owner.snapshot() if self._owner else {}),
         )
 

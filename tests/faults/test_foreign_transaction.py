@@ -83,6 +83,7 @@ def scraped(bridge: Bridge, path: str) -> str:
 
 def documented(place: Place, verb: str, values: dict[str, object]) -> str:
     """Return a command of docs/operations.md, with this cluster's servers and other values of its options."""
+    command: str
     [command] = re.findall(
         rf"^ *(kafka-transactions\.sh (?:.|\\\n)*? {verb}\b(?:.|\\\n)*?)(?<!\\)\n", OPERATIONS, re.M
     )

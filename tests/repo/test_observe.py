@@ -23,7 +23,7 @@ RUNBOOK = (ROOT / "docs" / "runbook.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "observability.md").read_text("utf-8")
 
 
-def run(directory: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run(directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run Prometheus' tool."""
     tool = promtool()
     if tool is None:
@@ -148,11 +148,19 @@ def test_a_transaction_that_hangs_is_told_as_soon_as_it_is_scraped(tmp_path: Pat
     fires(tmp_path, "SettlementTransactionHangs", {f'{name}"a"}}': "10 25 40 stale"}, {"30s": [], "2m": []})
 
 
+def test_transactions_that_nobody_looks_for_are_told(tmp_path: Path) -> None:
+    """One process that looks is enough."""
+    name = 'bridge_transactions_looked_timestamp_seconds{feed="one",pod='
+    blind, looking = {f'{name}"a"}}': "60x100"}, {f'{name}"b"}}': "0+15x100"}
+    fires(tmp_path, "SettlementTransactionsUnwatched", blind, {"5m": [], "8m": [{"feed": "one"}]})
+    fires(tmp_path, "SettlementTransactionsUnwatched", blind | looking, {"8m": [], "20m": []})
+
+
 def test_a_standby_that_dies_again_and_again_is_none(tmp_path: Path) -> None:
     """A restart is no reason to say so."""
     one, two = 'bridge_leader{feed="one",pod="a"}', 'bridge_leader{feed="one",pod="b"}'
     fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: CRASH_LOOP}, {"40m": [{"feed": "one"}]})
-    restart = {f"{minute}m": [] for minute in range(5, 60, 5)}
+    restart: dict[str, list[dict[str, str]]] = {f"{minute}m": [] for minute in range(5, 60, 5)}
     fires(tmp_path, "SettlementNoStandby", {one: ALIVE, two: "0x80 stale _x8 0x200"}, restart)
 
 

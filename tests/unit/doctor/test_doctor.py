@@ -23,7 +23,7 @@ from bridge.feed.rate_limits import Attempt
 from bridge.inspection import readers
 from bridge.kafka.errors import KafkaUnavailable
 from bridge.kafka.group import Group, Member
-from bridge.kafka.open_transactions import OpenTransaction, Place
+from bridge.kafka.open_transactions import Look, OpenTransaction, Place
 from bridge.kafka.registry import Standing
 from bridge.kafka.topics import Action, Change, declare
 from bridge.state.checkpoint import Checkpoint, State
@@ -349,10 +349,10 @@ def test_a_feed_without_an_owner_is_worth_a_warning(
 
 def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
     """The doctor looks for seconds: by then nobody knows that it hangs, however old its records are."""
-    assert kafka_checks.assess_transactions(SETTINGS, [], NOW).outcome is Outcome.OK
+    assert kafka_checks.assess_transactions(SETTINGS, Look((), {}), NOW).outcome is Outcome.OK
     ages = (3, 300)
-    found = [OpenTransaction(Place("t.bets", n, 7), NOW - age, 6) for n, age in enumerate(ages)]
-    finding = kafka_checks.assess_transactions(SETTINGS, found, NOW)
+    found = tuple(OpenTransaction(Place("t.bets", n, 7), NOW - age, 6) for n, age in enumerate(ages))
+    finding = kafka_checks.assess_transactions(SETTINGS, Look(found, {}), NOW)
     assert finding.outcome is Outcome.FAIL
     assert re.findall(
         r"partition (\d) from offset 7, .*: open for (.*) by its first record", finding.message
@@ -362,6 +362,16 @@ def test_a_transaction_that_stays_open_is_shown_and_not_ended() -> None:
     ]
     assert re.findall(r"describe-producers .* --partition (\d)", finding.advice) == ["0", "1"]
     assert " abort --" not in finding.advice
+
+
+def test_a_topic_that_cannot_be_looked_at_is_no_topic_without_transactions() -> None:
+    """Such as one that the principal may not describe; what is found in the others is told as well."""
+    unknown = {"t.gaps": "no right to Describe", "t.bets": "no right to Describe"}
+    finding = kafka_checks.assess_transactions(SETTINGS, Look((), unknown), NOW)
+    assert finding == Finding(Outcome.FAIL, "no right to Describe")
+    found = OpenTransaction(Place("t.checkpoints", 0, 7), NOW - 6, 6)
+    finding = kafka_checks.assess_transactions(SETTINGS, Look((found,), unknown), NOW)
+    assert [line.split()[0] for line in finding.message.splitlines()] == ["t.checkpoints", "no"]
 
 
 def test_an_answer_that_does_not_come_has_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from bridge.clock import Instant
 from bridge.config import KafkaSettings, Settings
-from bridge.kafka import clients, open_transactions
+from bridge.errors import BridgeError, TopologyError
+from bridge.kafka import admin, clients, open_transactions
 from bridge.kafka.errors import KafkaUnavailable
-from bridge.kafka.open_transactions import OpenTransaction, Place, TransactionWatch, show_producer, what_to_do
+from bridge.kafka.open_transactions import (
+    OpenTransaction,
+    Place,
+    TransactionWatch,
+    hidden,
+    show_producer,
+    what_to_do,
+)
 
 FIRST, NEXT, OTHER = Place("t.bets", 3, 7), Place("t.bets", 3, 9), Place("t.gaps", 0, 1)
 NOW = 1_790_000_000.0
@@ -23,6 +33,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.hidden: list[Place] | None = []
         """None while no broker answers."""
+        self.unknown: dict[str, str] = {}
         self.times: dict[Place, float] = {}
         self.clients = self.peeks = 0
         self.now = Instant(NOW, 0)
@@ -36,17 +47,17 @@ class World:
     def look(self, at: float, wall: float | None = None) -> list[OpenTransaction]:
         """Look at that time, by the monotonic clock; by the wall clock it may be another."""
         self.now = Instant(NOW + (at if wall is None else wall), at)
-        return list(self.watch.look())
+        return list(self.watch.look().open)
 
     def _client(self, _: object) -> object:
         self.clients += 1
         return object()
 
-    def _hidden(self, *_: object) -> list[Place]:
+    def _hidden(self, *_: object) -> tuple[list[Place], dict[str, str]]:
         if self.hidden is None:
             raise KafkaUnavailable("no broker answered")
         self.now = Instant(self.now.wall + self.takes, self.now.monotonic + self.takes)
-        return self.hidden
+        return self.hidden, self.unknown
 
     def _first_times(self, _: Settings, places: Sequence[Place]) -> dict[Place, float]:
         self.peeks += 1
@@ -124,6 +135,63 @@ def test_an_outage_forgets_nothing(world: World) -> None:
     world.hidden = [FIRST]
     assert world.look(20) == [OpenTransaction(FIRST, NOW, 20)]
     assert world.clients == 2
+
+
+def test_a_topic_that_cannot_be_asked_forgets_nothing(world: World) -> None:
+    """The others are reported; afterwards its transaction is as old as it is, and each client is a new one."""
+    world.hidden = [FIRST, OTHER]
+    world.look(0)
+    world.hidden, world.unknown = [OTHER], {"t.bets": "it has no leader"}
+    assert world.look(10) == [OpenTransaction(OTHER, NOW, 10)]
+    assert world.watch.look().unknown == {"t.bets": "it has no leader"}
+    world.hidden, world.unknown = [FIRST, OTHER], {}
+    assert world.look(20) == [OpenTransaction(FIRST, NOW, 20), OpenTransaction(OTHER, NOW, 20)]
+    assert world.clients == 3
+
+
+class Cluster:
+    """Topics of two partitions each, in the first one of which a record is hidden."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.listed = {name: SimpleNamespace(partitions={0: None, 1: None}, error=None) for name in "abc"}
+        self.refused: dict[str, BridgeError] = {}
+        monkeypatch.setattr(admin, "metadata", lambda _: SimpleNamespace(topics=self.listed))
+        monkeypatch.setattr(admin, "end_offsets", self._end_offsets)
+        monkeypatch.setattr(admin, "topic_id", self._topic_id)
+
+    def _end_offsets(self, _: object, topic: str, count: int, *, visible: bool = False) -> list[int]:
+        self._answer(topic)
+        return [8 if visible else 9, 5][:count]
+
+    def _topic_id(self, _: object, topic: str) -> str | None:
+        self._answer(topic)
+        return "id" if topic in self.listed else None
+
+    def _answer(self, topic: str) -> None:
+        if topic in self.refused:
+            raise self.refused[topic]
+
+
+@pytest.mark.parametrize("error", [KafkaUnavailable("no leader"), TopologyError("no right")])
+def test_a_topic_that_does_not_answer_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, error: BridgeError
+) -> None:
+    """A partition may be without a leader, or a right be missing."""
+    cluster = Cluster(monkeypatch)
+    cluster.refused["b"] = error
+    assert hidden(AdminClient({}), "abc") == ([Place("a", 0, 8), Place("c", 0, 8)], {"b": str(error)})
+
+
+def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not exist hides nothing; one that may not be described is not listed either."""
+    cluster = Cluster(monkeypatch)
+    del cluster.listed["a"], cluster.listed["b"]
+    cluster.refused["b"] = TopologyError("no right to Describe the topic b")
+    cluster.listed["c"].partitions.clear()
+    found, unknown = hidden(AdminClient({}), "abc")
+    assert found == []
+    assert set(unknown) == {"b", "c"}
+    assert unknown["b"] == "no right to Describe the topic b"
 
 
 def test_the_command_that_shows_the_producer_is_complete() -> None:

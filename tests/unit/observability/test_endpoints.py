@@ -35,7 +35,7 @@ LIVE = StatusSnapshot(
 )
 STALLED = replace(LIVE, committed_at=NOW - 3_600, since=NOW - 3_600)
 STARTED = StatusSnapshot(at=NOW, started_at=NOW, feed="f", idle_timeout_seconds=60, owner_id="me", since=NOW)
-UNKNOWN = ("state", "revision", "revisionAgeSeconds", "lastCommitAgeSeconds")
+UNKNOWN = ("state", "revision", "revisionAgeSeconds", "lastCommitAgeSeconds", "openTransactions")
 UNAVAILABLE = "503 Service Unavailable"
 WAITING = replace(LIVE, state=State.WAITING_FOR_KAFKA, until=NOW + 9.75)
 

@@ -49,6 +49,7 @@ OWNER = replace(
     compiled=True,
     fallbacks=4,
     open_transactions=(OpenTransaction(Place("t.bets", 3, 7), NOW - 300, 50),),
+    transactions_looked_at=NOW - 2,
     queue_messages=8,
     batch_records=9,
     commit_durations=DurationHistogram([0, 0, 6, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1], 40.25),
@@ -83,6 +84,7 @@ EXPECTED: Scraped = {
     key("state_until_timestamp_seconds"): NOW + 7,
     key("leader"): 1,
     key("open_transaction_seconds", topic="t.bets", partition="3"): 50,
+    key("transactions_looked_timestamp_seconds"): NOW - 2,
     key("revision_timestamp_seconds"): 1_789_999_000,
     key("last_commit_timestamp_seconds"): NOW - 3,
     key("messages_total", outcome="published"): 6,
@@ -140,7 +142,7 @@ def test_every_message_has_an_outcome() -> None:
 def test_an_unknown_value_has_no_sample() -> None:
     names = {name for name, _ in scrape(STARTED)}
     unknown = {"bridge_state_until_timestamp_seconds", "bridge_clock_skew_seconds"}
-    unknown.add("bridge_open_transaction_seconds")
+    unknown |= {"bridge_open_transaction_seconds", "bridge_transactions_looked_timestamp_seconds"}
     assert unknown.isdisjoint(names)
     assert sum(value for (name, _), value in scrape(STARTED).items() if name == "bridge_state") == 0
 
