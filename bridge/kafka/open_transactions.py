@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -115,7 +116,8 @@ def first_times(settings: Settings, places: Sequence[Place]) -> dict[Place, floa
             for message in reader.consume(100, PEEK_SECONDS):
                 place = wanted.get((message.topic() or "", message.partition() or 0))
                 if message.error() is None and place is not None and message.offset() == place.offset:
-                    found[place] = message.timestamp()[1] / 1000
+                    if (at := message.timestamp()[1]) > 0:  # or the record has none
+                        found[place] = at / 1000
                     reader.pause([TopicPartition(place.topic, place.partition)])
             if len(found) == len(wanted):
                 break
@@ -137,7 +139,8 @@ class TransactionWatch:
         self._client: AdminClient | None = None
         self._seen: Mapping[Place, Instant] = {}
         """When each place was first seen."""
-        self._began: Mapping[Place, float] = {}
+        self._times: Mapping[Place, float] = {}
+        """The timestamps of the first records, as far as they could be read."""
 
     def look(self) -> Look:
         """Look for the transactions that are open now and were at the last look.
@@ -153,11 +156,11 @@ class TransactionWatch:
         lasting = [place for place in places if place in self._seen]
         seen = {place: self._seen.get(place, answered) for place in places}
         self._seen = seen | {place: at for place, at in self._seen.items() if place.topic in unknown}
-        began = {place: self._began[place] for place in lasting if place in self._began}
-        if undated := [place for place in lasting if place not in began]:
-            times = first_times(self._settings, undated)
-            began |= {place: min(times.get(place, answered.wall), seen[place].wall) for place in undated}
-        self._began = began
+        times = {place: self._times[place] for place in lasting if place in self._times}
+        if undated := [place for place in lasting if place not in times]:
+            times |= first_times(self._settings, undated)
+        self._times = times
+        began = {place: min(times.get(place, inf), seen[place].wall) for place in lasting}
         ages = {place: asked.monotonic - seen[place].monotonic for place in lasting}
         return Look(tuple(OpenTransaction(place, began[place], ages[place]) for place in lasting), unknown)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -18,6 +20,7 @@ from bridge.kafka.open_transactions import (
     OpenTransaction,
     Place,
     TransactionWatch,
+    first_times,
     hidden,
     show_producer,
     what_to_do,
@@ -125,6 +128,17 @@ def test_a_time_that_is_unknown_or_to_come_is_that_of_the_first_look(
     assert world.look(10) == [OpenTransaction(FIRST, NOW, 10), OpenTransaction(OTHER, NOW - 1, 10)]
 
 
+def test_a_time_that_could_not_be_read_is_read_by_the_next_look(world: World) -> None:
+    """A busy broker may not give the record in time; what is known is not read again."""
+    world.hidden, world.times = [FIRST, OTHER], {OTHER: NOW - 1}
+    world.look(0)
+    assert [transaction.began for transaction in world.look(10)] == [NOW, NOW - 1]
+    world.times = {FIRST: NOW - 300, OTHER: NOW - 2}
+    assert [transaction.began for transaction in world.look(20)] == [NOW - 300, NOW - 1]
+    world.look(30)
+    assert world.peeks == 2
+
+
 def test_an_outage_forgets_nothing(world: World) -> None:
     """Afterwards the transaction is as old as it is; the client is a new one."""
     world.hidden = [FIRST]
@@ -138,7 +152,7 @@ def test_an_outage_forgets_nothing(world: World) -> None:
 
 
 def test_a_topic_that_cannot_be_asked_forgets_nothing(world: World) -> None:
-    """The others are reported; afterwards its transaction is as old as it is, and each client is a new one."""
+    """The others are reported; afterwards its transaction is as old as it is, and clients are new."""
     world.hidden = [FIRST, OTHER]
     world.look(0)
     world.hidden, world.unknown = [OTHER], {"t.bets": "it has no leader"}
@@ -192,6 +206,21 @@ def test_a_topic_that_is_not_listed_is_asked_for(monkeypatch: pytest.MonkeyPatch
     assert found == []
     assert set(unknown) == {"b", "c"}
     assert unknown["b"] == "no right to Describe the topic b"
+
+
+def test_a_record_without_a_timestamp_is_of_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of the year 1969."""
+
+    def record(place: Place, at: int) -> SimpleNamespace:
+        values = {"topic": place.topic, "partition": place.partition, "offset": place.offset, "error": None}
+        said = {name: partial(lambda value: value, value) for name, value in values.items()}
+        return SimpleNamespace(timestamp=lambda: (1, at), **said)
+
+    reader = MagicMock()
+    reader.consume.return_value = [record(FIRST, -1), record(OTHER, 2_000)]
+    monkeypatch.setattr(clients, "reader", lambda *_, **__: reader)
+    monkeypatch.setattr(clients, "admin", lambda _: None)
+    assert first_times(Settings(), [FIRST, OTHER]) == {OTHER: 2.0}
 
 
 def test_the_command_that_shows_the_producer_is_complete() -> None:
