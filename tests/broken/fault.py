@@ -44,8 +44,6 @@ class Fault:
     patches: Sequence[Patch] = field(repr=False)
     shown_by: Mapping[Anomaly, str] = field(default_factory=dict, hash=False)
     """What the first example of an anomaly must say, where another fault could cause one as well."""
-    codes: Sequence[int] = ()
-    """Exit codes with which a process may end by itself; see what it raised before one is allowed."""
     records: float = 0.5
     """Records for each bet that is due, at least: one that publishes hardly anything shows something else."""
 

@@ -259,7 +259,6 @@ FAULTS = (
         ),
         (_HOLDS_FOR_EVER, _CONFIRMED_UNASKED, _ANY_MARKER),
         shown_by={Anomaly.COUNTERS: "falls from"},
-        codes=(1,),  # of a SystemError in the client of a producer that was fenced
     ),
     Fault(
         "standby that connects",
@@ -271,7 +270,6 @@ FAULTS = (
             _CONFIRMED_UNASKED,
             Patch("service/app.py", "                if not leadership.owner:", "                if False:"),
         ),
-        codes=(1,),  # of a SystemError in the client of a producer that was fenced
     ),
     Fault(
         "bets in any partition",

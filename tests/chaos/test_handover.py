@@ -89,14 +89,14 @@ class Handover(NamedTuple):
     """The longest that a bet published after the event has waited to be visible."""
 
 
-def excused(kind: str, at: float, closed: float) -> list[tuple[float, float]]:
+def excused(kind: str, at: float, closed: float) -> list[Excuse]:
     """Return when a connection may replace another one: while an owner cannot close its own.
 
     A stopped one has closed it by `closed`. Nothing excuses two bridges whose owner is told to end, or whose
     coordinator dies.
     """
     ends = {"SIGKILL": at + NOTICE_SECONDS, "SIGSTOP": closed}
-    return [(at, ends[kind])] if kind in ends else []
+    return [Excuse(at, ends[kind])] if kind in ends else []
 
 
 def is_by_owner(sight: Sight, since: float) -> bool:

@@ -30,6 +30,10 @@ LIMITS_SCALE = 60
 """How many times faster the limits run, at both ends: windows of 5 and 30 s, a bucket of a minute."""
 STILL_SECONDS = 300.0
 """After so long without another bet, what is missing is taken for lost."""
+START_SECONDS, MARGIN_SECONDS, CONNECT_SECONDS = 60, 5, 5
+"""Settings of the bridges: `start`, out-of-orderness and safety margin each, connect time-out."""
+GAP_SECONDS = 2 * MARGIN_SECONDS + CONNECT_SECONDS + 5.0
+"""What a gap may cover of what the provider remembers: margins, an attempt to connect, a busy machine."""
 SMALLEST_SEGMENT = 1024 * 1024
 LARGEST_MESSAGE = 64 * 1024
 """Bytes; the bridge needs a segment of a topic of messages to be larger by `SMALLEST_SEGMENT`."""
@@ -108,6 +112,9 @@ class _Round:
                 control_url,
                 plan.seed,
                 limits_scale=LIMITS_SCALE,
+                start_age=START_SECONDS,
+                gap_margin=GAP_SECONDS,
+                max_message_bytes=LARGEST_MESSAGE,
             )
             waited, excused, report = await self._judged(case, scene)
             assert not watching.done(), watching.exception()
@@ -157,13 +164,13 @@ class _Round:
             FEED__AUTH_NAME=HEADER,
             FEED__AUTH_VALUE=_credential(name),
             FEED__PROXY="none",
-            FEED__START="1m",
+            FEED__START=f"{START_SECONDS}s",
             FEED__ON_GAP="continue",
             FEED__IDLE_TIMEOUT_SECONDS="6",
-            FEED__CONNECT_TIMEOUT_SECONDS="5",
+            FEED__CONNECT_TIMEOUT_SECONDS=str(CONNECT_SECONDS),
             FEED__LIVE_AFTER_PINGS_SECONDS="10",
-            FEED__MAX_OUT_OF_ORDERNESS_SECONDS="5",
-            FEED__SAFETY_MARGIN_SECONDS="5",
+            FEED__MAX_OUT_OF_ORDERNESS_SECONDS=str(MARGIN_SECONDS),
+            FEED__SAFETY_MARGIN_SECONDS=str(MARGIN_SECONDS),
             FEED__MAX_MESSAGE_BYTES=str(LARGEST_MESSAGE),
             LIMITS__SCALE=str(LIMITS_SCALE),
         )

@@ -41,7 +41,6 @@ def test_a_fault_is_found_in_a_bridge_that_works() -> None:
     assert not is_found(FAULT, line(records=49))
     assert is_found(replace(FAULT, records=0.4), line(records=49))
     assert not is_found(FAULT, line(bridge_0=1))
-    assert is_found(replace(FAULT, codes=[8]), line(bridge_0=8))
 
 
 def test_a_bridge_is_clean_if_it_works() -> None:

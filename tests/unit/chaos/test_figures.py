@@ -14,6 +14,7 @@ from tests.broken.faults import FAULTS
 from tests.chaos.rounds import Rounds
 from tests.chaos.test_handover import Handover, Sight, excused, handover, same_clock, summary
 from tests.chaos.test_storm import shortfalls, table
+from tests.judge.model import Excuse
 
 
 def test_a_bet_of_the_former_owner_is_not_the_first_of_its_successor() -> None:
@@ -53,8 +54,8 @@ def test_a_second_connection_is_excused_only_where_the_owner_cannot_close_its_ow
     found = {kind: excused(kind, 100.0, 130.0) for kind in ("SIGTERM", "SIGKILL", "SIGSTOP", "coordinator")}
     assert found == {
         "SIGTERM": [],
-        "SIGKILL": [(100.0, 101.0)],
-        "SIGSTOP": [(100.0, 130.0)],
+        "SIGKILL": [Excuse(100.0, 101.0)],
+        "SIGSTOP": [Excuse(100.0, 130.0)],
         "coordinator": [],
     }
 
