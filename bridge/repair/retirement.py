@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from bridge import clock
 from bridge.config import Settings
 from bridge.errors import BridgeError, NotOwner, SettingsError
-from bridge.feed.rate_limits import Attempt
 from bridge.formatting import format_duration, format_utc
 from bridge.inspection.readers import read_checkpoint
 from bridge.kafka.batch import Batch
@@ -57,7 +56,7 @@ def succeed(
         if position not in ("", last.feed):
             raise SettingsError(f"--position {position}: only {last.feed} has a position that counts")
     else:
-        ledger = _merged(own, last)
+        ledger = own.attempts_with(last)
         if (position or _position(own, last)) == feed:
             kept = replace(own, ledger=ledger, updated_at=now, owner=owner)
             where = f"its own position, {format_utc(own.revision)}"
@@ -81,11 +80,6 @@ def _position(own: Checkpoint, last: Checkpoint) -> str:
             "and declare no gap"
         )
     return own.feed
-
-
-def _merged(own: Checkpoint, last: Checkpoint) -> tuple[Attempt, ...]:
-    """Return the attempts of both: the provider counts them, whatever we call the feed."""
-    return tuple(sorted({*own.ledger, *last.ledger}, key=lambda attempt: attempt.at))
 
 
 def _apart(chosen: Checkpoint, other: Checkpoint | None, whose: str) -> str:

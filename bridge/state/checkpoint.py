@@ -85,6 +85,10 @@ class Checkpoint:
         """Whether the feed ever received anything, or took over from one that had published a bet."""
         return self.counters.received > 0 or self.newest is not None
 
+    def attempts_with(self, other: Checkpoint) -> tuple[Attempt, ...]:
+        """Return the ledger of both: the provider counts all attempts, whatever we call the feed."""
+        return tuple(sorted({*self.ledger, *other.ledger}, key=attrgetter("at")))
+
     def follows(self, other: Checkpoint, *, taken_back: bool = False) -> bool:
         """Return whether this checkpoint may be written after `other`: neither position nor counters go back.
 
