@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,7 +57,12 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there i
 def test_a_forked_command_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
     """So that a round which is killed leaves nothing behind."""
     command = [sys.executable, "-c", OWNER, str(tmp_path / "log")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+    with (
+        tempfile.TemporaryDirectory() as temporary,  # where the killed owner leaves its own
+        subprocess.Popen(
+            command, env={**os.environ, "TMPDIR": temporary}, stdout=subprocess.PIPE, text=True
+        ) as owner,
+    ):
         assert owner.stdout is not None
         pid = int(owner.stdout.readline())
         assert is_running(pid)
