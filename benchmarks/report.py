@@ -51,9 +51,9 @@ def _bounds(page: str, place: str) -> tuple[int, int]:
     return page.index(begin) + len(begin), page.index(end)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; the first column holds names."""
-    bars = ["---", *["---:"] * (len(head) - 1)]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """Return a table in Markdown; its first columns hold texts, the others numbers."""
+    bars = ["---"] * texts + ["---:"] * (len(head) - texts)
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, bars, *rows))
 
 

@@ -114,7 +114,7 @@ def write_table(rounds: Rounds) -> None:
 def table_of(lines: Mapping[str, Line]) -> str:
     """Return the lines of the faults as a table in Markdown."""
     rows = [_row(FAULTS[name], line) for name, line in lines.items()]
-    text = table(["fault", "what is wrong", "drill", "found as", "after"], rows)
+    text = table(["fault", "what is wrong", "drill", "found as", "after"], rows, texts=4)
     number = sum(is_found(FAULTS[name], line) for name, line in lines.items())
     return f"{text}\n{number} of {len(FAULTS)} found.\n"
 
