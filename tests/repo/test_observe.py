@@ -186,3 +186,15 @@ def test_an_old_position_is_told_though_its_owner_dies_in_between(tmp_path: Path
     """Each process has the position for a minute only."""
     series = {'bridge_revision_timestamp_seconds{feed="one",pod="a"}': CRASH_LOOP.replace("0x3", "-90000x3")}
     fires(tmp_path, "SettlementRevisionOld", series, {"4m": [], "30m": [{"feed": "one"}]})
+
+
+def test_a_snapshot_job_that_never_succeeded_is_told(tmp_path: Path) -> None:
+    """As one whose last success is too long ago; the time of the first six hours counts from its creation."""
+    labels = '{cronjob="settlement-translations",namespace="n"}'
+    created, succeeded = (
+        f"kube_cronjob_{name}{labels}" for name in ("created", "status_last_successful_time")
+    )
+    found = [{"cronjob": "settlement-translations"}]
+    alert = "SettlementNamesNotPublished"
+    fires(tmp_path, alert, {created: "0x4000"}, {"5h": [], "6h1m": found, "12h": found})
+    fires(tmp_path, alert, {created: "0x4000", succeeded: "_x1200 18000x3000"}, {"6h1m": [], "11h1m": found})
