@@ -18,9 +18,8 @@ from random import Random
 import pytest
 
 from bridge.sandbox import cluster as dev
-from bridge.sandbox.provider.feed import Refusal
 from bridge.sandbox.provider.server import Simulator
-from bridge.sandbox.provider.settings import SimulatorSettings
+from bridge.sandbox.provider.settings import Handshake, SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 
 STOPS = int(os.environ.get("STOPS", "50"))
@@ -129,7 +128,7 @@ async def test_stops(place: Place) -> None:
     pair = Pair(place)
 
     class Watched(SimulatorSettings):
-        def handshake(self, query: str, header: Callable[[str], str]) -> tuple[int | None, Refusal | None]:
+        def handshake(self, query: str, header: Callable[[str], str]) -> Handshake:
             pair.dialled(header(HEADER))
             return super().handshake(query, header)
 

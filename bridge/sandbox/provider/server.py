@@ -199,9 +199,7 @@ class Simulator:
         header = partial(_header, request)
         if header("Upgrade").lower() != "websocket":
             return None  # the library refuses it; no attempt is spent
-        client = self.settings.client(address.query, header)
-        asked = self.settings.handshake(address.query, header)
-        answer = self._provider.connect(self.now(), *asked, client)
+        answer = self._provider.connect(self.now(), *self.settings.handshake(address.query, header))
         if isinstance(answer, Connection):
             self._let_in(socket, answer)
         elif answer.close_code is None:

@@ -6,7 +6,7 @@ import hmac
 import re
 import ssl
 from collections.abc import Callable
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import parse_qs
 
 from pydantic import Field, FilePath, SecretStr, model_validator
@@ -15,6 +15,16 @@ from bridge.sandbox.provider.feed import Policy, Refusal
 from bridge.sandbox.provider.rest.settings import RestPolicy
 from bridge.sandbox.provider.stream import LONGEST_SECONDS, Seconds, Stream, StreamSettings
 from bridge.sandbox.provider.world.entities import Sizes, World
+
+
+class Handshake(NamedTuple):
+    """What a client asks for, and who it is."""
+
+    revision: int | None
+    refusal: Refusal | None
+    """Why it is refused regardless of the limits."""
+    client: str
+    """The name of its credential; empty if that has none, or is wrong."""
 
 
 class SimulatorSettings(Policy, StreamSettings):
@@ -73,23 +83,21 @@ class SimulatorSettings(Policy, StreamSettings):
         """The stream that begins at `origin` (Unix seconds), with its world."""
         return Stream(World(self.seed, origin, self.sizes), origin, self)
 
-    def handshake(self, query: str, header: Callable[[str], str]) -> tuple[int | None, Refusal | None]:
-        """Return the revision that a handshake asks for, and why it is refused regardless of the limits.
+    def handshake(self, query: str, header: Callable[[str], str]) -> Handshake:
+        """Read a handshake (interface, "Settlement feed").
 
-        `header` returns the value of a header, empty if there is none (interface, "Settlement feed").
+        `header` returns the value of a header, empty if there is none.
         """
-        given = _given(query)
+        # The last value of each parameter.
+        given = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
         number = re.fullmatch(r"[0-9]{1,15}", given.get("revision", ""))
         revision = int(number[0]) if number else None
-        if self._client(given, header) is None:
-            return revision, Refusal(401, "the credentials are missing or wrong")
-        if "revision" in given and revision is None:
-            return None, Refusal(400, "revision must be a Unix timestamp in seconds")
-        return revision, None
-
-    def client(self, query: str, header: Callable[[str], str]) -> str:
-        """Return the name of who shakes hands; empty if the credential has none, or is wrong."""
-        return self._client(_given(query), header) or ""
+        client, refusal = self._client(given, header), None
+        if client is None:
+            refusal = Refusal(401, "the credentials are missing or wrong")
+        elif "revision" in given and revision is None:
+            refusal = Refusal(400, "revision must be a Unix timestamp in seconds")
+        return Handshake(revision, refusal, client or "")
 
     def _client(self, query: dict[str, str], header: Callable[[str], str]) -> str | None:
         """Return the name of the credential, empty for that of all; None if it is missing or wrong."""
@@ -114,8 +122,3 @@ class SimulatorSettings(Policy, StreamSettings):
     def _credentials(self) -> dict[str, SecretStr]:
         """Return all credentials by the names of their clients; that of `auth_value` has none."""
         return ({"": self.auth_value} if self.auth_value else {}) | self.clients
-
-
-def _given(query: str) -> dict[str, str]:
-    """Return the last value of each parameter."""
-    return {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}

@@ -11,10 +11,8 @@ from bridge.sandbox.provider.settings import SimulatorSettings
 
 def asked(query: str, headers: dict[str, str] | None = None, **settings: Any) -> tuple[int | None, int]:
     """The revision, and the status of the refusal or 101."""
-    revision, denied = SimulatorSettings(**settings).handshake(
-        query, lambda name: (headers or {}).get(name, "")
-    )
-    return revision, denied.status if denied else 101
+    found = SimulatorSettings(**settings).handshake(query, lambda name: (headers or {}).get(name, ""))
+    return found.revision, found.refusal.status if found.refusal else 101
 
 
 @pytest.mark.parametrize(
@@ -59,8 +57,8 @@ def test_a_client_is_known_by_its_credential(prefix: str) -> None:
         def header(name: str) -> str:
             return f"{prefix}{credential}" if name == "Authorization" else ""
 
-        _, denied = settings.handshake("revision=7", header)
-        return settings.client("revision=7", header), denied.status if denied else None
+        _, refusal, client = settings.handshake("revision=7", header)
+        return client, refusal.status if refusal else None
 
     assert [found(it) for it in ("of a", "of b", "of all")] == [("a", None), ("b", None), ("", None)]
     assert found("a") == ("", 401)
@@ -68,6 +66,6 @@ def test_a_client_is_known_by_its_credential(prefix: str) -> None:
 
 def test_without_credentials_a_client_has_no_name() -> None:
     """Whatever it sends; and an empty credential is none."""
-    assert SimulatorSettings(clients={"a": ""}).client("", lambda _: "") == ""
+    assert SimulatorSettings(clients={"a": ""}).handshake("", lambda _: "").client == ""
     with pytest.raises(ValueError, match="auth = bearer needs auth_value"):
         SimulatorSettings(auth="bearer", clients={"a": ""})
