@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from benchmarks import report
+from benchmarks.__main__ import machine
 from bridge.sandbox import cluster as dev
 from tests.chaos.owners import Members, judged
 from tests.chaos.provider import Provider
-from tests.chaos.rounds import Rounds
+from tests.chaos.rounds import ROOT, Rounds
 from tests.harness import IN_VAIN, PATIENCE, Bridge, Place, until
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
@@ -71,6 +73,7 @@ STEPS = {
 """Where a process dies, as `tests.killed` takes it. With the number 0 one is drawn for each process."""
 CALLS = range(4, 30)
 """From those numbers: behind the attempt, and within the transactions that a life has, about 30."""
+PAGE = ROOT / "docs" / "reliability.md"
 
 
 class Armed(NamedTuple):
@@ -251,6 +254,19 @@ def part(whole: int, number: int) -> int:
     return whole * (number + 1) // ROUNDS - whole * number // ROUNDS
 
 
+def write(total: Mapping[str, Any]) -> None:
+    """Write into the page where how many died."""
+    figures = total["figures"]
+    rows = [[where, f"{times:,}"] for where, times in Counter(total["steps"]).most_common()]
+    content = (
+        f"{report.table(['where it died', 'times'], rows)}\n"
+        f"{total['kills']} SIGKILLs and {total['terms']} SIGTERMs in {ROUNDS} rounds.\n"
+        f"Of {figures['published']:,} messages {figures['bets']:,} bets and {figures['dead letters']:,} dead "
+        f"letters are in their topics, each once.\n{machine()}\n"
+    )
+    PAGE.write_text(report.replaced(PAGE.read_text("utf-8"), "kills", content), "utf-8")
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`
 async def test_kills(tmp_path: Path) -> None:
     """The judge finds nothing in any round, and no bridge ends for another reason than a signal."""
@@ -289,3 +305,4 @@ async def test_kills(tmp_path: Path) -> None:
     assert figures["published"] >= MESSAGES
     if KILLS >= FULL:
         assert missed(sums, KILLS) == {}
+        write(total)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import time
@@ -46,6 +47,8 @@ NOTICE_SECONDS = 5.0
 """How long a former owner that was resumed may stay connected."""
 CALM_SECONDS = 10.0
 """After so long without another record nothing is on its way any more."""
+JUDGE_MEGABYTES = 512
+"""The peak of this process, which judges, is to be below, for whatever number of messages."""
 ENOUGH = 30
 """Minutes of 60 s; of fewer or shorter ones nobody can say whether they are flat."""
 PAGE = ROOT / "docs" / "reliability.md"
@@ -253,6 +256,7 @@ async def soak(cluster: dev.Cluster, directory: Path) -> dict[str, Any]:
         "reconnections": run.reconnections,
         "rebalances": run.rebalances,
         **judgement.json(),
+        "judge_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "took_seconds": round(time.monotonic() - began),
     }
 
@@ -363,9 +367,10 @@ def write(result: Mapping[str, Any]) -> None:
     links = "".join(f"\n![{name}]({PLOTS.name}/{name}.svg)\n" for name in drawn)
     extent = (
         f"{result['figures']['published']:,} messages at {RATE:,}/s, {len(samples)} minutes, "
-        f"{result['reconnections']} reconnections, {result['rebalances']} changes of the owner."
+        f"{result['reconnections']} reconnections, {result['rebalances']} changes of the owner.\n"
+        f"The process that judged them took at most {result['judge_megabytes']} MB."
     )
-    content = f"{table(samples)}{links}\n{extent} {machine()}\n"
+    content = f"{table(samples)}{links}\n{extent}\n{machine()}\n"
     PAGE.write_text(report.replaced(PAGE.read_text("utf-8"), "soak", content), "utf-8")
 
 
@@ -390,6 +395,7 @@ async def test_soak() -> None:
     if MESSAGES >= FULL and enough:
         write(result)
     assert result["clean"], result["anomalies"]
+    assert result["judge_megabytes"] < JUDGE_MEGABYTES
     assert result["figures"]["published"] >= MESSAGES
     assert lacking(result) == []
     assert not any(not_flat.values()) or not enough, not_flat
