@@ -36,7 +36,7 @@ PLAIN  := PYTHONPATH=$(CURDIR)/tests/plain
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup docs demo example examples quix-join test test-kafka test-compiled-and-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
+.PHONY: help setup docs demo example examples quix-join test test-long test-kafka test-computing test-plain test-unit test-pythons bench bench-check flame chaos mutants coverage check lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,15 +77,20 @@ $(VENV)/%/.set-up: examples/%/requirements.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# Tests on Kafka mostly wait, so the others run beside them at a lower priority.
-test: setup ## run all tests, on a real Kafka and a real registry; those of compiled modules also as plain Python; JOBS=1 runs one at a time
-	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-compiled-and-plain
+# Tests on Kafka mostly wait, so the others run beside them at a lower priority. ARGS chooses among all of them.
+test: setup ## run the tests, on a real Kafka and a real registry; JOBS=1 runs one at a time
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-computing $(if $(ARGS),,WHICH='-m "not long"')
+
+test-long: setup ## run the tests that take long, and those of compiled modules as plain Python
+	@$(MAKE) --no-print-directory --jobs=$(JOBS) test-kafka test-plain $(if $(ARGS),,WHICH='-m long')
 
 test-kafka: setup
-	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(ARGS) $(OR_NONE)
+	@$(BIN)/python -m pytest -n $(KAFKA_JOBS) --dist loadgroup tests/faults tests/integration $(WHICH) $(ARGS) $(OR_NONE)
 
-test-compiled-and-plain: setup
+test-computing: setup
 	@$(call REPORT,nice $(BIN)/python -m pytest -n $(JOBS) $(COMPUTING) tests/repo $(ARGS),tests that need no Kafka)
+
+test-plain: setup
 	@$(call REPORT,$(PLAIN) nice $(BIN)/python -m pytest -n $(JOBS) $(OF_COMPILED) $(ARGS),tests of compiled modules as plain Python)
 
 test-unit: setup ## run the tests that need no Kafka

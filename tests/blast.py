@@ -249,3 +249,15 @@ async def target(place: Place, **settings: str) -> AsyncIterator[Target]:
             assert await bridge.end() == 0
         finally:
             aimed.close()
+
+
+def broken_bounds(bomb: Bomb, damage: Damage, connections: int = 0) -> list[str]:
+    """Return the bounds that a bomb has broken."""
+    checks = {
+        f"{damage.peak_mib:.0f} MiB": damage.peak_mib < MEMORY_MIB,
+        f"held for {damage.held_ms:.0f} ms": damage.held_ms < HOLD_MS,
+        f"dead letters: {damage.letters}": damage.letters == bomb.letters,
+        f"bets: {damage.published}": damage.published == bomb.published,
+        f"connections: {damage.connections}": damage.connections == connections,
+    }
+    return [what for what, is_right in checks.items() if not is_right]

@@ -235,7 +235,7 @@ class Place:
             waited = time.monotonic() - began
             in_vain = waited > PATIENCE or (waited > SKIPPED_SECONDS and self.markers_skipped())
             assert not in_vain, f"{IN_VAIN}{waited:.0f} s: {tally.missing} of {tally.sent} bets"
-            await asyncio.sleep(0.1)  # the broker and the bridge need the machine as well
+            await asyncio.sleep(0.3)  # the broker and the bridge need the machine as well
         # What is doubled may still be on its way.
         await asyncio.sleep(0.5)
         return await asyncio.to_thread(Audit(self, provider).go_on)  # also what lies behind what was read
@@ -279,13 +279,20 @@ class Audit:
 
 
 async def until(
-    condition: Callable[[], bool], what: str, seconds: float = PATIENCE, so_far: Callable[[], str] = str
+    condition: Callable[[], bool],
+    what: str,
+    seconds: float = PATIENCE,
+    so_far: Callable[[], str] = str,
+    every: float = 0.1,
 ) -> None:
-    """Wait for a condition; fails the test after the time limit, with `so_far` in the message."""
+    """Wait for a condition; fails the test after the time limit, with `so_far` in the message.
+
+    `every` is the time between two looks: what a look takes is taken from the bridge.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{IN_VAIN}{seconds:g} s: {what}\n{so_far()}"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(every)
 
 
 def assert_exact(tally: Tally) -> None:

@@ -23,8 +23,10 @@ from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, assert_exact, until
 from tests.repo.source import ROOT
 
-PARTITIONS = 6
-SETTINGS = {"LIMITS__SCALE": "1"}
+pytestmark = pytest.mark.long
+
+PARTITIONS = 2
+SETTINGS = {"LIMITS__SCALE": "1", "TOPICS__PARTITIONS": str(PARTITIONS)}
 ALERT_SECONDS = 180
 """More than 55 s, since the machine may be busy."""
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
@@ -116,7 +118,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
     place: Place, tool: list[str]
 ) -> None:
     """A live bridge reports it after about a minute; a new owner waits, says why, and goes on afterwards."""
-    async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=5)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5)) as feed:
         settings = {"FEED__BASE_URL": feed.url, **SETTINGS}
         bridge = place.bridge(**settings)
         await until(lambda: "Live" in bridge.states(), "live")
@@ -124,7 +126,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         since = began - 300  # as a batch that was kept through an outage
         other = await asyncio.to_thread(open_elsewhere, place, since)
         topic = f"{place.prefix}.bets"
-        await until(lambda: len(open_for(bridge, topic)) == PARTITIONS, "the metric")
+        await until(lambda: len(open_for(bridge, topic)) == PARTITIONS, "the metric", every=1)
         at_once = open_for(bridge, topic)
         assert max(at_once.values()) <= time.time() - began
 
@@ -134,10 +136,12 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
             assert not any(" abort " in line["what_to_do"] for line in warnings)
             return [what for line in warnings for what in line["what"].split("; ")]
 
-        await until(lambda: len(told()) == PARTITIONS, "the log", ALERT_SECONDS)
+        await until(lambda: len(told()) == PARTITIONS, "the log", ALERT_SECONDS, every=1)
         assert time.time() - began > HANGING_SECONDS
         await until(
-            lambda: min(open_for(bridge, topic).values()) > HANGING_SECONDS, "the metric of the alert"
+            lambda: min(open_for(bridge, topic).values()) > HANGING_SECONDS,
+            "the metric of the alert",
+            every=1,
         )
         health = json.loads(scraped(bridge, "/healthz"))
         assert (health["state"], len(health["openTransactions"])) == ("Live", PARTITIONS)
@@ -151,7 +155,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
             return str(json.loads(scraped(successor, "/healthz"))["reason"])
 
         await until(lambda: "WaitingForKafka" in successor.states(), "waiting for Kafka")
-        await until(lambda: "describe-producers" in reason(), "the reason")
+        await until(lambda: "describe-producers" in reason(), "the reason", every=1)
         assert f"an open transaction hides what is in {topic}: partition 0 from offset" in reason()
         assert " abort " not in reason()
         assert len(feed.connections) == connections
@@ -179,7 +183,7 @@ async def test_a_hanging_transaction_is_named_and_ended_by_the_documented_comman
         await until(lambda: "Live" in successor.states(), "live")
         assert_exact(await place.settled(feed, successor))
         assert not feed.breaches
-        await until(lambda: open_for(successor, topic) == {}, "the end of the metric")
+        await until(lambda: open_for(successor, topic) == {}, "the end of the metric", every=1)
         again = await asyncio.to_thread(lambda: place.run("doctor", "--json", **settings))
         [finding] = [one for one in json.loads(again.stdout) if one["check"] == "transactions"]
         assert finding["outcome"] == "ok", finding

@@ -11,7 +11,7 @@ from tests.harness import Bridge, Place, until
 
 
 def provider(**settings: object) -> Simulator:
-    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 100, **settings}))
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 20, **settings}))
 
 
 def owner_id(bridge: Bridge) -> str:
@@ -26,7 +26,7 @@ def standby_reasons(bridge: Bridge) -> list[str]:
 
 async def test_a_standby_reports_the_member_it_waits_for(place: Place) -> None:
     """The log and `checkpoint show` name the dead member and the time at which Kafka removes it."""
-    settings = {"KAFKA__SESSION_TIMEOUT_MS": "20000"}  # time for two commands while it lasts
+    settings = {"KAFKA__SESSION_TIMEOUT_MS": "40000"}  # time for two commands while it lasts
     async with provider() as feed:
         first = place.bridge(FEED__BASE_URL=feed.url, **settings)
         await until(lambda: "Live" in first.states(), "live")

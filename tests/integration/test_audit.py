@@ -315,9 +315,10 @@ def test_a_bridge_that_writes_at_any_step_looks_right(written: Topics, place: Pl
     assert audited.findings.unproven == {}
 
 
+@pytest.mark.long
 async def test_a_live_feed_has_no_violation(place: Place) -> None:
     """Audited again and again while it is written to, with resettlements, dead letters and a kill."""
-    settings = SimulatorSettings(port=0, rate=300, history_seconds=20, resettle=0.2, odd=0.02)
+    settings = SimulatorSettings(port=0, rate=100, history_seconds=20, resettle=0.2, odd=0.02)
     async with Simulator(settings) as feed:
         results: list[dict[str, Any]] = []
         for is_last in (False, True):

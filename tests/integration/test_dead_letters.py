@@ -8,6 +8,7 @@ import json
 import subprocess
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 
 from bridge.kafka import topics
@@ -93,6 +94,7 @@ async def test_a_redrive_refuses_while_a_bridge_owns_the_feed(place: Place) -> N
         assert await bridge.end() == 0
 
 
+@pytest.mark.long
 async def test_a_redrive_that_is_killed_goes_on(place: Place) -> None:
     """Three kills, with a bridge between them: each bet once, in order of its versions.
 

@@ -16,6 +16,8 @@ from examples.truth import Truth
 from tests.harness import Place, assert_exact, until
 from tests.integration.engines import PROVIDER, Engine, abort, misnamed, publish_names
 
+pytestmark = pytest.mark.long
+
 ENGINE = "flink-sql"
 NEW_NAME = "Another sport"
 KEYS = {"profit_and_loss": ("sportId", "leagueId", "currency"), "settlements_by_minute": ("minute",)}

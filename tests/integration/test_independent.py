@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.harness import Place
 from tests.integration.independent import (
     ACTIVE,
@@ -27,6 +29,8 @@ from tests.integration.independent import (
     provided,
 )
 from tests.integration.independent_jobs import Independent, bets_on, equal_but
+
+pytestmark = pytest.mark.long
 
 
 def without_markets(*events: int, status: int = 500) -> list[Wrong]:

@@ -6,11 +6,15 @@ import asyncio
 import json
 from dataclasses import replace
 
+import pytest
+
 from bridge.sandbox.provider.server import Simulator
 from examples.engines import check_of
 from examples.truth import Truth
 from tests.harness import Place, assert_exact, until
 from tests.integration.engines import PROVIDER, Engine, abort, misnamed, publish_names
+
+pytestmark = pytest.mark.long
 
 ENGINE = "kafka-streams"
 
@@ -38,7 +42,7 @@ async def test_the_rows_are_what_the_provider_sent(place: Place) -> None:
         feed.inject(json.dumps({"data": again}).encode())
         truth = replace(truth, bets=[*truth.bets, again])
         with Engine(place, ENGINE) as engine:
-            await until(lambda: not differences(engine, truth), "the correction", so_far=engine.text)
+            await until(lambda: not differences(engine, truth), "the correction", so_far=engine.text, every=1)
             assert await engine.end() == 0, engine.text()
         assert await bridge.end() == 0
     assert [row["key"] for row in engine.rows() if row["value"] is None] == [

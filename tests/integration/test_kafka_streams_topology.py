@@ -16,6 +16,8 @@ from examples.engines import FOLDER, ROOT, module_of
 from examples.jars import compiled, java, joined
 from tests.bets import BARE_BET
 
+pytestmark = pytest.mark.long
+
 SOURCES = FOLDER / "kafka-streams" / "src"
 BETS, TRANSLATIONS = (Codec(load(name), number) for number, name in ((1, "settled-bet"), (2, "translation")))
 MARKET = {"id": 8, "type": 1, "name": None, "properties": None}

@@ -19,32 +19,26 @@ from tests.malformed import MALFORMED
 
 
 def provider(**settings: object) -> Simulator:
-    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 300, **settings}))
+    return Simulator(SimulatorSettings.model_validate({"port": 0, "rate": 100, **settings}))
 
 
 async def test_replay_and_live_arrive_whole(place: Place) -> None:
-    """Bets from before and during the run are in the topic once, equal field by field."""
+    """Bets from before and during the run are in the topic once, equal field by field.
+
+    confluent-kafka's own deserializer, with the registry, reads them and the checkpoints.
+    """
     async with provider(history_seconds=10, ping_seconds=0.5) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
         await asyncio.sleep(2)
         tally = await place.settled(feed, bridge)
         assert_exact(tally)
-        assert tally.sent > 3_000
+        assert tally.sent > 1_000
         assert await bridge.end() == 0
         assert not feed.breaches
     counters = place.balanced_counters()
     assert counters["published"] == tally.sent
     assert counters["pings"] > 0
-
-
-async def test_any_avro_consumer_reads_every_record(place: Place) -> None:
-    """confluent-kafka's own deserializer, with the registry, reads bets and checkpoints."""
-    async with provider(history_seconds=5) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        await until(lambda: "Live" in bridge.states(), "live")
-        tally = await place.settled(feed, bridge)
-        await bridge.end()
     with SchemaRegistryClient({"url": place.cluster.registry_url}) as registry:
         deserialize = AvroDeserializer(registry)
         for topic in ("bets", "checkpoints"):
@@ -57,10 +51,10 @@ async def test_any_avro_consumer_reads_every_record(place: Place) -> None:
 
 
 async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
-    """Each of 200 malformed among 10,000 valid messages is kept byte for byte, with a reason."""
+    """Each of 200 malformed among 2,000 valid messages is kept byte for byte, with a reason."""
     kinds = list(MALFORMED)
     spoilt: dict[bytes, str] = {}
-    async with provider(history_seconds=50, rate=200) as feed:
+    async with provider(history_seconds=50, rate=40) as feed:
         samples = [json.loads(message.body) for message, _ in zip(feed.published(), range(50), strict=False)]
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         number = 0
@@ -77,7 +71,7 @@ async def test_malformed_messages_are_dead_lettered(place: Place) -> None:
         await until(lambda: len(place.read("deadletters")) >= 200, "all dead letters")
         assert await bridge.end() == 0
     assert_exact(tally)
-    assert tally.sent >= 10_000
+    assert tally.sent >= 2_000
     letters = place.read("deadletters")
     assert sorted(letter.value() or b"" for letter in letters) == sorted(spoilt)
     assert len(set(kinds)) >= 20
@@ -105,7 +99,7 @@ async def test_odd_messages_come_out_as_the_interface_allows_them(place: Place) 
     counters = place.checkpoint()["counters"]
     assert (counters["published"], counters["deadLettered"]) == (tally.sent, len(nameless))
     assert counters["empty"] == sum(message.version is None for message in truth)
-    assert min(counters["empty"], len(nameless), len(pings)) > 50
+    assert min(counters["empty"], len(nameless), len(pings)) > 15
 
 
 async def test_large_and_oversized_messages(place: Place) -> None:
@@ -146,7 +140,7 @@ async def test_wrong_credentials_end_with_3(place: Place) -> None:
 
 async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
     """A provider that drops every connection receives no more attempts than it allows."""
-    async with provider(limits_scale=600, rate=50) as feed:
+    async with provider(limits_scale=600, rate=20) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__SCALE="600", FEED__START="2m")
         for number in range(1, 10):
             await until(lambda n=number: len(feed.connections) >= n, f"connection {number}")  # type: ignore[misc]
@@ -158,7 +152,7 @@ async def test_connections_are_spread_as_the_limits_ask(place: Place) -> None:
 
 async def test_who_reads_is_not_held_up_by_what_is_written(place: Place) -> None:
     """A reader ends at the offsets that the topic had at its start: `tail`, and a feed that is refused."""
-    async with provider(ping_seconds=0.05) as feed:
+    async with provider(ping_seconds=0.05, rate=50) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in bridge.states(), "live")
         for command in (

@@ -24,7 +24,7 @@ KEPT = ("connections", "counters", "newestSettlement", "skewSeconds")
 
 def feed() -> Simulator:
     # Without resettlements: an earlier version that was never received is not published after a later one.
-    return Simulator(SimulatorSettings(port=0, rate=40, history_seconds=HISTORY, resettle=0))
+    return Simulator(SimulatorSettings(port=0, rate=10, history_seconds=HISTORY, resettle=0))
 
 
 async def live(place: Place, provider: Simulator, **settings: str) -> Bridge:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from bridge.sandbox.provider.server import Simulator
 from examples.engines import check_of, module_of
 from examples.truth import Truth
 from tests.harness import Place, assert_exact, until
 from tests.integration.engines import PROVIDER, Engine, abort, misnamed, publish_names, set_up
+
+pytestmark = pytest.mark.long
 
 NEW_NAME = "Another sport"
 QUIX = "quix-join"

@@ -20,6 +20,8 @@ from bridge.sandbox.cluster import State, down, load, ports, start, up
 from tests.processes import send
 from tests.unit.sandbox.cluster.test_process import eventually
 
+pytestmark = pytest.mark.long
+
 
 def create_topic(servers: str, name: str, replicas: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": servers})

@@ -34,7 +34,7 @@ async def test_no_secret_is_in_the_log_at_its_most_talkative(place: Place, tmp_p
     password = tmp_path / "password"
     password.write_text(BROKER)
     settings = SimulatorSettings.model_validate(
-        {"port": 0, "rate": 50, "auth": auth, "auth_name": "x-api-key", "auth_value": secret}
+        {"port": 0, "rate": 20, "auth": auth, "auth_name": "x-api-key", "auth_value": secret}
     )
     async with Simulator(settings) as feed:
         bridge = place.bridge(

@@ -289,6 +289,7 @@ def test_a_topic_that_is_recreated_during_the_run(place: Place) -> None:
     assert last.id == "1"
 
 
+@pytest.mark.long
 def test_killed_at_any_moment(place: Place) -> None:
     """After each of 16 kills the last snapshot is complete, and no unfinished one is readable."""
     # Several at a time, each with its own topics: most of it is waiting for what a dead one left open.
@@ -338,7 +339,7 @@ def killed_again_and_again(settings: Settings) -> int:
     return published
 
 
-@pytest.mark.parametrize("outage", ["paused", "killed"])
+@pytest.mark.parametrize("outage", ["paused", pytest.param("killed", marks=pytest.mark.long)])
 async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) -> None:
     """The publication waits for it and happens once."""
     settings = prepared(place)
@@ -364,10 +365,10 @@ async def test_a_broker_that_is_away_in_the_middle(place: Place, outage: str) ->
 async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
     """The run gives up, and the snapshot before stays the last one."""
     settings = prepared(place)
-    sealer, stop = Sealer(settings), threading.Event()
+    sealer, stop, broker = Sealer(settings), threading.Event(), place.cluster.servers["kafka-1"]
 
     def seal(ends: dict[int, int]) -> Record:
-        place.cluster.servers["kafka-1"].stop(kill=True)
+        send(broker, signal.SIGSTOP)
         threading.Timer(3, stop.set).start()
         return sealer.record(2, ends)
 
@@ -380,7 +381,7 @@ async def test_sigterm_while_the_broker_is_away(place: Place) -> None:
             publisher.publish(records(settings, 1), partial(sealer.record, 1))
             await asyncio.to_thread(attempt, partial(publisher.publish, records(settings, 2), seal))
     finally:
-        await asyncio.to_thread(place.cluster.restart, "kafka-1")
+        send(broker, signal.SIGCONT)
     with at_work(settings):
         assert read(settings) == (1, state(1))
 

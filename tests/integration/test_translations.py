@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any, get_args
 
+import pytest
+
 from bridge.sandbox.provider.rest.routes import ENDPOINTS, Currencies
 from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Place
@@ -14,6 +16,7 @@ LARGE = Sizes(sports=40, regions=60, leagues=1_000, competitors=4_000, events=40
 FIVE = ("en", "sv", "de", "el", "ja")
 
 
+@pytest.mark.long
 async def test_a_large_provider(place: Place) -> None:
     """All records match; a second run writes nothing, later ones only changes."""
     lacking: dict[str, Any] = {"only_in_lists": {"ja"}, "only_in_all": {"el"}, "event_members": "ids"}
@@ -61,7 +64,7 @@ async def test_a_large_provider(place: Place) -> None:
 async def test_no_refusal_at_the_rate_that_is_allowed(place: Place) -> None:
     """The run uses the provider's full rate, evenly, and never exceeds it."""
     rate = 60
-    async with simulated(rate=rate, burst=3, only_in_lists={"de"}) as provider:
+    async with simulated(rate=rate, burst=8, only_in_lists={"de"}) as provider:
         jobs = Jobs(place, provider, requests_per_second=rate, concurrency=8)
         await jobs.fill()
         await jobs.run()

@@ -38,7 +38,6 @@ from tests.virtual.loop import run
 
 LANGUAGES = ("en", "sv", "de")
 WORLD = World(7, AT, Sizes(sports=3, regions=4, leagues=6, competitors=24, events=3))
-PLACES = ("first", "middle", "last")
 HTML = {"Content-Type": "text/html"}
 ELSEWHERE = {"Location": "https://other.example/?k=1"}
 
@@ -176,40 +175,42 @@ def test_every_endpoint_is_asked_more_than_twice(asked: Counter[Endpoint]) -> No
 def test_a_wrong_answer(
     provider: Provider, asked: Counter[Endpoint], endpoint: Endpoint, wrong: Wrong
 ) -> None:
-    """In any request: one entry is left out, or a list or many failures end the run. Errors name it."""
-    for place, nth in zip(PLACES, (1, (asked[endpoint] + 1) // 2, asked[endpoint]), strict=True):
-        provider.rest.faults.clear()
-        provider.rest.requests.clear()
-        provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
-        ends = wrong.code == 3 or (endpoint in LISTS and wrong.code == 10)
-        # Where there is no right to all languages at once, each by itself is enough.
-        owes = endpoint not in LISTS and (endpoint, wrong.code) != ("all-markets", 4)
-        failure, outcome = None, None
-        try:
-            outcome = provider.of(endpoint)
-        except (ApiError, AuthError) as error:
-            failure = error
-        if outcome is None:
-            assert failure is not None
-            assert failure.exit_code == wrong.code, place
-            assert ends or "api.max_left_out_share" in str(failure), place
-            reported = [str(failure)]
-        else:
-            assert not ends, place
-            assert not outcome.removed, place
-            reported = [left.why for left in outcome.left_out]
-            if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
-                # Another answer had it, or it was asked for in part.
-                assert (reported, outcome.owed) == ([], set())
-                continue
-            assert bool(outcome.owed) == owes, place
-        struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}
-        assert struck, place
-        assert reported or not (owes or endpoint in LISTS), place
-        for why in reported:
-            assert wrong.says in why, place
-            assert "no right" in why or any(f"GET {target}" in why for target in struck), place
-            assert provider.token not in why, place
+    """One entry is left out, or a list or many failures end the run. Errors name it.
+
+    In the first, a middle or the last request to the endpoint, in turn from one to the next.
+    """
+    turn = (ENDPOINTS.index(endpoint) + WRONG.index(wrong)) % 3
+    nth = (1, (asked[endpoint] + 1) // 2, asked[endpoint])[turn]
+    provider.rest.faults.inject(RestFault(endpoint=endpoint, nth=nth, times=wrong.times, **wrong.fault))
+    ends = wrong.code == 3 or (endpoint in LISTS and wrong.code == 10)
+    # Where there is no right to all languages at once, each by itself is enough.
+    owes = endpoint not in LISTS and (endpoint, wrong.code) != ("all-markets", 4)
+    failure, outcome = None, None
+    try:
+        outcome = provider.of(endpoint)
+    except (ApiError, AuthError) as error:
+        failure = error
+    if outcome is None:
+        assert failure is not None
+        assert failure.exit_code == wrong.code
+        assert ends or "api.max_left_out_share" in str(failure)
+        reported = [str(failure)]
+    else:
+        assert not ends
+        assert not outcome.removed
+        reported = [left.why for left in outcome.left_out]
+        if endpoint in wrong.known_at or (wrong.times == 1 and "templates" in endpoint):
+            # Another answer had it, or it was asked for in part.
+            assert (reported, outcome.owed) == ([], set())
+            return
+        assert bool(outcome.owed) == owes
+    struck = {exchange.target.partition("?")[0] for exchange in provider.rest.requests if exchange.fault}
+    assert struck
+    assert reported or not (owes or endpoint in LISTS)
+    for why in reported:
+        assert wrong.says in why
+        assert "no right" in why or any(f"GET {target}" in why for target in struck)
+        assert provider.token not in why
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

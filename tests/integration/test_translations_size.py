@@ -15,6 +15,8 @@ from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
 from tests.processes import start_cold
 
+pytestmark = pytest.mark.long
+
 RECORDS = 100_000
 ESCAPED = 215_000
 MOST_MEGABYTES = 270

@@ -21,7 +21,7 @@ from tests.integration.publishing import prepared
 
 def feed() -> Simulator:
     """Return a provider; all of them have the same betIds, as two brands of one sportsbook may."""
-    return Simulator(SimulatorSettings(port=0, rate=40, history_seconds=60))
+    return Simulator(SimulatorSettings(port=0, rate=10, history_seconds=60))
 
 
 class Silent:

