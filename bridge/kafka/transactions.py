@@ -30,7 +30,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from bridge.errors import SinkBroken
 from bridge.kafka.batch import Record
-from bridge.kafka.blocking import Watchdog, discard
+from bridge.kafka.blocking import Watchdog, checked, discard
 from bridge.kafka.errors import ErrorAction, KafkaUnavailable, cause, follows, refusal, triage
 from bridge.kafka.outage import outage
 from bridge.log import get
@@ -48,10 +48,7 @@ def backoff_seconds(failures: int) -> float:
 
 
 def _error(exception: KafkaException | SystemError) -> KafkaError:
-    """Return the error of a call.
-
-    After a fatal one the client calls back, or logs, with its exception already set, which is a SystemError.
-    """
+    """Return the error of a call: a SystemError stands for a fatal one (decision 0032)."""
     if isinstance(exception, SystemError):
         return KafkaError(KafkaError._FATAL, "the producer was fenced, or has failed for good", fatal=True)
     error: KafkaError = exception.args[0]
@@ -139,7 +136,7 @@ class TransactionalWriter:
             try:
                 if self._phase is _Phase.FAILED:
                     self._abort()
-                return attempt()
+                return checked(attempt)
             except (KafkaException, SystemError) as exception:
                 self._recover(_error(exception))
             except KafkaUnavailable as error:

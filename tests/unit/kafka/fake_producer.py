@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -153,6 +154,12 @@ def fails(code: int, **flags: bool) -> Callable[[FakeProducer], None]:
         raise KafkaException(KafkaError(code, "on purpose", **flags))
 
     return fault
+
+
+def raises_no_exception(_: FakeProducer) -> None:
+    """The call raises a KafkaError, whose class is none of exceptions: `except BaseException` misses it."""
+    error = KafkaError(KafkaError._FENCED, "on purpose", fatal=True)
+    ctypes.pythonapi.PyErr_SetObject(ctypes.py_object(KafkaError), ctypes.py_object(error))
 
 
 def commits_and_fails(producer: FakeProducer) -> None:

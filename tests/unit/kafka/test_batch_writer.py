@@ -29,6 +29,7 @@ from tests.unit.kafka.fake_producer import (
     fails,
     fails_without_markers,
     never_returns,
+    raises_no_exception,
     refuses_all,
 )
 
@@ -93,6 +94,8 @@ WHOLE = [b"bet 0", b"bet 1", b"bet 2", b"checkpoint 1"]
         {},
         {"flush": [RETRY, FATAL]},
         {"flush": [refuses_all]},
+        {"flush": [raises_no_exception]},
+        {"commit": [raises_no_exception]},
         {"commit": [RETRY, RETRY]},
         {"offsets": [RETRY, ABORT]},
         {"commit": [ABORT, ABORT]},
