@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
 from tests.harness import Bridge, Place, until
@@ -24,6 +26,7 @@ def standby_reasons(bridge: Bridge) -> list[str]:
     return [line["reason"] for line in bridge.lines() if line.get("state") == "Standby" and "reason" in line]
 
 
+@pytest.mark.long
 async def test_a_standby_reports_the_member_it_waits_for(place: Place) -> None:
     """The log and `checkpoint show` name the dead member and the time at which Kafka removes it."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "40000"}  # time for two commands while it lasts
@@ -69,6 +72,7 @@ async def test_an_owner_that_outlives_the_session_is_alive(place: Place) -> None
         assert await second.end() == 0
 
 
+@pytest.mark.long
 async def test_dead_members_pile_up_and_go(place: Place) -> None:
     """Bridges are killed faster than a session ends; the first that stays up owns the feed."""
     settings = {"KAFKA__SESSION_TIMEOUT_MS": "6000"}

@@ -24,8 +24,8 @@ from tests.processes import as_from_a_terminal
 
 PROVIDER = SimulatorSettings(
     port=0,
-    rate=20,
-    history_seconds=10,
+    rate=15,
+    history_seconds=30,
     resettle=0.2,
     sizes=Sizes(sports=3, leagues=12, competitors=60, events=15),
     api=RestPolicy(rate=1000, burst=1000),

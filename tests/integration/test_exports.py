@@ -203,6 +203,7 @@ def exported(output: Path) -> list[tuple[str, Decimal]]:
     return [(value["betId"], Decimal(value["payout"])) for value in values]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
 def test_an_interrupted_export_goes_on(written: Written, tmp_path: Path, suffix: str) -> None:
     """Killed twice while it writes, then repeated: each bet once, in order, though more came in between."""

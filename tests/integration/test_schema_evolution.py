@@ -49,6 +49,7 @@ def registered(place: Place, schema: Schema, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.undo()
 
 
+@pytest.mark.long
 def test_old_and_new_consumers_read_each_others_records(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from random import Random
 
+import pytest
+
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.world.entities import Sizes
 from tests.harness import Bridge, Place, until
@@ -81,6 +83,7 @@ async def killed_at_random(place: Place, kills: int, seed: int) -> Datum:
     }
 
 
+@pytest.mark.long
 async def test_killed_at_random(place: Place) -> None:
     """A reader at the ends has exactly the last snapshot, and no record of a killed run."""
     await killed_at_random(place, kills=5, seed=3)

@@ -7,6 +7,7 @@ import json
 import time
 from email.utils import formatdate
 
+import pytest
 from confluent_kafka import Producer
 
 from bridge.avro.codec import Codec
@@ -129,6 +130,7 @@ async def test_of_two_that_have_begun_together_the_first_one_goes_on(place: Plac
         await left.end()
 
 
+@pytest.mark.long
 async def test_a_feed_with_a_new_name_goes_on_where_the_old_one_ended(place: Place) -> None:
     """Also with its connection attempts. The old one cannot return, and the audit holds."""
     async with feed() as provider:
