@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 JOBS   ?= 2
-# Tests on Kafka mostly wait: twice as many keep the cores busy.
-KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + $(JOBS)))
+# Tests on Kafka mostly wait, so there is one process more than cores; but each has a cluster of its own.
+KAFKA_JOBS := $(if $(filter 1,$(JOBS)),1,$(shell expr $(JOBS) + 1))
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.set-up
