@@ -6,6 +6,7 @@ Each benchmark has its place there, between two comments; the rest of the page i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks import latency, plot
@@ -28,13 +29,18 @@ def write(bench: str, lines: Sequence[Line], machine: str) -> None:
         (PLOTS / f"{name}.svg").write_text(svg, "utf-8")
     pictures = "".join(f"\n![{name}]({PLOTS.name}/{name}.svg)\n" for name in drawn)
     content = f"{table}{pictures}\n{_extent(lines[0])} {machine}\n"
-    page.write_text(replaced(page.read_text("utf-8"), bench, content), "utf-8")
+    put(page, bench, content)
 
 
 def content(page: str, place: str) -> str:
     """Return what is between the comments of a place, or raise BenchmarkFailed."""
     begin, end = _bounds(page, place)
     return page[begin:end]
+
+
+def put(page: Path, place: str, content: str) -> None:
+    """Write new content between the comments of a place, or raise BenchmarkFailed."""
+    page.write_text(replaced(page.read_text("utf-8"), place, content), "utf-8")
 
 
 def replaced(page: str, place: str, content: str) -> str:

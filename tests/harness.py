@@ -14,6 +14,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -55,6 +56,16 @@ class Bridge:
     def output(self) -> str:
         """Its complete stdout."""
         return _output(self.log).read_text()
+
+    def address(self) -> str | None:
+        """The address of its web port, once logged."""
+        return next((line["address"] for line in self.lines() if line["event"] == "health and metrics"), None)
+
+    async def get(self, path: str) -> httpx2.Response:
+        """Get a path from its web port."""
+        await until(lambda: self.address() is not None, "its address")
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            return await client.get(f"{self.address()}{path}")
 
     def signal(self, number: int) -> None:
         """Send it a signal."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import replaced, table
+from benchmarks.report import put, table
 from bridge.sandbox import cluster as dev
 from tests.broken.copies import Starter, broken
 from tests.broken.drills import DRILLS, play
@@ -108,7 +108,7 @@ def write_table(rounds: Rounds) -> None:
     """Write the results of all faults into the page, once all were played by this code."""
     lines = {name: line for name in FAULTS if (line := rounds.result(slug(name))) is not None}
     if len(lines) == len(FAULTS):
-        PAGE.write_text(replaced(PAGE.read_text("utf-8"), "broken", table_of(lines)), "utf-8")
+        put(PAGE, "broken", table_of(lines))
 
 
 def table_of(lines: Mapping[str, Line]) -> str:

@@ -364,4 +364,4 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> str:
 def write(results: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the table into the page."""
     content = f"{table(results)}\nEach cell: median / 99th percentile / maximum. {machine()}\n"
-    PAGE.write_text(report.replaced(PAGE.read_text("utf-8"), "handover", content), "utf-8")
+    report.put(PAGE, "handover", content)

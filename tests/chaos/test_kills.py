@@ -264,7 +264,7 @@ def write(total: Mapping[str, Any]) -> None:
         f"Of {figures['published']:,} messages {figures['bets']:,} bets and {figures['dead letters']:,} dead "
         f"letters are in their topics, each once.\n{machine()}\n"
     )
-    PAGE.write_text(report.replaced(PAGE.read_text("utf-8"), "kills", content), "utf-8")
+    report.put(PAGE, "kills", content)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of `list_groups`, for which see `election.look`

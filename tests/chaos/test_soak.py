@@ -371,7 +371,7 @@ def write(result: Mapping[str, Any]) -> None:
         f"The process that judged them took at most {result['judge_megabytes']} MB."
     )
     content = f"{table(samples)}{links}\n{extent}\n{machine()}\n"
-    PAGE.write_text(report.replaced(PAGE.read_text("utf-8"), "soak", content), "utf-8")
+    report.put(PAGE, "soak", content)
 
 
 async def test_soak() -> None:

@@ -40,8 +40,7 @@ def test_storm(seed: int) -> None:
         result = run(draw(seed, SECONDS, RATE), rounds.begin(name))
         rounds.finish(name, result)
         if SECONDS >= FULL_SECONDS and RATE >= FULL_RATE:
-            page = PAGE.read_text("utf-8")
-            PAGE.write_text(report.replaced(page, "storm", table(page, result)), "utf-8")
+            report.put(PAGE, "storm", table(PAGE.read_text("utf-8"), result))
     print(json.dumps(result), flush=True)
     assert (result["anomalies"], result["ended_by_themselves"]) == ({}, [])
     assert shortfalls(result) == []

@@ -78,8 +78,7 @@ def run_pasted(tool: list[str], command: str) -> str:
 
 def scraped(bridge: Bridge, path: str) -> str:
     """Return what the bridge answers."""
-    [url] = [line["address"] for line in bridge.lines() if "address" in line]
-    with urllib.request.urlopen(f"{url}{path}", timeout=10) as response:
+    with urllib.request.urlopen(f"{bridge.address()}{path}", timeout=10) as response:
         return str(response.read().decode())
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from urllib.parse import urlsplit
 
-import httpx2
-
 from bridge.sandbox.provider.faults import Clear, Stall
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
@@ -100,20 +98,8 @@ async def test_an_owner_that_was_paused_writes_nothing(place: Place) -> None:
     }
 
 
-async def is_healthy(bridge: Bridge) -> bool:
-    """Ask it."""
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        return (await client.get(f"{address(bridge)}/healthz")).is_success
-
-
-def address(bridge: Bridge) -> str:
-    """Return that of its web port."""
-    [found] = [line["address"] for line in bridge.lines() if line["event"] == "health and metrics"]
-    return str(found)
-
-
 @contextmanager
-def idle_clients(url: str, number: int) -> Iterator[None]:
+def idle_clients(url: str | None, number: int) -> Iterator[None]:
     """Hold connections that send nothing."""
     target = urlsplit(url)
     with ExitStack() as held:
@@ -134,16 +120,16 @@ async def test_broker_and_registry_away_for_longer_than_a_transaction_may_last(p
         bridge = place.bridge(FEED__BASE_URL=feed.url, **settings)
         resource.prlimit(bridge.process.pid, resource.RLIMIT_NOFILE, (256, 256))
         await live(bridge)
-        with idle_clients(address(bridge), 400):
-            assert await is_healthy(bridge)
+        with idle_clients(bridge.address(), 400):
+            assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(place.cluster.servers["registry"].stop)
             await asyncio.to_thread(place.cluster.servers["kafka-1"].stop, kill=True)
             await asyncio.sleep(14)
             assert bridge.states()[-1] == "WaitingForKafka"
-            assert await is_healthy(bridge)
+            assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(place.cluster.restart, "kafka-1")
             await live(bridge, 2)
-            assert await is_healthy(bridge)
+            assert (await bridge.get("/healthz")).status_code == 200
             await asyncio.to_thread(place.cluster.restart, "registry")
             assert_exact(await place.settled(feed, bridge))
         assert await bridge.end() == 0

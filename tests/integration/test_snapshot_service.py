@@ -10,7 +10,6 @@ from typing import Any
 from bridge.sandbox.provider.rest.faults import RestFault
 from tests.harness import Bridge, Place, until
 from tests.integration.snapshots import Jobs, Topics, simulated
-from tests.integration.test_web import get
 
 
 def logged(bridge: Bridge, event: str) -> list[dict[str, Any]]:
@@ -20,7 +19,7 @@ def logged(bridge: Bridge, event: str) -> list[dict[str, Any]]:
 
 async def runs(bridge: Bridge, result: str) -> int:
     """Return the number of runs with that result, by the metrics."""
-    text = (await get(bridge, "/metrics")).text
+    text = (await bridge.get("/metrics")).text
     found = re.search(rf'^bridge_snapshot_runs_total{{result="{result}",.*}} (.*)$', text, re.MULTILINE)
     assert found is not None
     return int(float(found[1]))
@@ -40,22 +39,22 @@ async def test_it_runs_again_and_survives_a_provider_that_fails(place: Place) ->
             (True, True),
             (False, False),
         ]
-        assert [(await get(bridge, path)).status_code for path in ("/healthz", "/readyz", "/")] == [200] * 3
+        assert [(await bridge.get(path)).status_code for path in ("/healthz", "/readyz", "/")] == [200] * 3
         assert (await runs(bridge, "failed"), await runs(bridge, "published") > 1) == (0, True)
 
         provider.rest.faults.inject(RestFault(endpoint="leagues", times=None, status=500))
         await until(lambda: bool(logged(bridge, FAILED)), "a run that fails")
-        answer = await get(bridge, "/readyz")
+        answer = await bridge.get("/readyz")
         report = answer.json()
         assert (answer.status_code, report["ok"]) == (503, False)
         assert "GET /api/translations/en/leagues failed, tried once" in report["reason"]
-        assert (await get(bridge, "/healthz")).status_code == 200
+        assert (await bridge.get("/healthz")).status_code == 200
         assert await runs(bridge, "failed") > 0
 
         provider.rest.faults.clear()
         count = len(logged(bridge, PUBLISHED))
         await until(lambda: len(logged(bridge, PUBLISHED)) > count, "a run after the failures")
-        assert (await get(bridge, "/readyz")).status_code == 200
+        assert (await bridge.get("/readyz")).status_code == 200
 
         provider.rest.catalogue.rename("sport", 1, "Another name")
         provider.rest.faults.inject(RestFault(endpoint="competitors", times=None, delay=20))

@@ -5,24 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
-import httpx2
-
 from bridge.sandbox.provider.faults import Drop
 from bridge.sandbox.provider.server import Simulator
 from bridge.sandbox.provider.settings import SimulatorSettings
-from tests.harness import Bridge, Place, until
-
-
-def address(bridge: Bridge) -> str | None:
-    """Return the address of health and metrics, once logged."""
-    return next((line["address"] for line in bridge.lines() if line["event"] == "health and metrics"), None)
-
-
-async def get(bridge: Bridge, path: str) -> httpx2.Response:
-    """Get a path from the bridge."""
-    await until(lambda: address(bridge) is not None, "its address")
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        return await client.get(f"{address(bridge)}{path}")
+from tests.harness import Place, until
 
 
 def metric(text: str, name: str) -> float:
@@ -41,14 +27,14 @@ async def test_owner_and_standby_are_healthy_and_ready(place: Place) -> None:
         await asyncio.sleep(1.5)  # the status snapshot is renewed every second
         for bridge, state in ((owner, "Live"), (standby, "Standby")):
             for path in ("/healthz", "/readyz"):
-                answer = await get(bridge, path)
+                answer = await bridge.get(path)
                 assert (answer.status_code, answer.json()["state"]) == (200, state), answer.text
         assert [place.checkpoint()[name] for name in ("owners", "standbys")] == [["127.0.0.1"], 1]
-        shown = (await get(owner, "/metrics")).text
+        shown = (await owner.get("/metrics")).text
         assert metric(shown, 'bridge_state{feed="settlement-v4",state="Live"}') == 1
         assert metric(shown, 'bridge_messages_total{feed="settlement-v4",outcome="published"}') > 50
         assert metric(shown, 'bridge_connections_total{feed="settlement-v4",result="accepted"}') == 1
-        assert 'outcome="published"' not in (await get(standby, "/metrics")).text
+        assert 'outcome="published"' not in (await standby.get("/metrics")).text
         assert await owner.end() == 0
         await until(lambda: "Live" in standby.states(), "taking over")
         assert await standby.end() == 0
@@ -65,7 +51,7 @@ async def test_health_and_checkpoint_name_the_limit_that_is_waited_for(place: Pl
         shown = place.checkpoint()
         assert (shown["state"], shown["until"] > shown["updatedAt"]) == ("WaitingForLimit", True)
         await asyncio.sleep(1.5)
-        health = await get(bridge, "/healthz")
+        health = await bridge.get("/healthz")
         assert (health.status_code, health.json()["reason"]) == (200, "1 proper connection attempt in 5m")
         served, committed = (datetime.fromisoformat(seen["until"]) for seen in (health.json(), shown))
         assert abs((served - committed).total_seconds()) < 1  # wall and monotonic clock drift apart
