@@ -1,7 +1,7 @@
 """Settled bets, made from a seed and a number: every field, every enum value, null wherever it may be.
 
 The stake depends on the bet's number alone, the outcome also on the settlement version, so that a
-resettlement changes the outcome and nothing else.
+resettlement changes the outcome and nothing else; a correction does so under the same version.
 """
 
 from __future__ import annotations
@@ -89,18 +89,24 @@ class _Settlement:
 
 
 def message(
-    world: World, number: int, version: int, micros: int, least_bytes: int = 0, oddity: Oddity | None = None
+    world: World,
+    number: int,
+    version: int,
+    micros: int,
+    least_bytes: int = 0,
+    oddity: Oddity | None = None,
+    variant: int = 0,
 ) -> Json:
     """A message with a settled bet (interface, "SettlementFeedMessageDto").
 
-    `number` says which bet, from 0; `version` which settlement of it, from 1; `micros` when it was
-    settled, in microseconds of Unix time: `settlementTime` is never a whole microsecond later. There are
-    as many selections as it takes for the message to be of `least_bytes`.
+    `number` says which bet, from 0; `version` which settlement of it, from 1, and `variant` which content of
+    that version; `micros` when it was settled, in microseconds of Unix time: `settlementTime` is never a
+    whole microsecond later. There are as many selections as it takes for the message to be of `least_bytes`.
     Some messages leave out what is null, as a serializer may.
     """
     whole: Json = {"pingId": None, "data": None}
     if oddity != "empty":
-        whole["data"] = _bet(world, number, version, micros, least_bytes)
+        whole["data"] = _bet(world, number, version, micros, least_bytes, variant)
     if oddity == "with a ping":
         whole["pingId"] = f"{mix(world.seed, _PINGED, number, version):016x}"
     elif oddity == "without an id":
@@ -110,13 +116,13 @@ def message(
     return whole
 
 
-def _bet(world: World, number: int, version: int, micros: int, least_bytes: int) -> Json:
+def _bet(world: World, number: int, version: int, micros: int, least_bytes: int, variant: int) -> Json:
     """A settled bet (interface, "SettledBetViewModelV3")."""
     draw = Random(mix(world.seed, _PLACED, number)).random
-    again = Random(mix(world.seed, _SETTLED, number, version)).random
+    again = Random(mix(world.seed, _SETTLED, number, version + (variant << 32))).random
     bet_id = f"{mix(world.seed, number, 1):016x}{number:016x}"
     first = _RESULTS[int(draw() * 100)]
-    result = (first + version - 1) % 8
+    result = (first + version + variant - 1) % 8
     settlement = _Settlement(version, micros, int(draw() * 100), again)
     builder = draw() < _BUILDER_SHARE
     items: list[Json] = []

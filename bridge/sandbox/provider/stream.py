@@ -3,8 +3,12 @@
 Slot n is published at origin + n / rate, or with the first slot of its burst, and holds one message: the
 first settlement of a bet, or a resettlement of an earlier one. Blocks of slots consist of lanes. A lane is a
 permutation of the same lane some blocks before: it maps a slot to the one that it may resettle. So each
-message is resettled at most once by its successor, versions rise by one, and any slot can be made alone. A
-fault may change the rate for a while.
+message is resettled at most once by its successor, and any slot can be made alone. A fault may change the
+rate for a while.
+
+Versions rise by one, but for those of `revised` resettlements. Of three in a row under one version the first
+changes the outcome, the second takes that back (it is the message before, byte for byte, with its old
+settlementTime), and so on; one in four of them is late instead: it has the version below.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, inf, nextafter
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,7 +35,9 @@ _BLOCKS_BACK = (1, 3, 16, 1024)
 """How many blocks back each lane looks: at 200 messages/s from a second to twenty minutes."""
 _BLOCK = _LANE * len(_BLOCKS_BACK)
 
-_AGAIN, _SHUFFLE, _DELAY, _ODD = 21, 22, 23, 24
+_AGAIN, _SHUFFLE, _DELAY, _ODD, _REVISED = 21, 22, 23, 24, 25
+_LATE = 0.25
+"""Share of revised resettlements that are late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +70,24 @@ class StreamSettings(BaseModel):
     """Minimum size of a large bet's message, reached by adding selections."""
     resettle: Share = 0.05
     """Share of messages that settle an earlier bet again; less until there are earlier ones."""
+    revised: Share = 0
+    """Share of these that have no new version: corrections, corrections taken back, and late ones."""
     max_out_of_orderness_seconds: Seconds = 2
     """How long before its publication a message's `settlementTime` may lie."""
     odd: Share = 0
     """Share of messages that are as in `bets.Oddity`."""
+
+
+class _Settlement(NamedTuple):
+    """What a slot settles."""
+
+    bet: int
+    """The slot of its first settlement."""
+    version: int
+    variant: int
+    """The content under that version: 0 is the first."""
+    slot: int
+    """Whose time it carries: its own, unless it takes a correction back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,25 +155,48 @@ class Stream:
 
     def message(self, slot: int) -> Published:
         """Return the message of a slot, with its bytes (interface, "SettlementFeedMessageDto")."""
-        number, version = self._settles(slot)
-        at, settings = self.at(slot), self.settings
-        delay = settings.max_out_of_orderness_seconds * (mix(self.world.seed, _DELAY, slot) / 2**64)
+        what, at, settings = self._settles(slot), self.at(slot), self.settings
+        delay = settings.max_out_of_orderness_seconds * (mix(self.world.seed, _DELAY, what.slot) / 2**64)
         # One microsecond earlier, for the seventh digit that `timestamp` adds.
-        micros = int((self.clock.reading(at) - delay) * 1e6) - 1
+        micros = int((self.clock.reading(self.at(what.slot)) - delay) * 1e6) - 1
         every = settings.large_every
-        least_bytes = settings.large_bytes if every and number % every == every - 1 else 0
+        least_bytes = settings.large_bytes if every and what.bet % every == every - 1 else 0
         oddity = self._oddity(slot)
-        content = message(self.world, number, version, micros, least_bytes, oddity)
+        content = message(
+            self.world, what.bet, what.version, micros, least_bytes, oddity, variant=what.variant
+        )
         bet = content.get("data") or {}
         return Published(at, slot, bet.get("betId"), orjson.dumps(content), bet.get("settlementVersion"))
 
-    def _settles(self, slot: int) -> tuple[int, int]:
-        """Return the bet that a slot settles, as the slot of its first settlement, and the version."""
-        version = 1
-        while (earlier := self._earlier(slot)) is not None:
-            slot = earlier
-            version += self._oddity(slot) != "empty"  # which settles nothing
-        return slot, version
+    def _settles(self, slot: int) -> _Settlement:
+        """Return what a slot settles, by what the slots before it of the same bet have settled."""
+        slots = [slot]
+        while (earlier := self._earlier(slots[-1])) is not None:
+            slots.append(earlier)
+        highest, of_highest = 0, list[int]()
+        """The highest version so far, and the slots that have it."""
+        for each in reversed(slots):
+            drawn = self._revised(each) if highest else None
+            if drawn is None:
+                found = _Settlement(slots[-1], highest + 1, 0, each)
+            elif drawn < _LATE and highest > 1:
+                found = _Settlement(slots[-1], highest - 1, len(slots), each)
+            elif len(of_highest) % 2:
+                found = _Settlement(slots[-1], highest, len(of_highest), each)
+            else:
+                found = _Settlement(slots[-1], highest, 0, of_highest[0])
+            if self._oddity(each) != "empty" and found.version >= highest:  # which settles nothing
+                of_highest = [*of_highest, each] if found.version == highest else [each]
+                highest = found.version
+        return found
+
+    def _revised(self, slot: int) -> float | None:
+        """Draw a number below 1 for a slot that has no new version; None for all others."""
+        share = self.settings.revised
+        if not share:  # as nearly always: a hash a message is saved
+            return None
+        drawn = mix(self.world.seed, _REVISED, slot) / 2**64
+        return drawn / share if drawn < share else None
 
     def _oddity(self, slot: int) -> Oddity | None:
         if not self.settings.odd:  # as nearly always: a hash a message is saved

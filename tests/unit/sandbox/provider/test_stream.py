@@ -109,6 +109,37 @@ def test_the_versions_of_a_bet_rise_by_one(world: World) -> None:
     assert max(map(len, bets.values())) >= 4
 
 
+def test_revised_resettlements_have_no_new_version(world: World) -> None:
+    """A correction, the same taken back byte for byte, another one; and late ones, of the version below."""
+    stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.6, revised=0.7))
+    bets = defaultdict(list)
+    for message in published(stream, ORIGIN, ORIGIN + 60):
+        bets[message.bet_id].append(message)
+    kinds: Counter[str] = Counter()
+    for seen in bets.values():
+        contents: dict[int | None, list[bytes]] = {}
+        highest = 0
+        for message in seen:
+            before = contents.setdefault(message.version, [])
+            version = message.version or 0
+            if version < highest:
+                assert version == highest - 1
+                assert message.body not in before
+                kinds["late"] += 1
+                continue
+            if before and len(before) % 2 == 0:
+                assert message.body == before[0]
+                kinds["taken back"] += 1
+            elif before:
+                assert message.body not in before
+                kinds["correction"] += 1
+            else:
+                assert version == highest + 1
+            before.append(message.body)
+            highest = version
+    assert min(kinds["late"], kinds["taken back"], kinds["correction"]) > 50
+
+
 def test_the_share_of_resettlements_is_the_configured_one(world: World) -> None:
     """Once there are earlier bets in every lane, some of them hundreds of thousands of messages ago."""
     stream = Stream(world, ORIGIN, StreamSettings(rate=200, resettle=0.05))
